@@ -1,0 +1,1 @@
+"""The venue: its rules, its rows, its deliveries and its upkeep."""

@@ -1,0 +1,1 @@
+"""What happens here: one file per verb, one transaction each."""

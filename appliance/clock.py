@@ -1,0 +1,113 @@
+"""The clock, venue time, and which tz database is in use."""
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Protocol
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from appliance.errors import Trouble
+
+_SYSTEM_ZONES = Path("/usr/share/zoneinfo")
+
+
+class Clock(Protocol):
+    """Two clocks: one that tells the time, one that measures durations."""
+
+    def now(self) -> int:
+        """Milliseconds since 1970 in UTC, as the box believes."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never run backwards, for durations and timers."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class StoppedClock:
+    """A clock that its owner moves: for tests and for reasoning about another instant."""
+
+    def __init__(self, instant: str = "2026-11-21T19:00:00Z") -> None:
+        self.milliseconds = parse_instant(instant)
+        self.seconds = 1000.0
+
+    def now(self) -> int:
+        return self.milliseconds
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass on both clocks."""
+        self.milliseconds += round(seconds * 1000)
+        self.seconds += seconds
+
+    def set(self, instant: str) -> None:
+        """Step the wall clock to `instant`; the monotonic one does not notice."""
+        self.milliseconds = parse_instant(instant)
+
+
+def parse_instant(text: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 instant."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def format_instant(milliseconds: int) -> str:
+    """A timestamp of the interface: ISO 8601 in UTC, `2026-11-21T19:30:00.000Z`."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+
+
+@dataclass(frozen=True)
+class ZoneDatabase:
+    """One tz database that this machine offers: its version and where it lies."""
+
+    version: str
+    origin: str
+    root: Path | None
+
+    def zone(self, name: str) -> ZoneInfo:
+        """The rules of `name`; Trouble when this database does not know it."""
+        try:
+            if self.root is None:
+                package, _, leaf = f"tzdata.zoneinfo.{name.replace('/', '.')}".rpartition(".")
+                with resources.files(package).joinpath(leaf).open("rb") as file:
+                    return ZoneInfo.from_file(file, key=name)
+            with (self.root / name).open("rb") as file:
+                return ZoneInfo.from_file(file, key=name)
+        except (OSError, ValueError, ModuleNotFoundError, ZoneInfoNotFoundError):
+            raise Trouble(f"unknown time zone {name!r}: use a name such as Africa/Casablanca") from None
+
+
+def newest_zone_database(system_root: Path = _SYSTEM_ZONES) -> ZoneDatabase:
+    """The newer of the packaged and the system database (decisions.md, Time).
+
+    Python alone would prefer the system's, which on many machines still has Morocco at +01.
+    """
+    import tzdata  # noqa: PLC0415 - only its version is wanted, and only here
+
+    packaged = ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)
+    version = _system_version(system_root)
+    if version > packaged.version:
+        return ZoneDatabase(version, "system", system_root)
+    return packaged
+
+
+def _system_version(root: Path) -> str:
+    try:
+        with (root / "tzdata.zi").open(encoding="ascii") as file:
+            first = file.readline().split()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return first[2] if first[:2] == ["#", "version"] and len(first) == 3 else ""

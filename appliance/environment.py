@@ -1,0 +1,46 @@
+"""One environment of the box, live or test: its database, keys, settings and addresses."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from appliance.settings import Settings
+from appliance.store.database import Database
+from appliance.tokens import Keyring
+
+EnvironmentName = Literal["live", "test"]
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The addresses that guests are given: `{app_url}` plus the environment's prefix."""
+
+    base: str
+
+    def access(self, token: str) -> str:
+        """`guestAccessUrl` (contract section 2.7)."""
+        return f"{self.base}/access/{token}"
+
+    def claim(self, token: str) -> str:
+        """`claimUrl` (contract section 2.7)."""
+        return f"{self.base}/claim-guest/{token}"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a request in this environment works with."""
+
+    name: EnvironmentName
+    database: Database
+    keyring: Keyring
+    settings: Settings
+    links: Links
+
+    @property
+    def prefix(self) -> str:
+        """What its paths begin with: nothing in live, `/test` in test (decisions.md)."""
+        return path_prefix(self.name)
+
+
+def path_prefix(name: EnvironmentName) -> str:
+    """`""` for live, `"/test"` for test."""
+    return "" if name == "live" else "/test"

@@ -1,0 +1,1 @@
+"""Letters to guests and the sender that brings them."""

@@ -1,0 +1,163 @@
+"""A booking: a parsed wish for a table, before it is granted (contract section 2.6)."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from appliance.errors import (
+    CustomerContactRequired,
+    CustomerNameRequired,
+    IdempotencyKeyRequired,
+    InvalidDate,
+    InvalidEmail,
+    InvalidGuests,
+    InvalidSlot,
+    InvalidTable,
+    ValidationError,
+)
+from appliance.model.evening import is_slot, parse_date
+
+NOTES_MAX = 500
+REFERENCE_MAX = 120
+NAME_MAX = 200
+PHONE_MAX = 40
+EMAIL_MAX = 254
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_EMAIL = re.compile(rf"(?=.{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+")
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """A table, an evening, a party and a customer. `slot` None is the whole evening."""
+
+    table_id: str
+    date: date
+    slot: str | None
+    guests: int
+    customer_name: str
+    customer_email: str | None
+    customer_phone: str | None
+    notes: str | None = None
+    external_ref: str | None = None
+    idempotency_key: str | None = None
+    notify_customer: bool = True
+    language: str | None = None
+
+    def fingerprint(self) -> bytes:
+        """SHA-256 over every member: tells a true replay from another body."""
+        members = [getattr(self, name) for name in self.__slots__]
+        return hashlib.sha256(json.dumps(members, default=str).encode()).digest()
+
+
+def parse_booking(body: Mapping[str, Any]) -> Booking:
+    """The booking in a decoded `POST /v1/reservations` body.
+
+    Refusals come in the order of section 7, then the unlisted fields (decisions.md).
+    """
+    day = parse_date(body.get("date"))
+    if day is None:
+        raise InvalidDate(field="date")
+    slot = body.get("slot")
+    if slot is not None and not is_slot(slot):
+        raise InvalidSlot(field="slot")
+    table_id = parse_uuid(body.get("tableId"))
+    if table_id is None:
+        raise InvalidTable(field="tableId")
+    guests = body.get("guests")
+    if type(guests) is not int or guests < 1:
+        raise InvalidGuests(field="guests")
+    name, email, phone = _parse_customer(body.get("customer"))
+    key = body.get("idempotencyKey")
+    if not isinstance(key, str) or not key.strip():
+        raise IdempotencyKeyRequired(field="idempotencyKey")
+    notes = _optional_text(body.get("notes"), "notes", NOTES_MAX)
+    external_ref = _optional_text(body.get("externalRef"), "externalRef", REFERENCE_MAX)
+    _check_length(key, "idempotencyKey", REFERENCE_MAX)
+    _check_length(name, "customer.name", NAME_MAX)
+    _check_phone(phone)
+    notify = body.get("notifyCustomer", True)
+    if not isinstance(notify, bool):
+        raise _invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
+    return Booking(
+        table_id=table_id,
+        date=day,
+        slot=slot,
+        guests=guests,
+        customer_name=name,
+        customer_email=email,
+        customer_phone=phone,
+        notes=notes,
+        external_ref=external_ref,
+        idempotency_key=key,
+        notify_customer=notify,
+    )
+
+
+def parse_uuid(text: object) -> str | None:
+    """A UUID in its canonical lower-case spelling, or None."""
+    if not isinstance(text, str):
+        return None
+    lower = text.lower()
+    return lower if _UUID.fullmatch(lower) else None
+
+
+def is_email(text: object) -> bool:
+    """Whether `text` is an address that mail can be sent to."""
+    return isinstance(text, str) and len(text) <= EMAIL_MAX and bool(_EMAIL.fullmatch(text))
+
+
+def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
+    if not isinstance(customer, dict):
+        raise CustomerNameRequired(field="customer.name")
+    name = customer.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise CustomerNameRequired(field="customer.name")
+    email = _absent_if_empty(customer.get("email"))
+    phone = _absent_if_empty(customer.get("phone"))
+    if email is None and phone is None:
+        raise CustomerContactRequired(field="customer.email")
+    if email is not None and not is_email(email):
+        raise InvalidEmail(field="customer.email")
+    return " ".join(name.split()), email, phone
+
+
+def _absent_if_empty(contact: Any) -> Any:
+    return None if contact == "" else contact
+
+
+def _check_phone(phone: object) -> None:
+    if phone is None:
+        return
+    digits = sum(c in "0123456789" for c in phone) if isinstance(phone, str) else 0
+    if not isinstance(phone, str) or not 6 <= digits <= 20 or len(phone) > PHONE_MAX:
+        raise _invalid(
+            "customer.phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected."
+        )
+
+
+def _optional_text(value: Any, field: str, longest: int) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise _invalid(field, "texte attendu.", "text expected.")
+    _check_length(value, field, longest)
+    return value or None
+
+
+def _check_length(value: str, field: str, longest: int) -> None:
+    if len(value) > longest:
+        raise _invalid(
+            field, f"{longest} caractères au plus.", f"at most {longest} characters."
+        )
+
+
+def _invalid(field: str, rule_fr: str, rule: str) -> ValidationError:
+    return ValidationError(
+        field=field, rule_fr=f"{field} : {rule_fr}", rule=f"{field}: {rule}"
+    )

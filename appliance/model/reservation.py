@@ -1,0 +1,65 @@
+"""A reservation: what was granted, from any source (contract sections 2.5 and 3)."""
+
+from dataclasses import dataclass
+
+STATUSES = (
+    "requested",
+    "confirmed",
+    "completed",
+    "pending",
+    "partial",
+    "cancelled",
+    "declined",
+)
+FREEING_STATUSES = ("cancelled", "declined")
+SOURCES = ("platform", "manual", "partner")
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A row of `reservation`, with the name of its table. Instants are ms since 1970."""
+
+    seq: int
+    id: str
+    status: str
+    source: str
+    table_id: str
+    table_name: str
+    date: str
+    slot: str | None
+    starts: int
+    ends: int
+    guests: int
+    customer_name: str | None
+    customer_email: str | None
+    customer_phone: str | None
+    notes: str | None
+    language: str | None
+    access_code: str | None
+    pass_id: bytes
+    generation: int
+    arrived: int
+    checked_in_at: int | None
+    link_expires_at: int
+    created_at: int
+    updated_at: int
+    version: int
+    cancelled_at: int | None
+    expires_at: int | None
+    external_ref: str | None
+    lineage: str | None
+    idempotency_key: str | None
+    request_hash: bytes | None
+    issued_code: str | None
+    email_outcome: str | None
+
+    @property
+    def customer_first_name(self) -> str | None:
+        """The first word of the customer's name; null once the name is erased."""
+        words = (self.customer_name or "").split(maxsplit=1)
+        return words[0] if words else None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it blocks its table (section 3)."""
+        return self.status not in FREEING_STATUSES

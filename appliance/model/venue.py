@@ -1,0 +1,54 @@
+"""The venue, its tables and its slots (contract sections 2.1 to 2.3)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the venue; `number` is its label in the room (T1, T2, …)."""
+
+    id: str
+    number: str
+    name: str
+    capacity_min: int
+    capacity_max: int
+    minimum_spend: int
+    type: str
+    bookable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A stretch of the evening that repeats on `days_of_week` (0 = Sunday … 6 = Saturday).
+
+    `end` at or before `start` is the next morning.
+    """
+
+    id: str
+    name: str
+    start: str
+    end: str
+    days_of_week: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Venue:
+    """The venue's own row, without its tables and slots."""
+
+    id: str
+    name: str
+    slug: str
+    status: str
+    reservation_mode: str
+    auto_confirm: bool
+    request_expiry_hours: int
+    currency: str
+    time_zone: str
+    evening_ends_at: str
+    policies: dict[str, Any] | None
+
+    @property
+    def shows_contacts(self) -> bool:
+        """Whether partners see customers' contacts (section 4, rule 1)."""
+        return self.reservation_mode == "free"

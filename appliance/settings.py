@@ -1,0 +1,195 @@
+"""Settings: `settings.toml` and `VENUEBOX_SECTION_NAME`, one frozen value, one clear error."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, get_type_hints
+from urllib.parse import urlsplit
+
+from appliance.errors import Trouble
+
+
+def _setting(default: Any, meaning: str) -> Any:
+    return field(default=default, metadata={"meaning": meaning})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - a box serves its LAN
+    port: int = _setting(8080, "port to listen on; 0 takes any free one")
+    app_url: str = _setting("", "public base of guest links; empty: the address listened on")
+    trusted_proxies: tuple[str, ...] = _setting(
+        (), "addresses or networks whose X-Forwarded-For is believed"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    rate_limit_per_minute: int = _setting(60, "requests a minute for each key")
+    unauthenticated_per_minute: int = _setting(
+        60, "requests a minute without a valid key, for each peer address"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    allow_networks: tuple[str, ...] = _setting(
+        (), "private addresses or networks that may receive webhooks, each with an optional :port"
+    )
+    allow_http: bool = _setting(
+        False, "allow plain http receivers in live too (test always allows them)"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    host: str = _setting("", "mail server; empty: no mail is sent from live")
+    port: int = _setting(587, "mail server's port")
+    security: str = _setting("starttls", "starttls, tls or none")
+    user: str = _setting("", "user name at the mail server; empty: none")
+    password: str = _setting("", "password at the mail server")
+    sender: str = _setting("", "From address of letters")
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSettings:
+    early_minutes: int = _setting(120, "how long before its slot a guest is let in")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, checked. Section and name are those of settings.toml."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    api: ApiSettings = field(default_factory=ApiSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    mail: MailSettings = field(default_factory=MailSettings)
+    door: DoorSettings = field(default_factory=DoorSettings)
+
+
+def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
+    """The settings of `file` (which may be absent), overridden by the environment.
+
+    Trouble names the setting, the value and what is allowed.
+    """
+    try:
+        document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Trouble(f"{file.name} cannot be read: {error}") from None
+    sections = {f.name: f.default_factory for f in dataclasses.fields(Settings)}
+    for section in document:
+        if section not in sections:
+            raise Trouble(f"unknown section [{section}] in {file.name}: use {', '.join(sections)}")
+    known = {
+        name: _read_section(name, kind, document.get(name, {}), environ)  # type: ignore[arg-type]
+        for name, kind in sections.items()
+    }
+    _refuse_unknown_variables(known, environ)
+    return Settings(**known)
+
+
+def describe_settings() -> list[tuple[str, str, Any, str]]:
+    """Each setting as (section.name, environment variable, default, meaning)."""
+    rows = []
+    for section in dataclasses.fields(Settings):
+        kind: Any = section.default_factory
+        for item in dataclasses.fields(kind):
+            name = f"{section.name}.{item.name}"
+            rows.append((name, _variable(section.name, item.name), item.default,
+                         item.metadata["meaning"]))  # fmt: skip
+    return rows
+
+
+def _variable(section: str, name: str) -> str:
+    return f"VENUEBOX_{section}_{name}".upper()
+
+
+def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str]) -> Any:
+    if not isinstance(given, dict):
+        raise Trouble(f"{section} in settings.toml must be a section: [{section}]")
+    hints, values = get_type_hints(kind), {}
+    names = [f.name for f in dataclasses.fields(kind)]
+    for name in given:
+        if name not in names:
+            raise Trouble(f"unknown setting {section}.{name}: use {', '.join(names)}")
+    for name in names:
+        variable = _variable(section, name)
+        if variable in environ:
+            values[name] = _from_text(f"{section}.{name}", hints[name], environ[variable])
+        elif name in given:
+            values[name] = _from_toml(f"{section}.{name}", hints[name], given[name])
+    for name, value in values.items():
+        _check(f"{section}.{name}", value)
+    return kind(**values)
+
+
+def _from_text(name: str, hint: Any, text: str) -> Any:
+    if hint is int and text.strip().lstrip("-").isdecimal():
+        return int(text)
+    if hint is bool and text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if hint is str:
+        return text
+    if hint == tuple[str, ...]:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    raise _bad(name, text, hint)
+
+
+def _from_toml(name: str, hint: Any, value: Any) -> Any:
+    if hint == tuple[str, ...]:
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            return tuple(value)
+    elif type(value) is hint:
+        return value
+    raise _bad(name, value, hint)
+
+
+def _bad(name: str, value: Any, hint: Any) -> Trouble:
+    allowed = {int: "a whole number", bool: "true or false", str: "text"}
+    return Trouble(f"{name} is {value!r}: {allowed.get(hint, 'a list of texts')} is allowed")
+
+
+def _check(name: str, value: Any) -> None:
+    """What the type does not say."""
+    wrong = None
+    if name == "server.port" and not 0 <= value <= 65535:
+        wrong = "0 to 65535"
+    elif name == "mail.port" and not 1 <= value <= 65535:
+        wrong = "1 to 65535"
+    elif name == "mail.security" and value not in {"starttls", "tls", "none"}:
+        wrong = "starttls, tls or none"
+    elif name.startswith("api.") and value < 1:
+        wrong = "1 or more"
+    elif name == "door.early_minutes" and not 0 <= value <= 1440:
+        wrong = "0 to 1440"
+    elif name == "server.app_url" and value and not _is_base(value):
+        wrong = "an address such as https://box.example without a path at its end"
+    elif name == "server.trusted_proxies" and not all(map(_is_network, value)):
+        wrong = "addresses or networks such as 192.168.1.10 or 10.0.0.0/8"
+    if wrong:
+        raise Trouble(f"{name} is {value!r}: {wrong} is allowed")
+
+
+def _is_base(url: str) -> bool:
+    parts = urlsplit(url)
+    plain = not (parts.query or parts.fragment or parts.username or url.endswith("/"))
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    names = {variable for _, variable, _, _ in describe_settings()}
+    for variable in environ:
+        section = variable.removeprefix("VENUEBOX_").split("_")[0].lower()
+        if variable.startswith("VENUEBOX_") and section in known and variable not in names:
+            raise Trouble(f"unknown setting {variable}: see the table of settings in the README")

@@ -1,0 +1,1 @@
+"""The rows: SQLite through apsw, one file per noun."""

@@ -1,0 +1,296 @@
+-- Instants are milliseconds since 1970 in UTC (names end in _at). Dates are YYYY-MM-DD and
+-- slots HH:MM in venue time, stored as text and never as instants. Ids are UUIDs as text.
+
+-- One row: the venue that this box serves.
+CREATE TABLE venue (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('active', 'inactive', 'suspended')),
+    reservation_mode TEXT NOT NULL CHECK (reservation_mode IN ('prepaid', 'free')),
+    auto_confirm INTEGER NOT NULL,
+    request_expiry_hours INTEGER NOT NULL,
+    currency TEXT NOT NULL,
+    time_zone TEXT NOT NULL,
+    evening_ends_at TEXT NOT NULL,   -- HH:MM; before it, tonight is yesterday's date
+    policies TEXT                    -- JSON object or null
+) STRICT;
+
+-- Named venue_table because TABLE is a word of SQL.
+CREATE TABLE venue_table (
+    id TEXT PRIMARY KEY,
+    position INTEGER NOT NULL,       -- the venue's own order
+    number TEXT NOT NULL UNIQUE,     -- the label shown in the room: T1, T2, …
+    name TEXT NOT NULL,
+    capacity_min INTEGER NOT NULL CHECK (capacity_min >= 1),
+    capacity_max INTEGER NOT NULL CHECK (capacity_max >= capacity_min),
+    minimum_spend INTEGER NOT NULL,  -- whole currency units
+    type TEXT NOT NULL,
+    bookable INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE slot (
+    id TEXT PRIMARY KEY,
+    position INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    start TEXT NOT NULL,             -- HH:MM
+    "end" TEXT NOT NULL,             -- HH:MM; at or before start it is the next morning
+    days_of_week TEXT NOT NULL       -- JSON list, 0 = Sunday
+) STRICT;
+
+-- A partner's key. A rotated key shares its predecessor's lineage, and with it the right to
+-- cancel, the replays and the externalRefs (decisions.md).
+CREATE TABLE api_key (
+    id TEXT PRIMARY KEY,
+    lineage TEXT NOT NULL,           -- the id of the first key of the line
+    name TEXT NOT NULL,
+    hash BLOB NOT NULL UNIQUE,       -- SHA-256 of the key
+    prefix TEXT NOT NULL,            -- svc_live_ and the first characters, to recognise it
+    last_four TEXT NOT NULL,
+    scopes TEXT NOT NULL,            -- space-separated
+    created_at INTEGER NOT NULL,
+    last_used_at INTEGER,            -- to the minute
+    revoked_at INTEGER
+) STRICT;
+
+CREATE TABLE reservation (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    status TEXT NOT NULL CHECK (status IN ('requested', 'confirmed', 'completed', 'pending',
+        'partial', 'cancelled', 'declined')),
+    source TEXT NOT NULL CHECK (source IN ('platform', 'manual', 'partner')),
+    table_id TEXT NOT NULL REFERENCES venue_table (id),
+    date TEXT NOT NULL,
+    slot TEXT,                       -- null holds the whole evening
+    starts INTEGER NOT NULL,         -- minutes after midnight of date: the interval held,
+    ends INTEGER NOT NULL,           -- [starts, ends); the whole evening is [0, 2880)
+    guests INTEGER NOT NULL CHECK (guests >= 1),
+    customer_name TEXT,              -- name, contacts and notes are erased after the evening
+    customer_email TEXT,
+    customer_phone TEXT,
+    notes TEXT,
+    language TEXT,                   -- the customer's, where known: fr, en, ar
+    access_code TEXT UNIQUE,         -- freed (null) 30 days after the evening
+    pass_id BLOB NOT NULL UNIQUE,    -- the 8 bytes in the guest pass
+    generation INTEGER NOT NULL DEFAULT 0,
+    arrived INTEGER NOT NULL DEFAULT 0,
+    checked_in_at INTEGER,
+    link_expires_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    version INTEGER NOT NULL DEFAULT 1,  -- raised by each edit: staff edits name what they saw
+    cancelled_at INTEGER,
+    expires_at INTEGER,              -- of an unanswered request
+    external_ref TEXT,
+    lineage TEXT,                    -- of the key that created it; null for other sources
+    idempotency_key TEXT,
+    request_hash BLOB,               -- SHA-256 of the parsed request
+    issued_code TEXT,                -- the code as first answered, kept for replays
+    email_outcome TEXT,              -- sent, failed, skipped; null while the first answer waits
+    body_mismatches INTEGER NOT NULL DEFAULT 0,  -- replays whose body was another
+    CHECK (starts < ends)
+) STRICT;
+
+CREATE UNIQUE INDEX reservation_replay ON reservation (lineage, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+
+-- Who holds a table on a date. Two holders cannot even start together.
+CREATE UNIQUE INDEX reservation_hold ON reservation (date, table_id, starts)
+    WHERE status NOT IN ('cancelled', 'declined');
+
+-- The order of the list (decisions.md): whole evenings first, as null sorts before text.
+CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
+
+CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
+CREATE INDEX reservation_open ON reservation (date) WHERE status = 'confirmed';
+CREATE INDEX reservation_code ON reservation (date) WHERE access_code IS NOT NULL;
+
+-- First come, first served, even if the code above forgot to look.
+CREATE TRIGGER reservation_hold_insert BEFORE INSERT ON reservation
+WHEN NEW.status NOT IN ('cancelled', 'declined')
+BEGIN
+    SELECT RAISE (ABORT, 'table_taken') WHERE EXISTS (
+        SELECT 1 FROM reservation
+        WHERE date = NEW.date AND table_id = NEW.table_id
+            AND status NOT IN ('cancelled', 'declined')
+            AND starts < NEW.ends AND NEW.starts < ends);
+END;
+
+CREATE TRIGGER reservation_hold_update
+BEFORE UPDATE OF status, date, table_id, starts, ends ON reservation
+WHEN NEW.status NOT IN ('cancelled', 'declined')
+BEGIN
+    SELECT RAISE (ABORT, 'table_taken') WHERE EXISTS (
+        SELECT 1 FROM reservation
+        WHERE date = NEW.date AND table_id = NEW.table_id
+            AND status NOT IN ('cancelled', 'declined')
+            AND starts < NEW.ends AND NEW.starts < ends AND seq <> OLD.seq);
+END;
+
+-- What happened to a reservation, by whom: the portal's history.
+CREATE TABLE history (
+    seq INTEGER PRIMARY KEY,
+    reservation_id TEXT NOT NULL REFERENCES reservation (id),
+    at INTEGER NOT NULL,
+    what TEXT NOT NULL,              -- created, accepted, declined, cancelled, payment, …
+    actor TEXT NOT NULL,             -- key:<id>, staff:<id>, terminal:<id>, guest, box
+    detail TEXT                      -- JSON; no personal data
+) STRICT;
+CREATE INDEX history_reservation ON history (reservation_id);
+
+CREATE TABLE payment (
+    id TEXT PRIMARY KEY,
+    reservation_id TEXT NOT NULL REFERENCES reservation (id),
+    at INTEGER NOT NULL,
+    amount INTEGER NOT NULL CHECK (amount > 0),  -- whole currency units
+    method TEXT NOT NULL,
+    staff_id TEXT
+) STRICT;
+CREATE INDEX payment_reservation ON payment (reservation_id);
+
+-- A partner's webhook receiver (contract section 2.8).
+CREATE TABLE endpoint (
+    id TEXT PRIMARY KEY,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,            -- JSON list of event types
+    active INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    secret BLOB NOT NULL,            -- wrapped with the environment's key
+    previous_secret BLOB,            -- wrapped; signs too until it expires
+    previous_secret_expires_at INTEGER,
+    failures_in_a_row INTEGER NOT NULL DEFAULT 0,
+    last_success_at INTEGER,
+    last_failure_at INTEGER,
+    last_outcome TEXT
+) STRICT;
+CREATE INDEX endpoint_active ON endpoint (active);
+
+-- An event has no body: it is rendered at each attempt from the reservation as it then is.
+CREATE TABLE event (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    type TEXT NOT NULL,
+    reservation_id TEXT,             -- null for webhook.test
+    occurred_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX event_reservation ON event (reservation_id);
+
+-- One event on its way to one endpoint. In flight is known in memory only: a crash leaves
+-- the row pending, and it is sent again with the same id.
+CREATE TABLE delivery (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,         -- X-Service-Delivery and the body's id
+    endpoint_id TEXT NOT NULL REFERENCES endpoint (id),
+    event_seq INTEGER NOT NULL REFERENCES event (seq),
+    state TEXT NOT NULL DEFAULT 'pending'
+        CHECK (state IN ('pending', 'delivered', 'dead', 'cancelled')),
+    attempts INTEGER NOT NULL DEFAULT 0,   -- charged since creation or since the last replay
+    due_at INTEGER NOT NULL,
+    due_boot TEXT,                   -- the boot in which due_uptime counts
+    due_uptime INTEGER,              -- ms of CLOCK_BOOTTIME: exact across restarts and steps
+    finished_at INTEGER,             -- delivered, dead or cancelled since
+    replays INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX delivery_due ON delivery (endpoint_id, due_at, seq) WHERE state = 'pending';
+CREATE INDEX delivery_dead ON delivery (finished_at) WHERE state = 'dead';
+CREATE INDEX delivery_event ON delivery (event_seq);
+
+CREATE TABLE attempt (
+    delivery_seq INTEGER NOT NULL REFERENCES delivery (seq),
+    n INTEGER NOT NULL,              -- 1, 2, … over all replays
+    at INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    phase TEXT NOT NULL,             -- where it ended: guard, dns, connect, tls, wait, done, …
+    outcome TEXT NOT NULL,           -- delivered, http_500, timeout, conn_refused, …
+    http_status INTEGER,
+    remote_address TEXT,
+    excerpt TEXT,                    -- first bytes of the answer, escaped text
+    charged INTEGER NOT NULL,        -- 0: our own fault, the ladder did not move
+    PRIMARY KEY (delivery_seq, n)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attempt_at ON attempt (at);
+
+-- Guest pass keys. Old ones verify until the last pass they signed is two days past.
+CREATE TABLE signing_key (
+    kid INTEGER PRIMARY KEY CHECK (kid BETWEEN 0 AND 255),
+    public_key BLOB NOT NULL,        -- 32 bytes, Ed25519
+    private_key BLOB NOT NULL,       -- wrapped with the environment's key
+    created_at INTEGER NOT NULL,
+    retired_at INTEGER               -- null for the one that signs
+) STRICT;
+
+CREATE TABLE terminal (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL DEFAULT 'override',  -- scan, search, override: each includes the one before
+    language TEXT NOT NULL DEFAULT 'fr',
+    token_hash BLOB UNIQUE,          -- null until paired
+    created_at INTEGER NOT NULL,
+    last_seen_at INTEGER,
+    version TEXT,
+    revoked_at INTEGER
+) STRICT;
+
+CREATE TABLE pairing (
+    code_hash BLOB PRIMARY KEY,
+    terminal_name TEXT NOT NULL,
+    role TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    tries INTEGER NOT NULL DEFAULT 0,
+    used_at INTEGER
+) STRICT;
+
+-- The door log. Each row is chained to the one before: hash = SHA-256(previous hash, row).
+CREATE TABLE scan (
+    seq INTEGER PRIMARY KEY,
+    scan_id TEXT NOT NULL,
+    terminal_id TEXT NOT NULL REFERENCES terminal (id),
+    at INTEGER NOT NULL,
+    device_at INTEGER,               -- as the terminal said, for scans made out of reach
+    kind TEXT NOT NULL,              -- pass, link, code, list, undo, sync
+    read_hash BLOB,                  -- SHA-256 of what was read, when it is not ours
+    reservation_id TEXT,
+    result TEXT NOT NULL,
+    admitted INTEGER NOT NULL,       -- people let in by this scan; negative for an undo
+    reason TEXT,                     -- of an override or an undo
+    undone_by INTEGER,               -- seq of the undo
+    verdict TEXT NOT NULL,           -- JSON, answered again when the scanId comes again
+    hash BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX scan_once ON scan (terminal_id, scan_id);
+CREATE INDEX scan_reservation ON scan (reservation_id, seq);
+CREATE INDEX scan_at ON scan (at);
+
+CREATE TABLE staff (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('owner', 'manager', 'host', 'door')),
+    password TEXT,                   -- Argon2id; null until the first sign-in
+    created_at INTEGER NOT NULL,
+    disabled_at INTEGER
+) STRICT;
+
+-- A one-time sign-in link.
+CREATE TABLE invitation (
+    hash BLOB PRIMARY KEY,           -- SHA-256 of the link's secret
+    staff_id TEXT NOT NULL REFERENCES staff (id),
+    expires_at INTEGER NOT NULL,
+    used_at INTEGER
+) STRICT;
+
+-- Letters to guests: kept until the mail server took them. In the test environment the
+-- outbox is the mailbox: nothing leaves it.
+CREATE TABLE letter (
+    id TEXT PRIMARY KEY,
+    reservation_id TEXT NOT NULL REFERENCES reservation (id),
+    kind TEXT NOT NULL,              -- confirmation, …
+    recipient TEXT,                  -- erased with the guest's contacts
+    language TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'sent', 'failed', 'kept')),
+    attempts INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    sent_at INTEGER,
+    trouble TEXT
+) STRICT;
+CREATE INDEX letter_due ON letter (due_at) WHERE state = 'waiting';
+CREATE INDEX letter_reservation ON letter (reservation_id);

@@ -1,0 +1,163 @@
+"""Rows of `reservation`: found, listed, inserted, moved from state to state."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from appliance.errors import NotFound, TableTaken
+from appliance.model.reservation import Reservation
+from appliance.store.connection import Reader, Transaction
+
+_COLUMNS = """
+    r.seq, r.id, r.status, r.source, r.table_id, t.name, r.date, r.slot, r.starts, r.ends,
+    r.guests, r.customer_name, r.customer_email, r.customer_phone, r.notes, r.language,
+    r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
+    r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
+    r.lineage, r.idempotency_key, r.request_hash, r.issued_code, r.email_outcome
+"""
+_FROM = "FROM reservation r JOIN venue_table t ON t.id = r.table_id"
+_HOLDING = "status NOT IN ('cancelled', 'declined')"
+
+
+def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
+    """The reservation of that id."""
+    return _one(reader, "r.id = :id", {"id": reservation_id})
+
+
+def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
+    """The reservation of that id, or NotFound."""
+    found = find_reservation(reader, reservation_id)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def find_by_pass(reader: Reader, pass_id: bytes) -> Reservation | None:
+    """The reservation whose guest pass carries `pass_id`, of whatever generation."""
+    return _one(reader, "r.pass_id = :pass_id", {"pass_id": pass_id})
+
+
+def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
+    """The reservation that `SVC-XXXX` stands for at present."""
+    return _one(reader, "r.access_code = :code", {"code": access_code})
+
+
+def find_by_idempotency_key(reader: Reader, lineage: str, key: str) -> Reservation | None:
+    """The reservation that a key of `lineage` made with this idempotency key."""
+    return _one(
+        reader, "r.lineage = :lineage AND r.idempotency_key = :key", {"lineage": lineage, "key": key}
+    )
+
+
+def list_evening(reader: Reader, date: str) -> list[Reservation]:
+    """Every reservation of one evening, in list order, refused and cancelled ones too."""
+    rows = reader.rows(
+        f"SELECT {_COLUMNS} {_FROM} WHERE r.date = :date ORDER BY r.slot, r.created_at, r.id",  # noqa: S608
+        {"date": date},
+    )
+    return [Reservation(*row) for row in rows]
+
+
+def page_reservations(
+    reader: Reader,
+    *,
+    first: str | None,
+    last: str | None,
+    statuses: Sequence[str],
+    page: int,
+    limit: int,
+) -> tuple[list[Reservation], int]:
+    """A page of the list and the total (section 4): date, slot, createdAt, id."""
+    conditions, parameters = ["1"], {"limit": limit, "offset": min((page - 1) * limit, 2**62)}
+    values: dict[str, Any] = dict(parameters)
+    if first is not None:
+        conditions.append("r.date >= :first")
+        values["first"] = first
+    if last is not None:
+        conditions.append("r.date <= :last")
+        values["last"] = last
+    if statuses:
+        names = [f"status_{i}" for i in range(len(statuses))]
+        conditions.append(f"r.status IN ({', '.join(':' + name for name in names)})")
+        values |= dict(zip(names, statuses, strict=True))
+    where = " AND ".join(conditions)
+    total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
+    rows = reader.rows(
+        f"""SELECT {_COLUMNS} {_FROM} WHERE {where}
+            ORDER BY r.date, r.slot, r.created_at, r.id LIMIT :limit OFFSET :offset""",  # noqa: S608
+        values,
+    )
+    return [Reservation(*row) for row in rows], int(total)
+
+
+def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
+    """Who holds what on a date, earliest created first: (table id, starts, ends, source)."""
+    rows = reader.rows(
+        f"""SELECT table_id, starts, ends, source FROM reservation
+            WHERE date = :date AND {_HOLDING} ORDER BY created_at, seq""",  # noqa: S608
+        {"date": date},
+    )
+    return list(rows)  # type: ignore[arg-type]
+
+
+def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
+    """Whether anyone holds the table during [starts, ends) of that evening."""
+    return bool(
+        reader.value(
+            f"""SELECT EXISTS (SELECT 1 FROM reservation
+                WHERE date = :date AND table_id = :table_id AND {_HOLDING}
+                    AND starts < :ends AND :starts < ends)""",  # noqa: S608
+            {"date": date, "table_id": table_id, "starts": starts, "ends": ends},
+        )
+    )
+
+
+def code_is_in_use(reader: Reader, access_code: str) -> bool:
+    """Whether a stored reservation has this code."""
+    sql = "SELECT EXISTS (SELECT 1 FROM reservation WHERE access_code = :code)"
+    return bool(reader.value(sql, {"code": access_code}))
+
+
+def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
+    """Insert a row; TableTaken when the schema finds an overlapping holder."""
+    try:
+        tx.insert("reservation", values)
+    except apsw.ConstraintError as error:
+        raise refused_by_schema(error) from error
+
+
+def refused_by_schema(error: apsw.ConstraintError) -> Exception:
+    """What a constraint's complaint means: TableTaken, or the error itself."""
+    text = str(error)
+    taken = "table_taken" in text or "reservation.date, reservation.table_id" in text
+    return TableTaken() if taken else error
+
+
+def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> None:
+    """Change columns of one row; `updated_at` and `version` follow by themselves."""
+    changes = ", ".join(f"{name} = :{name}" for name in values)
+    try:
+        tx.execute(
+            f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
+                WHERE id = :id_""",  # noqa: S608
+            {**values, "now_": tx.now, "id_": reservation_id},
+        )
+    except apsw.ConstraintError as error:
+        raise refused_by_schema(error) from error
+
+
+def add_history(
+    tx: Transaction, reservation_id: str, what: str, actor: str, detail: str | None = None
+) -> None:
+    """Record who did what; `detail` is JSON without personal data."""
+    tx.insert(
+        "history",
+        {"reservation_id": reservation_id, "at": tx.now, "what": what, "actor": actor,
+         "detail": detail},
+    )  # fmt: skip
+
+
+def _one(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservation | None:
+    row = reader.row(f"SELECT {_COLUMNS} {_FROM} WHERE {condition}", parameters)  # noqa: S608
+    return None if row is None else Reservation(*row)

@@ -1,0 +1,1 @@
+"""What the box does by itself: closing the evening, expiry, retention."""

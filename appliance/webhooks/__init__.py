@@ -1,0 +1,1 @@
+"""Deliveries to partners: dispatcher, event body, signature, egress guard."""

@@ -1,0 +1,1 @@
+"""The door: scan in, verdict out."""

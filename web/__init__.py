@@ -1,0 +1,1 @@
+"""The faces of the box, and its composition root."""

@@ -1,0 +1,1 @@
+"""The partner interface over HTTP: contract sections 2 to 8."""

@@ -1,0 +1,1 @@
+"""What a guest sees: the access page and the claim page."""
