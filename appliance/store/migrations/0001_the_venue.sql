@@ -186,11 +186,12 @@ CREATE TABLE delivery (
     attempts INTEGER NOT NULL DEFAULT 0,   -- charged since creation or since the last replay
     due_at INTEGER NOT NULL,
     due_boot TEXT,                   -- the boot in which due_uptime counts
-    due_uptime INTEGER,              -- ms of CLOCK_BOOTTIME: exact across restarts and steps
+    due_uptime INTEGER,              -- ms of CLOCK_BOOTTIME: exact across restarts and steps;
+                                     -- null until the first attempt failed: send it now
     finished_at INTEGER,             -- delivered, dead or cancelled since
     replays INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-CREATE INDEX delivery_due ON delivery (endpoint_id, due_at, seq) WHERE state = 'pending';
+CREATE INDEX delivery_due ON delivery (endpoint_id, due_uptime, seq) WHERE state = 'pending';
 CREATE INDEX delivery_dead ON delivery (finished_at) WHERE state = 'dead';
 CREATE INDEX delivery_event ON delivery (event_seq);
 
