@@ -1,0 +1,54 @@
+"""The venue and what is free in it."""
+
+from appliance import errors
+from web.api.openapi import samples
+from web.api.openapi.operations.operation import Operation, json_answer, query_parameter
+from web.api.openapi.schemas.parts import slot_time, venue_date
+
+TAG = "Venue"
+
+
+def venue_operations() -> dict[str, Operation]:
+    """Operations by id."""
+    return {"getVenue": _get_venue(), "getAvailability": _get_availability()}
+
+
+def _get_venue() -> Operation:
+    return Operation(
+        tag=TAG,
+        summary="The venue, its tables and its slots",
+        description="Read it once a day, or when a call is refused with `TABLE_NOT_FOUND` or "
+        "`INVALID_SLOT`: tables and slots change rarely. Map your own tables by `number`.",
+        answers={200: json_answer("The venue.", "Venue", {"venue": samples.VENUE})},
+    )
+
+
+def _get_availability() -> Operation:
+    return Operation(
+        tag=TAG,
+        summary="Which tables are free",
+        description="For one slot or, without `slot`, for the whole evening: a table is then "
+        "`available` only when nothing holds it at any time of that date. The answer is "
+        "indicative: another reservation may arrive before yours, and creation decides.",
+        parameters=(
+            query_parameter(
+                "date",
+                "The evening, in venue time: from tonight to 730 days ahead.",
+                venue_date("The evening."),
+                required=True,
+                example="2026-11-21",
+            ),
+            query_parameter(
+                "slot",
+                "`start` of a slot offered on that weekday.",
+                slot_time("Start of the slot."),
+                example="19:30",
+            ),
+        ),
+        answers={
+            200: json_answer(
+                "Every table with its state.", "Availability", {"slot": samples.AVAILABILITY}
+            )
+        },
+        refusals=(errors.InvalidDate(field="date"), errors.InvalidSlot(field="slot")),
+    )

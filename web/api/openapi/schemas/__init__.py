@@ -1,0 +1,1 @@
+"""The objects of contract section 2 as JSON Schema."""

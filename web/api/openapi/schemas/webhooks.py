@@ -1,0 +1,168 @@
+"""Webhook endpoints, and what they are sent (contract sections 2.8, 2.9 and 6)."""
+
+from appliance.actions.announce import EVENT_TYPES
+from web.api.openapi import samples
+from web.api.openapi.schemas.parts import (
+    Schema,
+    access_code,
+    answer_object,
+    boolean,
+    integer,
+    list_of,
+    nullable,
+    ref,
+    request_object,
+    slot_time,
+    text,
+    timestamp,
+    uuid,
+    venue_date,
+)
+
+
+def webhook_schemas() -> dict[str, Schema]:
+    """Component schemas by name."""
+    endpoint = _endpoint_members()
+    return {
+        "EventType": text("What happened.", enum=list(EVENT_TYPES)),
+        "WebhookEndpoint": answer_object(
+            endpoint, description="One of your receivers.", examples=[samples.ENDPOINT]
+        ),
+        "NewWebhookEndpoint": answer_object(
+            {**endpoint, "secret": _secret()},
+            description="The receiver just registered, with its secret.",
+        ),
+        "WebhookEndpointList": _endpoint_list(),
+        "RegisterWebhookEndpoint": _register(),
+        "DeactivatedWebhookEndpoint": _deactivated(),
+        "WebhookTest": _test(),
+        "WebhookTestResult": _test_result(),
+        "Event": _event(),
+        "EventReservation": _event_reservation(),
+    }
+
+
+def _endpoint_members() -> Schema:
+    return {
+        "id": uuid("Identifier of the endpoint."),
+        "url": text("Where events are posted.", format="uri"),
+        "events": list_of(ref("EventType"), "The types it is subscribed to."),
+        "active": boolean("Whether events are sent to it."),
+        "createdAt": timestamp("When it was registered."),
+    }
+
+
+def _secret() -> Schema:
+    return text(
+        "Signs every delivery; the whole string, `whsec_` included, is the HMAC key. Shown only "
+        "in this answer: store it now.",
+        pattern="^whsec_[A-Za-z0-9_-]+$",
+        examples=[samples.SECRET],
+    )
+
+
+def _endpoint_list() -> Schema:
+    return answer_object(
+        {
+            "items": list_of(
+                ref("WebhookEndpoint"), "The venue's endpoints, deactivated ones included."
+            ),
+            "events": list_of(ref("EventType"), "Every type that can be subscribed to."),
+        },
+        description="The endpoints of the venue, whichever key registered them.",
+    )
+
+
+def _register() -> Schema:
+    return request_object(
+        {
+            "url": text(
+                "Absolute address of your receiver: https, or http in the test environment; at "
+                "most 2,048 characters; no user name, password or fragment. Private and reserved "
+                "addresses are refused unless the owner of the box allowed them.",
+                format="uri",
+                maxLength=2048,
+                examples=[samples.WEBHOOK_URL],
+            ),
+            "events": list_of(
+                ref("EventType"),
+                "The types to receive. Leave it out for all that exist today.",
+                minItems=1,
+            ),
+        },
+        required=("url",),
+        description="A receiver to register. Unknown members are ignored.",
+    )
+
+
+def _deactivated() -> Schema:
+    return answer_object(
+        {"id": uuid("The endpoint."), "active": {"type": "boolean", "const": False}},
+        description="The endpoint is deactivated; its waiting deliveries are cancelled.",
+    )
+
+
+def _test() -> Schema:
+    return request_object(
+        {
+            "endpointId": text(
+                "The endpoint to send to. Leave it out to send to every active one.",
+                examples=[samples.ENDPOINT_ID],
+            )
+        },
+        description="Whom to send to. The body may be left out.",
+    )
+
+
+def _test_result() -> Schema:
+    return answer_object(
+        {
+            "queued": integer("How many deliveries were queued.", minimum=0),
+            "deliveryIds": list_of(
+                uuid("Delivery identifier."),
+                "Their identifiers, as each will arrive in `X-Service-Delivery`.",
+            ),
+        },
+        description="The test events are on their way.",
+    )
+
+
+def _event() -> Schema:
+    return answer_object(
+        {
+            "id": uuid("Delivery identifier, equal to `X-Service-Delivery`: deduplicate on it."),
+            "type": ref("EventType"),
+            "occurredAt": timestamp("When it happened, the same on every attempt."),
+            "data": answer_object({"reservation": ref("EventReservation")}),
+        },
+        description="Body of a delivery.",
+    )
+
+
+def _event_reservation() -> Schema:
+    return answer_object(
+        {
+            "serviceReservationId": uuid("Identifier of the reservation."),
+            "accessCode": nullable(
+                access_code("The code that the guest may say at the door; null once freed.")
+            ),
+            "status": ref("ReservationStatus", "State at the time of sending."),
+            "date": venue_date("The evening, in venue time."),
+            "slot": nullable(slot_time("Start of the slot, in venue time; null: whole evening.")),
+            "table": ref("TableName"),
+            "guests": integer("Size of the party.", minimum=1),
+            "customerFirstName": nullable(
+                text("First word of the customer's name; null once it was erased.")
+            ),
+            "source": ref("ReservationSource"),
+            "externalRef": nullable(
+                text("The partner's own identifier. Present on partner reservations.")
+            ),
+            "checkedInAt": nullable(timestamp("When the guest passed the entry terminal.")),
+            "venue": answer_object({"id": uuid("The venue."), "name": text("Its name.")}),
+            "createdAt": timestamp("When the reservation was made."),
+            "updatedAt": timestamp("When it last changed."),
+        },
+        optional=("externalRef", "createdAt", "updatedAt"),
+        description="The reservation as it is when the event is sent.",
+    )
