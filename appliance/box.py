@@ -1,0 +1,65 @@
+"""The box: both environments of one data directory, opened together and closed together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.clock import Clock, ZoneDatabase
+from appliance.environment import Environment, EnvironmentName, Links, path_prefix
+from appliance.settings import Settings
+from appliance.store.database import Database
+from appliance.store.migrate import migrate
+from appliance.tokens import Keyring, Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The two environments, and the outside that was handed in."""
+
+    live: Environment
+    test: Environment
+    settings: Settings
+    clock: Clock
+    tokens: Tokens
+    zones: ZoneDatabase
+
+    @property
+    def environments(self) -> tuple[Environment, Environment]:
+        """Live, then test."""
+        return self.live, self.test
+
+    async def close(self) -> None:
+        """Close both databases; what was being written is finished first."""
+        for environment in self.environments:
+            await environment.database.close()
+
+
+def open_box(  # noqa: PLR0913 - this is where the outside is handed in
+    directory: Path,
+    master_key: bytes,
+    settings: Settings,
+    *,
+    app_url: str,
+    clock: Clock,
+    tokens: Tokens,
+    zones: ZoneDatabase,
+    on_broken: Callable[[BaseException], None] | None = None,
+) -> Box:
+    """Migrate and open both databases of `directory`. Call it inside the event loop.
+
+    `app_url` is the base of guest links, without a slash at its end. `on_broken`: see
+    Database. Trouble when a database is missing, damaged or newer than the program.
+    """
+
+    def environment(name: EnvironmentName) -> Environment:
+        path = directory / f"{name}.db"
+        migrate(path, clock)
+        return Environment(
+            name=name,
+            database=Database(path, clock, tokens, zones, on_broken),
+            keyring=Keyring(master_key, name),
+            settings=settings,
+            links=Links(app_url + path_prefix(name)),
+        )
+
+    return Box(environment("live"), environment("test"), settings, clock, tokens, zones)

@@ -1,0 +1,101 @@
+"""Bring a database file to the schema that this program knows, or refuse it."""
+
+import os
+from importlib import resources
+from pathlib import Path
+
+import apsw
+
+from appliance.clock import Clock
+from appliance.errors import Trouble
+from appliance.store.connection import BUSY_MILLISECONDS, check_engine
+from appliance.store.live_files import guard_live_file
+
+APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
+
+
+def list_migrations() -> list[tuple[int, str]]:
+    """The numbered migrations in order: (number, SQL)."""
+    folder = resources.files("appliance.store").joinpath("migrations")
+    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
+    return [(int(name[:4]), folder.joinpath(name).read_text("utf-8")) for name in files]
+
+
+def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
+    """Bring `path` to the newest schema; its number.
+
+    Each upgrade runs in one transaction, after a copy of the database was put into
+    `backups/` beside it. Trouble, and an untouched file, when it is missing (unless
+    `create`), not a box database, or newer than this program, or SQLite is too old.
+    """
+    check_engine()
+    if not create and not path.exists():
+        raise Trouble(f"{path.name} is missing from {path.parent}: restore a backup, or init anew")
+    guard_live_file(path)
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        return _migrate(connection, path, clock, list_migrations())
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise Trouble(f"{path.name} is damaged ({error}): restore the last good backup") from None
+    finally:
+        connection.close()
+
+
+def _migrate(
+    connection: apsw.Connection, path: Path, clock: Clock, migrations: list[tuple[int, str]]
+) -> int:
+    newest = migrations[-1][0]
+    found = _check(connection, path, newest)
+    if found == newest:
+        return newest
+    if found:
+        _keep_copy(connection, path, found, clock)
+    else:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.pragma("journal_mode", "wal")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number, sql in migrations:
+            if number > found:
+                connection.execute(sql)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {newest}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    os.chmod(path, 0o600)
+    return newest
+
+
+def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
+    """The schema number found; Trouble when this is not ours or newer than the program."""
+    found = int(connection.pragma("user_version"))
+    application_id = int(connection.pragma("application_id"))
+    tables = next(connection.execute("SELECT count(*) FROM sqlite_schema"))[0]
+    if application_id != APPLICATION_ID and (found or tables):
+        raise Trouble(f"{path.name} is not a venuebox database: nothing was changed")
+    if found > newest:
+        raise Trouble(
+            f"{path.name} was written by a newer venuebox (schema {found}, this one knows "
+            f"{newest}): install that version again; nothing was changed"
+        )
+    return found
+
+
+def _keep_copy(connection: apsw.Connection, path: Path, found: int, clock: Clock) -> None:
+    """Put a whole, consistent copy aside before the first statement of an upgrade."""
+    folder = path.parent / "backups"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    copy = folder / f"{path.stem}-before-upgrade-{found:04d}-{clock.now()}.db"
+    connection.execute("VACUUM INTO :copy", {"copy": str(copy)})
+    os.chmod(copy, 0o600)
+    for target in (copy, folder):
+        handle = os.open(target, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,39 @@
+"""One transaction beside a running box, for commands: the same actions, no event loop."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from appliance.clock import Clock, ZoneDatabase
+from appliance.errors import Trouble
+from appliance.store.connection import Transaction, open_connection
+from appliance.tokens import Tokens
+
+
+@contextmanager
+def session(
+    path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase
+) -> Iterator[Transaction]:
+    """A transaction on `path`, committed durably at the end and undone by any exception.
+
+    Waits up to 5 s for the box's own writer. Trouble when the file cannot be used. The
+    notices of the transaction reach nobody: a running box finds its rows by itself.
+    """
+    try:
+        connection = open_connection(path)
+    except apsw.CantOpenError:
+        raise Trouble(f"there is no box in {path.parent}: run venuebox init first") from None
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield Transaction(connection, clock, zones, tokens)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+    except (apsw.BusyError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError) as error:
+        raise Trouble(f"{path.name} cannot be written now ({error}): nothing was changed") from None
+    finally:
+        connection.close()

@@ -1,0 +1,116 @@
+"""Reading requests: bodies and query strings, each fault as its documented refusal."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from aiohttp import web
+
+from appliance.errors import (
+    BodyTooLarge,
+    InvalidDate,
+    InvalidDateRange,
+    InvalidSlot,
+    ValidationError,
+)
+from appliance.model.evening import is_slot, parse_date
+from appliance.model.reservation import STATUSES
+from appliance.model.strict_json import parse_object
+
+BODY_LIMIT = 64 * 1024
+PAGE_LIMIT_MAX = 200
+PAGE_LIMIT_DEFAULT = 50
+_PAGE_MAX = 2**53
+
+
+async def read_body(request: web.Request) -> bytes:
+    """The raw body; BodyTooLarge over 64 KiB."""
+    if (request.content_length or 0) > BODY_LIMIT:
+        raise BodyTooLarge
+    try:
+        raw = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise BodyTooLarge from None
+    if len(raw) > BODY_LIMIT:
+        raise BodyTooLarge
+    return raw
+
+
+async def read_object(request: web.Request, *, optional: bool = False) -> dict[str, Any]:
+    """The JSON object in the body; an `optional` one may be empty. InvalidJson otherwise."""
+    raw = await read_body(request)
+    if optional and not raw:
+        return {}
+    return parse_object(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationQuery:
+    """The query of `GET /v1/reservations` (contract section 4)."""
+
+    first: date | None
+    last: date | None
+    statuses: tuple[str, ...]
+    page: int
+    limit: int
+
+
+def read_availability_query(query: Mapping[str, str]) -> tuple[date, str | None]:
+    """`date` and the optional `slot` of `GET /v1/availability`."""
+    day = parse_date(query.get("date"))
+    if day is None:
+        raise InvalidDate(field="date")
+    slot = query.get("slot")
+    if slot is not None and not is_slot(slot):
+        raise InvalidSlot(field="slot")
+    return day, slot
+
+
+def read_reservation_query(query: Mapping[str, str]) -> ReservationQuery:
+    """The filters and the page; refused, never clamped (decisions.md)."""
+    first = _optional_date(query, "from")
+    last = _optional_date(query, "to")
+    if first is not None and last is not None and first > last:
+        raise InvalidDateRange(field="from")
+    return ReservationQuery(
+        first=first,
+        last=last,
+        statuses=_statuses(query.get("status")),
+        page=_whole(query, "page", 1, _PAGE_MAX),
+        limit=_whole(query, "limit", PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX),
+    )
+
+
+def _optional_date(query: Mapping[str, str], name: str) -> date | None:
+    if name not in query:
+        return None
+    day = parse_date(query[name])
+    if day is None:
+        raise InvalidDateRange(field=name)
+    return day
+
+
+def _statuses(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    names = tuple(dict.fromkeys(text.split(",")))
+    if not all(name in STATUSES for name in names):
+        allowed = ", ".join(STATUSES)
+        raise ValidationError(
+            field="status", rule_fr=f"status : parmi {allowed}.", rule=f"status: among {allowed}."
+        )
+    return names
+
+
+def _whole(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
+    text = query.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 16 and 1 <= int(text) <= largest):
+        raise ValidationError(
+            field=name,
+            rule_fr=f"{name} : un entier de 1 à {largest}.",
+            rule=f"{name}: a whole number from 1 to {largest}.",
+        )
+    return int(text)

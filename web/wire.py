@@ -1,0 +1,114 @@
+"""How things look on the wire: JSON answers of the partner interface (contract section 2)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from appliance.clock import format_instant
+from appliance.environment import Environment
+from appliance.errors import Refusal
+from appliance.model.reservation import Reservation
+from appliance.model.venue import Slot, Table, Venue
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def answer(
+    data: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """A JSON answer."""
+    return web.Response(
+        body=_encode(data).encode(), status=status, headers=headers, content_type="application/json"
+    )
+
+
+def refuse(refusal: Refusal) -> web.Response:
+    """A refusal in the format of section 7."""
+    return answer(refusal.body(), refusal.status, refusal.headers)
+
+
+def venue_answer(venue: Venue, tables: list[Table], slots: list[Slot]) -> dict[str, Any]:
+    """The Venue object of section 2.1."""
+    return {
+        "venue": {
+            "id": venue.id,
+            "name": venue.name,
+            "slug": venue.slug,
+            "status": venue.status,
+        },
+        "reservationMode": venue.reservation_mode,
+        "autoConfirm": venue.auto_confirm,
+        "requestExpiryHours": venue.request_expiry_hours,
+        "tables": [_table(table) for table in tables],
+        "slots": [_slot(slot) for slot in slots],
+        "policies": venue.policies,
+        "currency": venue.currency,
+    }
+
+
+def _table(table: Table) -> dict[str, Any]:
+    return {
+        "id": table.id,
+        "name": table.name,
+        "number": table.number,
+        "capacityMin": table.capacity_min,
+        "capacityMax": table.capacity_max,
+        "minimumSpend": table.minimum_spend,
+        "type": table.type,
+        "bookable": table.bookable,
+    }
+
+
+def _slot(slot: Slot) -> dict[str, Any]:
+    return {
+        "id": slot.id,
+        "name": slot.name,
+        "start": slot.start,
+        "end": slot.end,
+        "daysOfWeek": list(slot.days_of_week),
+    }
+
+
+def reservation_answer(
+    reservation: Reservation, *, lineage: str, shows_contacts: bool
+) -> dict[str, Any]:
+    """An item of the list (section 2.5) as the key of `lineage` may see it."""
+    item: dict[str, Any] = {
+        "id": reservation.id,
+        "accessCode": reservation.access_code,
+        "status": reservation.status,
+        "date": reservation.date,
+        "slot": reservation.slot,
+        "table": {"id": reservation.table_id, "name": reservation.table_name},
+        "guests": reservation.guests,
+        "customerFirstName": reservation.customer_first_name,
+        "source": reservation.source,
+        "checkedInAt": _optional_instant(reservation.checked_in_at),
+        "createdAt": format_instant(reservation.created_at),
+    }
+    if reservation.lineage == lineage and reservation.external_ref is not None:
+        item["externalRef"] = reservation.external_ref
+    if shows_contacts:
+        item["customerEmail"] = reservation.customer_email
+        item["customerPhone"] = reservation.customer_phone
+    return item
+
+
+def creation_answer(reservation: Reservation, environment: Environment) -> dict[str, Any]:
+    """The creation result (section 2.7): the same for the first answer and each replay."""
+    keyring, links = environment.keyring, environment.links
+    return {
+        "serviceReservationId": reservation.id,
+        "accessCode": reservation.issued_code,
+        "status": "confirmed",
+        "guestAccessUrl": links.access(keyring.access_token(reservation.id)),
+        "claimUrl": links.claim(keyring.claim_token(reservation.id)),
+        "accessLinkExpiresAt": format_instant(reservation.link_expires_at),
+        "notifications": {"email": reservation.email_outcome, "sms": "skipped"},
+    }
+
+
+def _optional_instant(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else format_instant(milliseconds)
