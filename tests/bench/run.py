@@ -1,0 +1,95 @@
+"""`make bench`: the box beside a bare handler and PocketBase, young and old, busy and idle.
+
+Figures are ratios of one run on one machine; README.md beside this file says how they are
+made. Ends with status 1 when an answer was wrong, whatever the figures.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import box
+import cost
+import machine
+import peers
+import pocketbase
+import report
+import standing
+from children import BenchError, Children
+from load import require_wrk
+from progress import Progress
+from rounds import fresh_copy, interleave
+
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Runs everything in a directory of its own, on this disk, and clears it away."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=6, help="of one booking load")
+    parser.add_argument("--past", type=int, default=1_000_000, help="past reservations; 0: none")
+    options = parser.parse_args()
+    data = HERE / "data"
+    data.mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=data))
+    try:
+        with Children(folder).all_ended() as children:
+            run(children, folder, options.rounds, options.seconds, options.past)
+    except (BenchError, KeyboardInterrupt) as trouble:
+        print(f"\nbench: {trouble or 'interrupted'}", file=sys.stderr, flush=True)
+        return 1
+    finally:
+        shutil.rmtree(folder)
+    return 0
+
+
+def run(children: Children, folder: Path, rounds: int, seconds: int, past_rows: int) -> None:
+    """Prepares, measures, prints."""
+    require_wrk()
+    progress = Progress()
+    result: dict[str, object] = {
+        "machine": machine.describe(folder),
+        "pocketbase": pocketbase.version(),
+        "durable_commits_per_second": round(machine.durable_commits_per_second(folder)),
+    }
+    progress.say(f"machine {result['machine']}")
+    progress.say(f"one durable commit after the other: {result['durable_commits_per_second']}/s")
+
+    progress.say("preparing the box: venue, partner, terminal, endpoint, tonight's guests")
+    prepared = box.prepare(children, folder, peers.serve_receiver(children))
+    samples = peers.take_samples(children, prepared, fresh_copy(prepared.folder, folder / "round"))
+    progress.say("preparing PocketBase")
+    pocketbase.prepare(children, folder / "pocketbase")
+
+    progress.say("start and rest")
+    first_answer = standing.seconds_to_first_answer(children, prepared)
+    rest = standing.idle(children, prepared)
+    steps = peers.steps(children, prepared, folder / "pocketbase", samples, seconds)
+    figures = interleave(steps, rounds, children, folder, progress)
+    table, ratios, medians = report.compare(figures)
+    tables = [table]
+    if past_rows:
+        progress.say(f"an old box: {past_rows:,} past reservations, written row by row")
+        ages = cost.measure(children, prepared, folder, past_rows, rounds, progress)
+        table, more, loads = report.compare_ages(*ages)
+        tables.append(table)
+        ratios, medians = ratios | more, medians | loads
+    held = report.targets(ratios, medians, first_answer, rest)
+    result |= {"ratios": ratios, "loads": medians, "first_answer_s": first_answer, "idle": rest}
+    result["targets"] = dict(held)
+    report.write(HERE / "results" / "latest.json", result)
+    _print(tables, held, rest)
+
+
+def _print(tables: list[str], held: list[tuple[str, bool]], rest: standing.Idle) -> None:
+    print("\n" + "\n\n".join(tables))
+    print(f"\nidle for 10 s: {rest}\n")
+    for sentence, holds in held:
+        print(f"{'holds ' if holds else 'MISSED'}  {sentence}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
