@@ -1,0 +1,138 @@
+# make run and make test need nothing but Python 3.11+ and make: each prepares what it uses.
+# What was prepared is vouched for by a stamp inside it, so deleting a folder is a full reset of it,
+# and a second call only compares the stamps with the files they were made from.
+
+PYTHON   ?= python3
+CHROMIUM ?= /usr/bin/chromium
+export CHROMIUM
+
+BIN      := .venv/bin
+FRONTEND := web/frontend
+VENV     := .venv/.made
+RUN      := .venv/.run-installed
+DEV      := .venv/.dev-installed
+BENCH    := .venv/.bench-installed
+MODULES  := $(FRONTEND)/node_modules/.installed
+BUNDLE   := web/static/.built
+
+# The folders are listed too: their time changes when a file is taken away.
+SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
+            $(shell find $(FRONTEND)/src $(FRONTEND)/styles 2>/dev/null)
+
+# A network that hangs must not hang the build. macOS has no timeout of its own.
+DEADLINE := $(if $(shell command -v timeout),timeout 900)
+# Every file is checked against its hash; PyQRCode, published as source, is built with the pinned
+# setuptools and not with whatever is newest today.
+INSTALL   = $(DEADLINE) $(BIN)/python -m pip install --require-hashes --no-build-isolation \
+            --disable-pip-version-check --no-input --timeout 60 --retries 3
+NPM       = PATH="$(CURDIR)/$(BIN):$$PATH" $(DEADLINE) npm --prefix $(FRONTEND) --loglevel=error \
+            --fetch-timeout=60000 --fetch-retries=3
+
+say   = printf '\n== %s\n' "$(1)"
+# Ends a step that needs the network with one sentence about what to do.
+or_network = || { echo "make: $(1) could not be installed. Check the network and the package registry, then run make again: what is already here is kept." >&2; exit 1; }
+# Installs one Debian package where this user may, quietly fails where not.
+apt   = { command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n true 2>/dev/null; } \
+          && $(call say,installing Debian's $(1)) \
+          && as_root=$$(test "$$(id -u)" = 0 || echo sudo) \
+          && $$as_root apt-get -qq update </dev/null \
+          && $$as_root $(DEADLINE) env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
+             -o DPkg::Lock::Timeout=120 install --no-install-recommends $(1) </dev/null >/dev/null; }
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run setup dev test check bench lock clean
+
+help:
+	@echo 'make run      serve the demo venue on http://127.0.0.1:8080'
+	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
+	@echo 'make check    style, types, import directions, documentation'
+	@echo 'make bench    measure the box against a bare handler and PocketBase'
+	@echo 'make setup    prepare the program alone: .venv/bin/venuebox'
+	@echo 'make dev      the same with everything that tests and checks it'
+	@echo 'make lock     pin the newest versions and their hashes in requirements/ and package-lock.json'
+	@echo 'make clean    remove everything that make has built'
+	@echo 'PYTHON=/path/to/python3.12 chooses the Python (3.11 or newer)'
+
+setup: $(RUN) $(BUNDLE)
+
+dev: setup $(DEV)
+
+run: setup
+	@exec $(BIN)/venuebox serve --demo
+
+test: dev
+	@test -x $(CHROMIUM) || $(call apt,chromium) || true
+	@$(call say,testing)
+	@if test -x $(CHROMIUM); then \
+		$(BIN)/pytest -n auto --dist loadfile $(PYTEST_ARGS); \
+	else \
+		$(BIN)/pytest -n auto --dist loadfile --ignore=tests/browser $(PYTEST_ARGS); status=$$?; \
+		echo "left out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; \
+		exit $$status; \
+	fi
+
+check: dev
+	@$(call say,style)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(call say,types)
+	@$(BIN)/mypy
+	@$(NPM) run --silent types
+	@$(call say,import directions and documentation)
+	@$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py
+
+bench: setup $(BENCH)
+	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
+	@$(BIN)/python tests/bench/run.py
+
+LOCK = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes \
+       --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-find-links \
+       --no-emit-trusted-host
+# Pinned on the oldest Python: what only newer ones may leave out is then still there.
+lock: dev
+	$(LOCK) --output-file requirements/build.txt requirements/build.in
+	$(LOCK) --output-file requirements/run.txt pyproject.toml
+	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
+	$(LOCK) --output-file requirements/bench.txt requirements/bench.in
+	$(NPM) update --package-lock-only
+
+clean:
+	rm -rf .venv web/static $(FRONTEND)/node_modules build dist
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make: $(PYTHON) is not Python 3.11 or newer; name one that is: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(call say,preparing .venv with $$($(PYTHON) --version))
+	@# Debian keeps the part that puts pip into an environment in a package of its own.
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(call apt,python3-venv) || { echo "make: $(PYTHON) cannot make environments; install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv --clear .venv
+	@touch $@
+
+$(RUN): $(VENV) requirements/build.txt requirements/run.txt pyproject.toml
+	@$(call say,installing the libraries)
+	@$(INSTALL) -r requirements/build.txt $(call or_network,the build tools)
+	@$(INSTALL) -r requirements/run.txt $(call or_network,the libraries)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DEV): $(RUN) requirements/dev.txt
+	@$(call say,installing what tests and checks need)
+	@$(INSTALL) -r requirements/dev.txt $(call or_network,the test tools)
+	@touch $@
+
+$(BENCH): $(RUN) requirements/bench.txt
+	@$(call say,installing what the box is measured against)
+	@$(INSTALL) -r requirements/bench.txt $(call or_network,PocketBase)
+	@touch $@
+
+$(MODULES): $(RUN) $(FRONTEND)/package.json $(FRONTEND)/package-lock.json $(FRONTEND)/.npmrc
+	@$(call say,installing the frontend tools)
+	@$(NPM) ci $(call or_network,the frontend tools)
+	@touch $@
+
+$(BUNDLE): $(MODULES) $(SOURCES)
+	@$(call say,bundling the pages)
+	@$(NPM) run --silent build
+	@touch $@
