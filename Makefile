@@ -23,7 +23,7 @@ SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
 DEADLINE := $(if $(shell command -v timeout),timeout 900)
 # Every file is checked against its hash; PyQRCode, published as source, is built with the pinned
 # setuptools and not with whatever is newest today.
-INSTALL   = $(DEADLINE) $(BIN)/python -m pip install --require-hashes --no-build-isolation \
+INSTALL   = $(DEADLINE) $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation \
             --disable-pip-version-check --no-input --timeout 60 --retries 3
 NPM       = PATH="$(CURDIR)/$(BIN):$$PATH" $(DEADLINE) npm --prefix $(FRONTEND) --loglevel=error \
             --fetch-timeout=60000 --fetch-retries=3
@@ -55,6 +55,7 @@ help:
 	@echo 'PYTHON=/path/to/python3.12 chooses the Python (3.11 or newer)'
 
 setup: $(RUN) $(BUNDLE)
+	@echo 'ready: $(BIN)/venuebox'
 
 dev: setup $(DEV)
 
@@ -111,14 +112,14 @@ $(VENV):
 	@touch $@
 
 $(RUN): $(VENV) requirements/build.txt requirements/run.txt pyproject.toml
-	@$(call say,installing the libraries)
+	@$(call say,installing the libraries: about 80 MB the first time)
 	@$(INSTALL) -r requirements/build.txt $(call or_network,the build tools)
 	@$(INSTALL) -r requirements/run.txt $(call or_network,the libraries)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(DEV): $(RUN) requirements/dev.txt
-	@$(call say,installing what tests and checks need)
+	@$(call say,installing what tests and checks need: about 150 MB the first time)
 	@$(INSTALL) -r requirements/dev.txt $(call or_network,the test tools)
 	@touch $@
 
