@@ -226,8 +226,9 @@ CREATE TABLE terminal (
     language TEXT NOT NULL DEFAULT 'fr',
     token_hash BLOB UNIQUE,          -- null until paired
     created_at INTEGER NOT NULL,
-    last_seen_at INTEGER,
+    last_seen_at INTEGER,            -- to the minute
     version TEXT,
+    wrong_codes TEXT NOT NULL DEFAULT '[]',  -- JSON: when its latest ten wrong codes were typed
     revoked_at INTEGER
 ) STRICT;
 
@@ -240,24 +241,28 @@ CREATE TABLE pairing (
     used_at INTEGER
 ) STRICT;
 
--- The door log. Each row is chained to the one before: hash = SHA-256(previous hash, row).
+-- The door log. Rows are never changed, and each is chained to the one before: hash =
+-- SHA-256(previous hash, row). The free text in reason and verdict stays outside of the hash,
+-- so that it can be erased.
 CREATE TABLE scan (
     seq INTEGER PRIMARY KEY,
     scan_id TEXT NOT NULL,
     terminal_id TEXT NOT NULL REFERENCES terminal (id),
     at INTEGER NOT NULL,
     device_at INTEGER,               -- as the terminal said, for scans made out of reach
-    kind TEXT NOT NULL,              -- pass, link, code, list, undo, sync
+    kind TEXT NOT NULL,              -- pass, link, code, name, list, other, undo, sync
     read_hash BLOB,                  -- SHA-256 of what was read, when it is not ours
     reservation_id TEXT,
     result TEXT NOT NULL,
     admitted INTEGER NOT NULL,       -- people let in by this scan; negative for an undo
     reason TEXT,                     -- of an override or an undo
-    undone_by INTEGER,               -- seq of the undo
+    undoes INTEGER REFERENCES scan (seq),  -- the check-in that this undo took back
+    staff_id TEXT,                   -- who did it from the portal; null at a terminal
     verdict TEXT NOT NULL,           -- JSON, answered again when the scanId comes again
     hash BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX scan_once ON scan (terminal_id, scan_id);
+CREATE UNIQUE INDEX scan_undo ON scan (undoes) WHERE undoes IS NOT NULL;
 CREATE INDEX scan_reservation ON scan (reservation_id, seq);
 CREATE INDEX scan_at ON scan (at);
 
