@@ -1,0 +1,75 @@
+"""What the clock does to reservations, in batches that hold up no booking (decisions.md)."""
+
+from datetime import date, timedelta
+from zoneinfo import ZoneInfo
+
+from appliance.actions.answer_request import decline
+from appliance.model.evening import evening_end, tonight
+from appliance.model.venue import Venue
+from appliance.store.connection import Reader, Transaction
+from appliance.store.due import (
+    complete_up_to,
+    find_first_evening_with_codes,
+    find_first_expiry,
+    find_first_open_evening,
+    free_codes_up_to,
+    list_expired_requests,
+)
+from appliance.store.reservations import add_history
+from appliance.store.venue import get_venue
+
+BATCH = 100
+CODE_DAYS = 30
+
+
+def complete_evenings(tx: Transaction) -> int:
+    """`confirmed` becomes `completed` once the evening is over; announces nothing."""
+    completed = complete_up_to(tx, _last_ended(tx), BATCH)
+    for reservation_id in completed:
+        add_history(tx, reservation_id, "completed", "box")
+    return len(completed)
+
+
+def decline_expired_requests(tx: Transaction) -> int:
+    """A request that nobody answered is declined, with `reservation.declined`."""
+    expired = list_expired_requests(tx, BATCH)
+    for reservation_id in expired:
+        decline(tx, reservation_id, actor="box")
+    return len(expired)
+
+
+def free_access_codes(tx: Transaction) -> int:
+    """Codes may be given out anew 30 days after their evening."""
+    return free_codes_up_to(tx, _last_ended(tx) - timedelta(days=CODE_DAYS), BATCH)
+
+
+CHORES = (complete_evenings, decline_expired_requests, free_access_codes)
+
+
+def find_next_due(reader: Reader) -> int | None:
+    """When the first chore has something to do, in ms since 1970; None when none ever has."""
+    venue = get_venue(reader)
+    zone = reader.zones.zone(venue.time_zone)
+    instants = [find_first_expiry(reader)]
+    if open_evening := find_first_open_evening(reader):
+        instants.append(_end(open_evening, venue, zone))
+    if code_evening := find_first_evening_with_codes(reader):
+        instants.append(_end(code_evening + timedelta(days=CODE_DAYS), venue, zone))
+    return min((instant for instant in instants if instant is not None), default=None)
+
+
+def _last_ended(reader: Reader) -> date:
+    """The latest evening that is over, by the very instants that `find_next_due` names.
+
+    Not simply the day before tonight: when the clock goes back, an hour belongs to both.
+    """
+    venue = get_venue(reader)
+    zone = reader.zones.zone(venue.time_zone)
+    day = tonight(reader.now, zone, venue.evening_ends_at) + timedelta(days=1)
+    while _end(day, venue, zone) > reader.now:
+        day -= timedelta(days=1)
+    return day
+
+
+def _end(day: date, venue: Venue, zone: ZoneInfo) -> int:
+    return evening_end(day, zone, venue.evening_ends_at)
