@@ -1,0 +1,27 @@
+"""Create a staff member: a name, a role and a one-time link on which the password is set."""
+
+from dataclasses import dataclass
+
+from appliance.store.connection import Transaction
+from appliance.store.staff import insert_invitation, insert_staff
+from appliance.tokens import hash_token
+
+# Long enough for someone who starts on Friday and reads the message on Monday.
+INVITATION_MILLISECONDS = 72 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Who was invited, and the secret part of the link, which is stored nowhere."""
+
+    staff_id: str
+    secret: str
+
+
+def create_staff(tx: Transaction, name: str, role: str) -> Invitation:
+    """A person of one of ROLES, without a password. The link is good for 72 hours, once."""
+    staff_id = tx.new_id()
+    insert_staff(tx, staff_id, name, role)
+    secret = tx.tokens.new_link_secret()
+    insert_invitation(tx, hash_token(secret), staff_id, tx.now + INVITATION_MILLISECONDS)
+    return Invitation(staff_id, secret)

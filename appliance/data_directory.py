@@ -1,0 +1,174 @@
+"""The data directory: everything that the box knows, and who may touch it (operations.md)."""
+
+import fcntl
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.environment import EnvironmentName
+from appliance.errors import Trouble
+from appliance.tokens import Tokens
+
+_MASTER_KEY_BYTES = 32
+_UNFINISHED = "init-unfinished"
+ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    """The paths of one box, and the promises about its files."""
+
+    root: Path
+
+    @property
+    def settings_file(self) -> Path:
+        """`settings.toml`."""
+        return self.root / "settings.toml"
+
+    @property
+    def master_key_file(self) -> Path:
+        """The 32 bytes from which every other key of the box is derived."""
+        return self.root / "secrets" / "master.key"
+
+    @property
+    def databases(self) -> tuple[Path, ...]:
+        """`live.db` and `test.db`."""
+        return tuple(self.database(name) for name in ENVIRONMENTS)
+
+    def database(self, environment: EnvironmentName) -> Path:
+        """The live database file of that environment."""
+        return self.root / f"{environment}.db"
+
+    def holds_a_box(self) -> bool:
+        """Whether `venuebox init` made a box here and finished."""
+        begun = any(path.exists() for path in (*self.databases, self.master_key_file))
+        return begun and not self._unfinished.exists()
+
+    def check(self) -> None:
+        """Trouble unless a box is here, with the instruction that mends it."""
+        if self._unfinished.exists():
+            raise Trouble(f"init was interrupted in {self.root}: run venuebox init once more")
+        if not self.holds_a_box():
+            raise Trouble(f"there is no box in {self.root}: run venuebox init first")
+
+    def master_key(self) -> bytes:
+        """The master key; Trouble when it is lost, damaged or readable by others (F38)."""
+        path = self.master_key_file
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            key = path.read_bytes()
+        except FileNotFoundError:
+            raise Trouble(
+                f"{path} is missing: restore it from a backup, without it no link or pass "
+                "of this box can be read"
+            ) from None
+        except OSError as error:
+            raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+        if mode & 0o077:
+            raise Trouble(f"{path} can be read by others: run chmod 600 {path}")
+        if len(key) != _MASTER_KEY_BYTES:
+            raise Trouble(f"{path} is damaged: restore it from a backup")
+        return key
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep every other process from serving or initialising this directory.
+
+        The lock is the kernel's: it ends with the process, however that ends.
+        """
+        try:
+            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise Trouble(f"{self.root} cannot be opened: {error.strerror}") from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Trouble(f"another venuebox already uses {self.root}: stop it first") from None
+            yield
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def founding(self, tokens: Tokens) -> Iterator[None]:
+        """Make the directory and its key, let the caller make the databases, and finish.
+
+        Interrupted at any point, it leaves a directory that `check` refuses and that
+        founding may begin anew. Trouble when a box is here already.
+        """
+        self._make_folders()
+        with self.lock():
+            if self.holds_a_box():
+                raise Trouble(f"{self.root} already holds a box: choose an empty directory")
+            write_file(self._unfinished, b"")
+            for path in self.databases:
+                for leftover in self.root.glob(f"{path.name}*"):
+                    leftover.unlink()
+            write_file(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
+            yield
+            self._unfinished.unlink()
+            _sync_folder(self.root)
+
+    def remember_address(self, app_url: str) -> None:
+        """Keep the address of guest links for the commands that run beside the box."""
+        write_file(self._address, app_url.encode())
+
+    def remembered_address(self) -> str | None:
+        """The address that the box last served under, if it ever did."""
+        try:
+            return self._address.read_text("utf-8")
+        except OSError:
+            return None
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.root / _UNFINISHED
+
+    @property
+    def _address(self) -> Path:
+        return self.root / "address"
+
+    def _make_folders(self) -> None:
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in ("secrets", "backups", "tls", "log"):
+                (self.root / name).mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise Trouble(f"{self.root} cannot be made: {error.strerror}") from None
+
+
+def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
+    """`--data`, else `VENUEBOX_DATA`, else the platform's place for data."""
+    named = given or environ.get("VENUEBOX_DATA")
+    if named:
+        return DataDirectory(Path(named).expanduser().absolute())
+    import platformdirs  # noqa: PLC0415 - only a box without a named directory needs it
+
+    return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Put a whole file in place, 0600: after a power cut it is the old one or the new one."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
