@@ -34,7 +34,7 @@ class Box:
             await environment.database.close()
 
 
-def open_box(  # noqa: PLR0913 - this is where the outside is handed in
+def open_box(
     directory: Path,
     master_key: bytes,
     settings: Settings,

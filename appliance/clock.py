@@ -28,10 +28,10 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own clocks."""
 
-    def now(self) -> int:
+    def now(self) -> int:  # noqa: D102 - promised by Clock
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
+    def monotonic(self) -> float:  # noqa: D102 - as above
         return time.monotonic()
 
 
@@ -42,10 +42,10 @@ class StoppedClock:
         self.milliseconds = parse_instant(instant)
         self.seconds = 1000.0
 
-    def now(self) -> int:
+    def now(self) -> int:  # noqa: D102 - as above
         return self.milliseconds
 
-    def monotonic(self) -> float:
+    def monotonic(self) -> float:  # noqa: D102 - as above
         return self.seconds
 
     def advance(self, seconds: float) -> None:
@@ -87,7 +87,9 @@ class ZoneDatabase:
             with (self.root / name).open("rb") as file:
                 return ZoneInfo.from_file(file, key=name)
         except (OSError, ValueError, ModuleNotFoundError, ZoneInfoNotFoundError):
-            raise Trouble(f"unknown time zone {name!r}: use a name such as Africa/Casablanca") from None
+            raise Trouble(
+                f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
+            ) from None
 
 
 def newest_zone_database(system_root: Path = _SYSTEM_ZONES) -> ZoneDatabase:
@@ -95,7 +97,7 @@ def newest_zone_database(system_root: Path = _SYSTEM_ZONES) -> ZoneDatabase:
 
     Python alone would prefer the system's, which on many machines still has Morocco at +01.
     """
-    import tzdata  # noqa: PLC0415 - only its version is wanted, and only here
+    import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - for its version alone
 
     packaged = ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)
     version = _system_version(system_root)

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 
-class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not an accident
+class Refusal(Exception):
     """Something the box declines to do, with the answer its caller gets.
 
     `field` is the JSON path of the offending member where there is one. Constructor
@@ -211,5 +211,37 @@ class Unavailable(Refusal):
     headers: ClassVar[dict[str, str]] = {"Retry-After": "5"}
 
 
-class Trouble(Exception):  # noqa: N818 - one sentence for a person at a console
+class TerminalNotPaired(Unauthorized):
+    """The door's 401 (door.md, Terminal protocol)."""
+
+    french = "Ce terminal n'est pas appairé avec ce lieu."
+    english = "This terminal is not paired with this venue."
+
+
+class TerminalRevoked(KeyRevoked):
+    french = "L'accès de ce terminal a été retiré : appairez-le de nouveau."
+    english = "This terminal's access was withdrawn: pair it again."
+
+
+class PairingRefused(Unauthorized):
+    french = "Code d'appairage inconnu, expiré ou déjà utilisé : demandez-en un nouveau."
+    english = "Pairing code unknown, expired or already used: ask for a new one."
+
+
+class RoleMissing(ScopeMissing):
+    french = "Ce terminal n'a pas le droit requis : {role}."
+    english = "This terminal lacks the required right: {role}."
+
+
+class NothingToUndo(WrongState):
+    french = "Rien à annuler : ce scan n'a fait entrer personne ({state})."
+    english = "Nothing to undo: this scan let nobody in ({state})."
+
+
+class TooManyWrongCodes(RateLimited):
+    french = "Trop de codes faux sur ce terminal : réessayez dans une minute, ou scannez le QR."
+    english = "Too many wrong codes on this terminal: try again in a minute, or scan the QR code."
+
+
+class Trouble(Exception):
     """A problem for the person who runs the box: one sentence, what to do included."""

@@ -18,6 +18,8 @@ def _setting(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
+    """Where the box listens and how it is reached."""
+
     host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - a box serves its LAN
     port: int = _setting(8080, "port to listen on; 0 takes any free one")
     app_url: str = _setting("", "public base of guest links; empty: the address listened on")
@@ -28,6 +30,8 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
+    """Limits of the partner interface."""
+
     rate_limit_per_minute: int = _setting(60, "requests a minute for each key")
     unauthenticated_per_minute: int = _setting(
         60, "requests a minute without a valid key, for each peer address"
@@ -36,16 +40,20 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
+    """Which receivers may be reached."""
+
     allow_networks: tuple[str, ...] = _setting(
         (), "private addresses or networks that may receive webhooks, each with an optional :port"
     )
     allow_http: bool = _setting(
-        False, "allow plain http receivers in live too (test always allows them)"
+        default=False, meaning="allow plain http receivers in live too (test always allows them)"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
+    """The mail server that takes letters to guests."""
+
     host: str = _setting("", "mail server; empty: no mail is sent from live")
     port: int = _setting(587, "mail server's port")
     security: str = _setting("starttls", "starttls, tls or none")
@@ -56,6 +64,8 @@ class MailSettings:
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
+    """How the door judges."""
+
     early_minutes: int = _setting(120, "how long before its slot a guest is let in")
 
 
@@ -84,7 +94,7 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
         if section not in sections:
             raise Trouble(f"unknown section [{section}] in {file.name}: use {', '.join(sections)}")
     known = {
-        name: _read_section(name, kind, document.get(name, {}), environ)  # type: ignore[arg-type]
+        name: _read_section(name, kind, document.get(name, {}), environ)
         for name, kind in sections.items()
     }
     _refuse_unknown_variables(known, environ)

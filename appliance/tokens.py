@@ -50,7 +50,7 @@ class Tokens:
 
     def new_access_code(self) -> str:
         """`SVC-` and four characters that cannot be mistaken for each other."""
-        letters = []
+        letters: list[int] = []
         while len(letters) < 4:  # bytes past 248 would favour the first letters
             letters += [b for b in self.random_bytes(8) if b < 8 * len(ACCESS_CODE_ALPHABET)]
         return "SVC-" + "".join(ACCESS_CODE_ALPHABET[b % 31] for b in letters[:4])

@@ -6,18 +6,18 @@ from typing import Any
 
 from aiohttp import web
 
+from appliance.actions.cancel import Cancelled
 from appliance.clock import format_instant
 from appliance.environment import Environment
 from appliance.errors import Refusal
+from appliance.model.availability import TableAvailability
 from appliance.model.reservation import Reservation
 from appliance.model.venue import Slot, Table, Venue
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
-def answer(
-    data: Any, status: int = 200, headers: Mapping[str, str] | None = None
-) -> web.Response:
+def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """A JSON answer."""
     return web.Response(
         body=_encode(data).encode(), status=status, headers=headers, content_type="application/json"
@@ -71,6 +71,25 @@ def _slot(slot: Slot) -> dict[str, Any]:
     }
 
 
+def availability_answer(
+    day: str, slot: str | None, tables: list[TableAvailability]
+) -> dict[str, Any]:
+    """The Availability object of section 2.4; date and slot echo the query."""
+    return {
+        "date": day,
+        "slot": slot,
+        "tables": [
+            {
+                "id": entry.table.id,
+                "name": entry.table.name,
+                "available": entry.available,
+                "blockedBy": entry.blocked_by,
+            }
+            for entry in tables
+        ],
+    }
+
+
 def reservation_answer(
     reservation: Reservation, *, lineage: str, shows_contacts: bool
 ) -> dict[str, Any]:
@@ -108,6 +127,19 @@ def creation_answer(reservation: Reservation, environment: Environment) -> dict[
         "accessLinkExpiresAt": format_instant(reservation.link_expires_at),
         "notifications": {"email": reservation.email_outcome, "sms": "skipped"},
     }
+
+
+def cancellation_answer(cancelled: Cancelled) -> dict[str, Any]:
+    """The answer to `DELETE /v1/reservations/{id}` (section 4)."""
+    reservation = cancelled.reservation
+    body: dict[str, Any] = {
+        "serviceReservationId": reservation.id,
+        "status": reservation.status,
+        "cancelledAt": _optional_instant(reservation.cancelled_at),
+    }
+    if cancelled.already:
+        body["alreadyCancelled"] = True
+    return body
 
 
 def _optional_instant(milliseconds: int | None) -> str | None:

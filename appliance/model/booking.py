@@ -136,9 +136,7 @@ def _check_phone(phone: object) -> None:
         return
     digits = sum(c in "0123456789" for c in phone) if isinstance(phone, str) else 0
     if not isinstance(phone, str) or not 6 <= digits <= 20 or len(phone) > PHONE_MAX:
-        raise _invalid(
-            "customer.phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected."
-        )
+        raise _invalid("customer.phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected.")
 
 
 def _optional_text(value: Any, field: str, longest: int) -> str | None:
@@ -152,12 +150,8 @@ def _optional_text(value: Any, field: str, longest: int) -> str | None:
 
 def _check_length(value: str, field: str, longest: int) -> None:
     if len(value) > longest:
-        raise _invalid(
-            field, f"{longest} caractères au plus.", f"at most {longest} characters."
-        )
+        raise _invalid(field, f"{longest} caractères au plus.", f"at most {longest} characters.")
 
 
 def _invalid(field: str, rule_fr: str, rule: str) -> ValidationError:
-    return ValidationError(
-        field=field, rule_fr=f"{field} : {rule_fr}", rule=f"{field}: {rule}"
-    )
+    return ValidationError(field=field, rule_fr=f"{field} : {rule_fr}", rule=f"{field}: {rule}")

@@ -161,7 +161,7 @@ class Database:
             finally:
                 reader.connection.execute("ROLLBACK")
         except (apsw.BusyError, apsw.IOError, apsw.CantOpenError) as trouble:
-            log.error("a read failed: %s", trouble)
+            log.warning("a read failed: %s", trouble)
             raise Unavailable from trouble
 
     def _run(self) -> None:
@@ -173,7 +173,10 @@ class Database:
                     stop = True
                     break
                 batch.append(following)
-            self._commit_together(batch)
+            if self._broken:
+                self._refuse(batch)
+            else:
+                self._commit_together(batch)
             self._loop.call_soon_threadsafe(self._answer, batch)
             if stop:
                 return
@@ -181,8 +184,6 @@ class Database:
     def _commit_together(self, batch: list[_Waiting]) -> None:
         connection = self._writer_connection
         try:
-            if self._broken:
-                raise Unavailable
             connection.execute("BEGIN IMMEDIATE")
             for waiting in batch:
                 self._run_alone(connection, waiting)
@@ -199,7 +200,7 @@ class Database:
             waiting.notices = tx.notices
         except (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError):
             raise
-        except Exception as error:  # noqa: BLE001 - it is the caller's to handle
+        except Exception as error:
             waiting.error = error
             if not connection.in_transaction:  # SQLite gave up the whole batch
                 raise
@@ -210,14 +211,17 @@ class Database:
         self, connection: apsw.Connection, batch: list[_Waiting], trouble: Exception
     ) -> None:
         """Nothing of the batch is durable: refuse it all. A failing disk ends the service."""
-        if not isinstance(trouble, Unavailable):
-            log.error("a commit failed, nothing of it is kept: %s", trouble)
+        log.error("a commit failed, nothing of it is kept: %s", trouble)
         if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
             self._broken = True
             if self._on_broken is not None:
                 self._loop.call_soon_threadsafe(self._on_broken, trouble)
         elif connection.in_transaction:
             connection.execute("ROLLBACK")
+        self._refuse(batch)
+
+    @staticmethod
+    def _refuse(batch: list[_Waiting]) -> None:
         for waiting in batch:
             waiting.notices = []
             waiting.error = Unavailable()

@@ -67,7 +67,7 @@ def _migrate(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    os.chmod(path, 0o600)
+    path.chmod(0o600)
     return newest
 
 
@@ -92,7 +92,7 @@ def _keep_copy(connection: apsw.Connection, path: Path, found: int, clock: Clock
     folder.mkdir(mode=0o700, exist_ok=True)
     copy = folder / f"{path.stem}-before-upgrade-{found:04d}-{clock.now()}.db"
     connection.execute("VACUUM INTO :copy", {"copy": str(copy)})
-    os.chmod(copy, 0o600)
+    copy.chmod(0o600)
     for target in (copy, folder):
         handle = os.open(target, os.O_RDONLY)
         try:

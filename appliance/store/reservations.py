@@ -46,14 +46,16 @@ def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
 def find_by_idempotency_key(reader: Reader, lineage: str, key: str) -> Reservation | None:
     """The reservation that a key of `lineage` made with this idempotency key."""
     return _one(
-        reader, "r.lineage = :lineage AND r.idempotency_key = :key", {"lineage": lineage, "key": key}
+        reader,
+        "r.lineage = :lineage AND r.idempotency_key = :key",
+        {"lineage": lineage, "key": key},
     )
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
     """Every reservation of one evening, in list order, refused and cancelled ones too."""
     rows = reader.rows(
-        f"SELECT {_COLUMNS} {_FROM} WHERE r.date = :date ORDER BY r.slot, r.created_at, r.id",  # noqa: S608
+        f"SELECT {_COLUMNS} {_FROM} WHERE r.date = :date ORDER BY r.slot, r.created_at, r.id",
         {"date": date},
     )
     return [Reservation(*row) for row in rows]
@@ -85,7 +87,7 @@ def page_reservations(
     total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
     rows = reader.rows(
         f"""SELECT {_COLUMNS} {_FROM} WHERE {where}
-            ORDER BY r.date, r.slot, r.created_at, r.id LIMIT :limit OFFSET :offset""",  # noqa: S608
+            ORDER BY r.date, r.slot, r.created_at, r.id LIMIT :limit OFFSET :offset""",
         values,
     )
     return [Reservation(*row) for row in rows], int(total)
@@ -98,7 +100,7 @@ def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
             WHERE date = :date AND {_HOLDING} ORDER BY created_at, seq""",  # noqa: S608
         {"date": date},
     )
-    return list(rows)  # type: ignore[arg-type]
+    return list(rows)
 
 
 def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
@@ -147,6 +149,22 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
         raise refused_by_schema(error) from error
 
 
+def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:
+    """Note how the first letter went, once; nothing of the reservation itself changes."""
+    tx.execute(
+        "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL",
+        {"outcome": outcome, "id": reservation_id},
+    )
+
+
+def count_body_mismatch(tx: Transaction, reservation_id: str) -> None:
+    """Count a replay that came with another body: the portal warns of it."""
+    tx.execute(
+        "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id",
+        {"id": reservation_id},
+    )
+
+
 def add_history(
     tx: Transaction, reservation_id: str, what: str, actor: str, detail: str | None = None
 ) -> None:
@@ -159,5 +177,5 @@ def add_history(
 
 
 def _one(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservation | None:
-    row = reader.row(f"SELECT {_COLUMNS} {_FROM} WHERE {condition}", parameters)  # noqa: S608
+    row = reader.row(f"SELECT {_COLUMNS} {_FROM} WHERE {condition}", parameters)
     return None if row is None else Reservation(*row)

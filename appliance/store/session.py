@@ -13,9 +13,7 @@ from appliance.tokens import Tokens
 
 
 @contextmanager
-def session(
-    path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase
-) -> Iterator[Transaction]:
+def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
     """A transaction on `path`, committed durably at the end and undone by any exception.
 
     Waits up to 5 s for the box's own writer. Trouble when the file cannot be used. The

@@ -3,7 +3,7 @@
 import json
 
 from appliance.model.venue import Slot, Table, Venue
-from appliance.store.connection import Reader
+from appliance.store.connection import Reader, Row
 
 _TABLE_COLUMNS = """
     id, number, name, capacity_min, capacity_max, minimum_spend, type, bookable
@@ -20,8 +20,7 @@ def get_venue(reader: Reader) -> Venue:
     if row is None:
         raise LookupError("the box has no venue yet")
     *head, policies = row
-    venue = Venue(*head, policies=json.loads(policies) if policies else None)
-    return venue
+    return Venue(*head, json.loads(policies) if policies else None)
 
 
 def list_tables(reader: Reader) -> list[Table]:
@@ -44,9 +43,9 @@ def list_slots(reader: Reader) -> list[Slot]:
     rows = reader.rows(
         'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
     )
-    return [Slot(*head, days_of_week=tuple(json.loads(days))) for *head, days in rows]
+    return [Slot(*head, tuple(json.loads(days))) for *head, days in rows]
 
 
-def _table(row: tuple[object, ...]) -> Table:
+def _table(row: Row) -> Table:
     *head, bookable = row
-    return Table(*head, bookable=bool(bookable))  # type: ignore[arg-type]
+    return Table(*head, bool(bookable))

@@ -1,0 +1,42 @@
+"""Cancel: free the table and announce it (contract section 3)."""
+
+from dataclasses import dataclass
+
+from appliance.actions.announce import announce
+from appliance.errors import NotFound, WrongState
+from appliance.model.api_key import ApiKey
+from appliance.model.reservation import Reservation
+from appliance.store.connection import Transaction
+from appliance.store.reservations import add_history, get_reservation, update_reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A cancelled reservation, and whether it already was."""
+
+    reservation: Reservation
+    already: bool
+
+
+def cancel_own(tx: Transaction, key: ApiKey, reservation_id: str) -> Cancelled:
+    """Cancel for a partner: NotFound unless a key of this line created it (section 4, rule 3)."""
+    if get_reservation(tx, reservation_id).lineage != key.lineage:
+        raise NotFound
+    return cancel(tx, reservation_id, actor=f"key:{key.id}")
+
+
+def cancel(tx: Transaction, reservation_id: str, *, actor: str) -> Cancelled:
+    """Cancel in any state that holds the table; `checkedInAt` is kept.
+
+    NotFound for an unknown id, WrongState when it was declined. A second time changes and
+    announces nothing.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if reservation.status == "cancelled":
+        return Cancelled(reservation, already=True)
+    if reservation.status == "declined":
+        raise WrongState(state=reservation.status)
+    update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now)
+    add_history(tx, reservation_id, "cancelled", actor)
+    announce(tx, "reservation.cancelled", reservation_id)
+    return Cancelled(get_reservation(tx, reservation_id), already=False)

@@ -1,0 +1,87 @@
+"""Reserve: a partner's booking, confirmed at once (contract sections 3 and 4)."""
+
+from dataclasses import dataclass
+
+from appliance.actions.grant import grant
+from appliance.actions.queue_letter import queue_letter
+from appliance.environment import EnvironmentName
+from appliance.model.api_key import ApiKey
+from appliance.model.booking import Booking
+from appliance.model.reservation import Reservation
+from appliance.store.connection import Transaction
+from appliance.store.reservations import (
+    count_body_mismatch,
+    find_by_idempotency_key,
+    get_reservation,
+    set_email_outcome,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The outcome of a request: the reservation, and whether it is a replay.
+
+    `letter_id` is that of the letter to send before answering; `other_body` tells that a
+    replay came with another body than the first request.
+    """
+
+    reservation: Reservation
+    replayed: bool
+    letter_id: str | None = None
+    other_body: bool = False
+
+
+def reserve(
+    tx: Transaction, environment: EnvironmentName, key: ApiKey, booking: Booking
+) -> Granted:
+    """Grant the booking, or answer again what its idempotency key was answered before.
+
+    Refusals: those of `grant`. A refused attempt leaves no trace, so the same idempotency
+    key may be tried again.
+    """
+    assert booking.idempotency_key is not None  # noqa: S101 - parse_booking has required it
+    earlier = find_by_idempotency_key(tx, key.lineage, booking.idempotency_key)
+    if earlier is not None:
+        return _replay(tx, earlier, booking)
+    writes_letter = booking.notify_customer and booking.customer_email is not None
+    reservation_id = grant(
+        tx,
+        booking,
+        source="partner",
+        status="confirmed",
+        actor=f"key:{key.id}",
+        external_ref=booking.external_ref,
+        lineage=key.lineage,
+        idempotency_key=booking.idempotency_key,
+        request_hash=booking.fingerprint(),
+        email_outcome=_outcome_so_far(environment, writes_letter=writes_letter),
+    )
+    letter_id = None
+    if writes_letter and booking.customer_email is not None:
+        letter_id = queue_letter(
+            tx, reservation_id, "confirmation", booking.customer_email, booking.language,
+            keep=environment == "test",
+        )  # fmt: skip
+    return Granted(get_reservation(tx, reservation_id), replayed=False, letter_id=letter_id)
+
+
+def settle_email(tx: Transaction, reservation_id: str, outcome: str) -> Reservation:
+    """Fix `notifications.email` for good: replays answer the same."""
+    set_email_outcome(tx, reservation_id, outcome)
+    return get_reservation(tx, reservation_id)
+
+
+def _outcome_so_far(environment: EnvironmentName, *, writes_letter: bool) -> str | None:
+    """`skipped`, `sent` to the test outbox, or unknown until the mail server answered."""
+    if not writes_letter:
+        return "skipped"
+    return "sent" if environment == "test" else None
+
+
+def _replay(tx: Transaction, earlier: Reservation, booking: Booking) -> Granted:
+    other_body = earlier.request_hash != booking.fingerprint()
+    if other_body:
+        count_body_mismatch(tx, earlier.id)
+    if earlier.email_outcome is None:  # the box died between the commit and the answer
+        earlier = settle_email(tx, earlier.id, "failed")
+    return Granted(earlier, replayed=True, other_body=other_body)

@@ -1,0 +1,111 @@
+"""Builders: a furnished venue, keys, bookings. They hide what a test's sentence does not say."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid5
+
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.environment import Environment
+from appliance.model.api_key import SCOPES, ApiKey
+from appliance.model.booking import Booking
+from appliance.store.connection import Transaction
+from appliance.store.keys import insert_key
+from appliance.store.session import session
+from appliance.store.signing_keys import add_signing_key
+from appliance.tokens import Keyring, Tokens, hash_token
+
+VENUE_ID = "0b5e2f5e-6c0a-4d55-8a1e-3a4f5b6c7d8e"
+TONIGHT = "2026-11-21"  # a Saturday; the `clock` fixture stands at 19:00 of it
+_SPACE = UUID("6b1c9f2e-0000-4000-8000-000000000000")
+
+
+def table_id(number: str) -> str:
+    """The id of the furnished table with that number (T1 to T6)."""
+    return str(uuid5(_SPACE, number))
+
+
+def furnish(path: Path, environment: str, master_key: bytes, clock: StoppedClock) -> None:
+    """Riad Atlas: T1 to T5 for 2 to 4 guests, T6 not bookable, slots 19:30, 22:00, brunch.
+
+    22:00 runs to 01:00 the next morning; 12:00 is offered on Sundays only.
+    """
+    tokens = Tokens()
+    with session(path, clock, tokens, newest_zone_database()) as tx:
+        tx.insert(
+            "venue",
+            {"id": VENUE_ID, "name": "Riad Atlas", "slug": "riad-atlas", "status": "active",
+             "reservation_mode": "free", "auto_confirm": 1, "request_expiry_hours": 24,
+             "currency": "MAD", "time_zone": "Africa/Casablanca", "evening_ends_at": "06:00"},
+        )  # fmt: skip
+        for position, number in enumerate(("T1", "T2", "T3", "T4", "T5", "T6")):
+            tx.insert(
+                "venue_table",
+                {"id": table_id(number), "position": position, "number": number,
+                 "name": f"Terrasse {number[1:]}", "capacity_min": 2, "capacity_max": 4,
+                 "minimum_spend": 500, "type": "standard", "bookable": int(number != "T6")},
+            )  # fmt: skip
+        for position, (name, start, end, days) in enumerate(
+            (
+                ("Dîner", "19:30", "22:00", [0, 1, 2, 3, 4, 5, 6]),
+                ("Soirée", "22:00", "01:00", [0, 1, 2, 3, 4, 5, 6]),
+                ("Brunch", "12:00", "15:00", [0]),
+            )
+        ):
+            tx.insert(
+                "slot",
+                {"id": tx.new_id(), "position": position, "name": name, "start": start,
+                 "end": end, "days_of_week": json.dumps(days)},
+            )  # fmt: skip
+        add_signing_key(tx, Keyring(master_key, environment))
+
+
+async def a_key(
+    environment: Environment,
+    scopes: tuple[str, ...] = SCOPES,
+    *,
+    successor_of: ApiKey | None = None,
+) -> str:
+    """A fresh key of the environment, as its partner holds it."""
+    key = environment.database.tokens.new_api_key(environment.name)
+    await environment.database.write(_add_key, key, scopes, successor_of)
+    return key
+
+
+def _add_key(
+    tx: Transaction, key: str, scopes: tuple[str, ...], successor_of: ApiKey | None
+) -> None:
+    key_id = tx.new_id()
+    lineage = successor_of.lineage if successor_of else key_id
+    stored = ApiKey(key_id, lineage, "Partner", key[:13], key[-4:], scopes, tx.now, None, None)
+    insert_key(tx, stored, hash_token(key))
+
+
+def a_body(**changes: Any) -> dict[str, Any]:
+    """A valid `POST /v1/reservations` body for T1 tonight at 19:30; None drops a member."""
+    body = {
+        "tableId": table_id("T1"),
+        "date": TONIGHT,
+        "slot": "19:30",
+        "guests": 2,
+        "customer": {"name": "Salma Idrissi", "phone": "+212 600 000 001"},
+        "idempotencyKey": "booking-1",
+        **changes,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def a_booking(**changes: Any) -> Booking:
+    """A parsed booking for T1 tonight at 19:30."""
+    members: dict[str, Any] = {
+        "table_id": table_id("T1"),
+        "date": date.fromisoformat(TONIGHT),
+        "slot": "19:30",
+        "guests": 2,
+        "customer_name": "Salma Idrissi",
+        "customer_email": None,
+        "customer_phone": "+212 600 000 001",
+        **changes,
+    }
+    return Booking(**members)

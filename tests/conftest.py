@@ -1,0 +1,132 @@
+"""What every test may ask for: a box in a temporary directory, and builders for its rows."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from appliance.box import Box, open_box
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.environment import Environment
+from appliance.settings import Settings
+from appliance.store.migrate import migrate
+from appliance.tokens import Tokens
+from tests.builders import a_key, furnish
+
+MASTER_KEY = bytes(range(32))
+
+
+@dataclass
+class Running:
+    """A box that answers, its clock, and a key for each environment."""
+
+    box: Box
+    clock: StoppedClock
+    client: TestClient[web.Request, web.Application]
+    app: web.Application
+    live_key: str
+    test_key: str
+
+    @property
+    def live(self) -> Environment:
+        return self.box.live
+
+    @property
+    def test(self) -> Environment:
+        return self.box.test
+
+    async def call(
+        self, method: str, path: str, *, key: str | None = None, **kwargs: Any
+    ) -> tuple[int, Any, dict[str, str]]:
+        """A partner's call: (status, decoded body, headers). The key fits the environment."""
+        chosen = key or (self.test_key if path.startswith("/test/") else self.live_key)
+        headers = {"Authorization": f"Bearer {chosen}", **kwargs.pop("headers", {})}
+        async with self.client.request(method, path, headers=headers, **kwargs) as response:
+            return response.status, await response.json(), dict(response.headers)
+
+
+@pytest.fixture
+def clock() -> StoppedClock:
+    """Saturday 21 November 2026, 19:00 in Casablanca."""
+    return StoppedClock("2026-11-21T19:00:00Z")
+
+
+@pytest.fixture
+def settings() -> Settings:
+    """Roomy limits; a test that is about a limit sets its own."""
+    return with_settings(api={"rate_limit_per_minute": 100_000,
+                              "unauthenticated_per_minute": 100_000})  # fmt: skip
+
+
+def with_settings(**sections: dict[str, Any]) -> Settings:
+    """Settings that differ from the defaults in what is given."""
+    base = Settings()
+    changed = {name: replace(getattr(base, name), **values) for name, values in sections.items()}
+    return replace(base, **changed)
+
+
+@asynccontextmanager
+async def opened_box(
+    directory: Path, clock: StoppedClock, settings: Settings, tokens: Tokens | None = None
+) -> AsyncIterator[Box]:
+    """A furnished box (tests/builders.py) in `directory`, made on first use."""
+    for name in ("live", "test"):
+        path = directory / f"{name}.db"
+        fresh = not path.exists()
+        migrate(path, clock, create=True)
+        if fresh:
+            furnish(path, name, MASTER_KEY, clock)
+    box = open_box(
+        directory,
+        MASTER_KEY,
+        settings,
+        app_url="https://box.example",
+        clock=clock,
+        tokens=tokens or Tokens(),
+        zones=newest_zone_database(),
+    )
+    try:
+        yield box
+    finally:
+        await box.close()
+
+
+@pytest.fixture
+async def box(tmp_path: Path, clock: StoppedClock, settings: Settings) -> AsyncIterator[Box]:
+    """A box without its web application."""
+    async with opened_box(tmp_path, clock, settings) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def running_box(
+    directory: Path, clock: StoppedClock, settings: Settings
+) -> AsyncIterator[Running]:
+    """A box with the real application, served on a free port of loopback."""
+    from web.application import build_application  # noqa: PLC0415 - heavy, and not for all tests
+
+    async with opened_box(directory, clock, settings) as box:
+        app = build_application(box)
+        async with TestClient(TestServer(app)) as client:
+            yield Running(
+                box=box,
+                clock=clock,
+                client=client,
+                app=app,
+                live_key=await a_key(box.live),
+                test_key=await a_key(box.test),
+            )
+
+
+@pytest.fixture
+async def running(
+    tmp_path: Path, clock: StoppedClock, settings: Settings
+) -> AsyncIterator[Running]:
+    """The real application over a furnished box."""
+    async with running_box(tmp_path, clock, settings) as found:
+        yield found

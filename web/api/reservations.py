@@ -1,0 +1,83 @@
+"""`/v1/reservations`: list, create, cancel (contract sections 2.5 to 2.7 and 4)."""
+
+from aiohttp import web
+
+from appliance.actions.cancel import cancel_own
+from appliance.actions.reserve import Granted, reserve, settle_email
+from appliance.errors import NotFound
+from appliance.model.api_key import ApiKey
+from appliance.model.booking import Booking, parse_booking, parse_uuid
+from appliance.model.reservation import Reservation
+from appliance.store.connection import Reader
+from appliance.store.reservations import page_reservations
+from appliance.store.venue import get_venue
+from terminal_bridge.context import ENVIRONMENT
+from web.authentication import KEY
+from web.context import SERVICES, Services
+from web.reading import ReservationQuery, read_object, read_reservation_query
+from web.wire import answer, cancellation_answer, creation_answer, reservation_answer
+
+
+async def list_reservations(request: web.Request) -> web.Response:
+    """A page of the venue's reservations from every source."""
+    query, key = read_reservation_query(request.query), request[KEY]
+    shows_contacts, items, total = await request[ENVIRONMENT].database.read(_read_page, query)
+    return answer(
+        {
+            "items": [
+                reservation_answer(item, lineage=key.lineage, shows_contacts=shows_contacts)
+                for item in items
+            ],
+            "page": query.page,
+            "limit": query.limit,
+            "total": total,
+            "contactDetailsIncluded": shows_contacts,
+        }
+    )
+
+
+async def create_reservation(request: web.Request) -> web.Response:
+    """Block a table, or answer a replayed idempotency key with the original result."""
+    booking = parse_booking(await read_object(request))
+    services, key = request[SERVICES], request[KEY]
+    async with services.turns.take((key.lineage, booking.idempotency_key)):
+        granted = await _grant_and_notify(services, key, booking)
+    body = creation_answer(granted.reservation, services.environment)
+    if not granted.replayed:
+        return answer(body, 201)
+    headers = {"Idempotent-Replayed": "true"}
+    if granted.other_body:
+        headers["Idempotency-Body-Mismatch"] = "true"
+    return answer(body, headers=headers)
+
+
+async def cancel_reservation(request: web.Request) -> web.Response:
+    """Free the table of a reservation that this key's line created."""
+    reservation_id = parse_uuid(request.match_info["id"])
+    if reservation_id is None:
+        raise NotFound
+    database, key = request[ENVIRONMENT].database, request[KEY]
+    return answer(cancellation_answer(await database.write(cancel_own, key, reservation_id)))
+
+
+async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:
+    """Reserve; when a letter is due, learn within 5 s how it went, and keep that answer."""
+    environment = services.environment
+    granted = await environment.database.write(reserve, environment.name, key, booking)
+    if granted.letter_id is None or granted.reservation.email_outcome is not None:
+        return granted
+    outcome = await services.postman.send_now(granted.letter_id)
+    settled = await environment.database.write(settle_email, granted.reservation.id, outcome)
+    return Granted(settled, replayed=False)
+
+
+def _read_page(reader: Reader, query: ReservationQuery) -> tuple[bool, list[Reservation], int]:
+    items, total = page_reservations(
+        reader,
+        first=query.first.isoformat() if query.first else None,
+        last=query.last.isoformat() if query.last else None,
+        statuses=query.statuses,
+        page=query.page,
+        limit=query.limit,
+    )
+    return get_venue(reader).shows_contacts, items, total

@@ -1,0 +1,42 @@
+"""`GET /v1/venue` and `GET /v1/availability` (contract sections 2.1 to 2.4)."""
+
+from datetime import date
+
+from aiohttp import web
+
+from appliance.errors import InvalidSlot
+from appliance.model.availability import TableAvailability, find_availability
+from appliance.model.evening import find_slot
+from appliance.model.venue import Slot, Table, Venue
+from appliance.store.connection import Reader
+from appliance.store.reservations import list_holds
+from appliance.store.venue import get_venue, list_slots, list_tables
+from terminal_bridge.context import ENVIRONMENT
+from web.reading import read_availability_query
+from web.wire import answer, availability_answer, venue_answer
+
+
+async def show_venue(request: web.Request) -> web.Response:
+    """The venue with its tables and slots."""
+    venue = request[ENVIRONMENT].database.peek(_read_venue)
+    return answer(venue_answer(*venue))
+
+
+async def show_availability(request: web.Request) -> web.Response:
+    """Which tables are free on a date, or in one slot of it; indicative only."""
+    day, slot = read_availability_query(request.query)
+    tables = request[ENVIRONMENT].database.peek(_read_availability, day, slot)
+    return answer(availability_answer(day.isoformat(), slot, tables))
+
+
+def _read_venue(reader: Reader) -> tuple[Venue, list[Table], list[Slot]]:
+    return get_venue(reader), list_tables(reader), list_slots(reader)
+
+
+def _read_availability(reader: Reader, day: date, start: str | None) -> list[TableAvailability]:
+    slot = None
+    if start is not None:
+        slot = find_slot(list_slots(reader), start, day)
+        if slot is None:
+            raise InvalidSlot(field="slot")
+    return find_availability(list_tables(reader), list_holds(reader, day.isoformat()), slot)

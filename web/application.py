@@ -1,0 +1,106 @@
+"""The composition root: one aiohttp application out of one box."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import web
+from terminal_bridge.routes import TERMINAL_ROUTES
+
+from appliance.box import Box
+from appliance.environment import Environment
+from appliance.mail.postman import Postman
+from appliance.upkeep.upkeep import Upkeep
+from appliance.webhooks.dispatcher import Dispatcher
+from terminal_bridge.context import ENVIRONMENT
+from web.authentication import KEY, Gate
+from web.context import SERVICES, Services
+from web.docs import DOCS_ROUTES, PARTNER_ROUTES
+from web.guest.routes import GUEST_ROUTES
+from web.middleware import Handler, answer_everything
+from web.portal.outbox import OUTBOX_ROUTES
+from web.portal.welcome import WELCOME_ROUTES
+from web.reading import BODY_LIMIT
+from web.rendering import prepare_pages
+from web.routes import PARTNER_ROUTE_TABLE, Route
+from web.static_files import STATIC_ROUTES
+from web.turns import Turns
+
+log = logging.getLogger(__name__)
+
+_STOP_WITHIN = 5.0  # seconds for deliveries in flight when the application stops
+
+
+def build_application(box: Box) -> web.Application:
+    """Everything that `box` serves, in both environments. The caller closes the box."""
+    app = web.Application(middlewares=[answer_everything], client_max_size=BODY_LIMIT)
+    app[PARTNER_ROUTES] = PARTNER_ROUTE_TABLE
+    prepare_pages(app)
+    for environment in box.environments:
+        services = Services(
+            environment=environment,
+            gate=Gate(environment, box.clock),
+            turns=Turns(),
+            postman=Postman(environment, box.clock),
+            dispatcher=Dispatcher(environment, box.clock),
+        )
+        _add_routes(app, services)
+        app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock)))
+    for method, path, handler in (*STATIC_ROUTES, *WELCOME_ROUTES):
+        app.router.add_route(method, path, _public(handler, box.live))
+    return app
+
+
+def _add_routes(app: web.Application, services: Services) -> None:
+    environment = services.environment
+    for route in PARTNER_ROUTE_TABLE:
+        path = environment.prefix + route.path
+        app.router.add_route(route.method, path, _partner(route, services))
+    public = (*TERMINAL_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES)
+    for method, path, handler in public:
+        app.router.add_route(method, environment.prefix + path, _public(handler, environment))
+    if environment.name == "test":
+        for method, path, handler in OUTBOX_ROUTES:
+            app.router.add_route(method, path, _public(handler, environment))
+
+
+def _partner(route: Route, services: Services) -> Handler:
+    """The route's handler behind the gate: key, rate, scope, and only then the request."""
+    environment, gate, scope, handler = (
+        services.environment, services.gate, route.scope, route.handler
+    )  # fmt: skip
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[KEY] = gate.admit(request, scope)
+        request[ENVIRONMENT] = environment
+        request[SERVICES] = services
+        return await handler(request)
+
+    return handle
+
+
+def _public(handler: Handler, environment: Environment) -> Handler:
+    """A handler that judges its caller itself: a link's token, a terminal's, or nobody's."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[ENVIRONMENT] = environment
+        return await handler(request)
+
+    return handle
+
+
+def _lifecycle(
+    services: Services, upkeep: Upkeep
+) -> Callable[[web.Application], AsyncIterator[None]]:
+    """Start what works in the background, and stop it in the opposite order."""
+
+    async def run(_app: web.Application) -> AsyncIterator[None]:
+        await services.dispatcher.start()
+        await services.postman.start()
+        await upkeep.start()
+        yield
+        await upkeep.close()
+        await services.postman.close()
+        await services.dispatcher.close(_STOP_WITHIN)
+        await services.gate.close()
+
+    return run

@@ -1,0 +1,101 @@
+"""Which key is calling (contract section 5): known, not revoked, within its rate and scope."""
+
+import asyncio
+import logging
+import re
+from ipaddress import ip_address, ip_network
+
+from aiohttp import web
+
+from appliance.clock import Clock
+from appliance.environment import Environment
+from appliance.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
+from appliance.model.api_key import ApiKey
+from appliance.store.keys import find_key_by_hash, touch_key
+from appliance.tokens import hash_token
+from web.rate_limit import RateLimit
+
+log = logging.getLogger(__name__)
+
+KEY: web.RequestKey[ApiKey] = web.RequestKey("key", ApiKey)
+_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(svc_(?:live|test)_[0-9a-f]{48}) *")
+_TOUCH_SECONDS = 60.0
+
+
+class Gate:
+    """Who may pass into the partner interface of one environment."""
+
+    def __init__(self, environment: Environment, clock: Clock) -> None:
+        api = environment.settings.api
+        self._environment = environment
+        self._clock = clock
+        self._keys = RateLimit(clock, api.rate_limit_per_minute)
+        self._strangers = RateLimit(clock, api.unauthenticated_per_minute)
+        self._proxies = [
+            ip_network(text, strict=False) for text in environment.settings.server.trusted_proxies
+        ]
+        self._touched: dict[str, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def admit(self, request: web.Request, scope: str) -> ApiKey:
+        """The calling key, in the order of decisions.md: key, then rate, then scope."""
+        try:
+            key = self._identify(request)
+        except (Unauthorized, KeyRevoked):
+            self._strangers.spend(self._peer(request))
+            raise
+        self._keys.spend(key.id)
+        if scope not in key.scopes:
+            raise ScopeMissing(scope=scope)
+        self._remember_use(key)
+        return key
+
+    async def close(self) -> None:
+        """Let what is being written finish."""
+        await asyncio.gather(*self._tasks)
+
+    def _identify(self, request: web.Request) -> ApiKey:
+        match = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+        if match is None:
+            raise Unauthorized
+        database = self._environment.database
+        key = database.peek(find_key_by_hash, hash_token(match.group(1)))
+        if key is None:
+            raise Unauthorized
+        if key.revoked_at is not None:
+            raise KeyRevoked
+        return key
+
+    def _remember_use(self, key: ApiKey) -> None:
+        """`lastUsedAt`, to the minute and beside the request: it holds nobody up."""
+        now = self._clock.monotonic()
+        if now - self._touched.get(key.id, float("-inf")) < _TOUCH_SECONDS:
+            return
+        self._touched[key.id] = now
+        task = asyncio.get_running_loop().create_task(self._touch(key.id))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _touch(self, key_id: str) -> None:
+        try:
+            await self._environment.database.write(touch_key, key_id)
+        except Refusal as refusal:
+            log.warning("last use of a key was not noted: %s", refusal)
+
+    def _peer(self, request: web.Request) -> str:
+        """The caller's address; what a proxy says counts only when the proxy is trusted."""
+        peer = request.remote or "unknown"
+        if self._proxies and self._is_trusted(peer):
+            chain = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
+            for address in reversed([part for part in chain if part]):
+                peer = address
+                if not self._is_trusted(address):
+                    break
+        return peer
+
+    def _is_trusted(self, text: str) -> bool:
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return False
+        return any(address in network for network in self._proxies)

@@ -1,0 +1,35 @@
+"""How often a key, or an address without one, may call (contract section 8)."""
+
+from collections import OrderedDict, deque
+
+from appliance.clock import Clock
+from appliance.errors import RateLimited
+
+_WINDOW = 60.0
+_MOST_CALLERS = 10_000
+
+
+class RateLimit:
+    """At most `limit` granted calls in any 60 seconds for each caller; refused ones are free."""
+
+    def __init__(self, clock: Clock, limit: int) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._calls: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def spend(self, caller: str) -> None:
+        """Count a call of `caller`, or RateLimited."""
+        now = self._clock.monotonic()
+        calls = self._calls.get(caller)
+        if calls is None:
+            calls = self._calls[caller] = deque()
+            if len(self._calls) > _MOST_CALLERS:  # the one that called longest ago
+                self._calls.popitem(last=False)
+        else:
+            self._calls.move_to_end(caller)
+        oldest = now - _WINDOW
+        while calls and calls[0] <= oldest:
+            calls.popleft()
+        if len(calls) >= self._limit:
+            raise RateLimited
+        calls.append(now)

@@ -1,0 +1,41 @@
+"""The partner interface on one screen: method, path, scope, handler (contract section 4)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from web.api.reservations import cancel_reservation, create_reservation, list_reservations
+from web.api.venue import show_availability, show_venue
+from web.api.webhooks import (
+    create_webhook,
+    delete_webhook,
+    list_webhooks,
+    send_test_webhook,
+)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A call of the partner interface, relative to the environment's base address."""
+
+    method: str
+    path: str
+    scope: str
+    handler: Handler
+    operation_id: str
+
+
+PARTNER_ROUTE_TABLE: tuple[Route, ...] = (
+    Route("GET", "/v1/venue", "venue:read", show_venue, "getVenue"),
+    Route("GET", "/v1/availability", "availability:read", show_availability, "getAvailability"),
+    Route("GET", "/v1/reservations", "reservations:read", list_reservations, "listReservations"),
+    Route("POST", "/v1/reservations", "reservations:write", create_reservation, "createReservation"),  # noqa: E501 - a route is a line
+    Route("DELETE", "/v1/reservations/{id}", "reservations:write", cancel_reservation, "cancelReservation"),  # noqa: E501
+    Route("GET", "/v1/webhooks", "webhooks:manage", list_webhooks, "listWebhooks"),
+    Route("POST", "/v1/webhooks", "webhooks:manage", create_webhook, "createWebhook"),
+    Route("DELETE", "/v1/webhooks/{id}", "webhooks:manage", delete_webhook, "deleteWebhook"),
+    Route("POST", "/v1/webhooks/test", "webhooks:manage", send_test_webhook, "testWebhook"),
+)  # fmt: skip
