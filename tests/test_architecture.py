@@ -1,0 +1,274 @@
+"""Imports point one way: every statement counts, in functions and under TYPE_CHECKING too."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("appliance", "terminal_bridge", "web")
+
+# A room may import from its own layer and from those before it. A new room is placed here first.
+LAYERS = (
+    {
+        "appliance",
+        "appliance.errors",
+        "appliance.clock",
+        "appliance.tokens",
+        "appliance.settings",
+        "appliance.settings_file",
+    },
+    {"appliance.model"},
+    {"appliance.store"},
+    {"appliance.environment", "appliance.data_directory", "appliance.box"},
+    {"appliance.actions", "appliance.webhooks", "appliance.mail", "appliance.upkeep"},
+    {"appliance.commands"},
+    {"terminal_bridge"},
+    {"web"},
+)
+LAYER_OF = {room: number for number, layer in enumerate(LAYERS) for room in layer}
+
+# A second SQLite in the process undoes apsw's locks; the bridge's spool is a file apsw never opens.
+OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite3", "aiosqlite"}
+
+
+@dataclass(frozen=True)
+class Import:
+    importer: str
+    imported: str
+    line: int
+    binds_top_name: bool
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def test_every_room_of_the_appliance_has_its_layer():
+    rooms = {room_of(module) for module in modules_of(ROOT)}
+
+    assert rooms - LAYER_OF.keys() == set()
+
+
+def test_no_import_runs_back():
+    assert back_arrows(ROOT) == []
+
+
+def test_no_rooms_import_each_other_in_a_circle():
+    assert circle({(room_of(a), room_of(b)) for a, b in inner_arrows(ROOT)}) == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circle(inner_arrows(ROOT)) == []
+
+
+def test_the_name_web_always_means_the_library():
+    assert bare_webs(ROOT) == []
+
+
+def test_no_other_sqlite_library_is_imported_beside_apsw():
+    assert other_sqlites(ROOT) == []
+
+
+def test_packaging_never_shadows_the_library_of_that_name():
+    assert not (ROOT / "packaging" / "__init__.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("appliance/store/tables.py", "from appliance.actions.reserve import reserve"),
+        ("appliance/store/tables.py", "import appliance.actions.reserve"),
+        ("appliance/store/tables.py", "from appliance.actions import reserve"),
+        ("appliance/store/tables.py", "from appliance import actions"),
+        ("appliance/store/tables.py", "from ..actions import reserve"),
+        ("appliance/store/__init__.py", "from ..actions.reserve import reserve"),
+        ("appliance/store/tables.py", "def late():\n    from appliance.actions import reserve"),
+        (
+            "appliance/store/tables.py",
+            "if TYPE_CHECKING:\n    from appliance.actions.reserve import reserve",
+        ),
+        ("appliance/errors.py", "from appliance.model.venue import Venue"),
+        ("appliance/actions/reserve.py", "from appliance.commands import key"),
+        ("appliance/actions/reserve.py", "from terminal_bridge.protocol import scan"),
+        ("terminal_bridge/protocol.py", "from web.routes import ROUTES"),
+    ],
+)
+def test_an_arrow_that_runs_back_is_found(tmp_path, path, source):
+    a_tree(tmp_path, {path: source})
+
+    assert len(back_arrows(tmp_path)) == 1
+
+
+def test_an_arrow_that_runs_forward_is_left_alone(tmp_path):
+    a_tree(
+        tmp_path,
+        {
+            "web/routes.py": "from aiohttp import web\nfrom terminal_bridge.protocol import scan",
+            "terminal_bridge/protocol.py": "from appliance.actions.reserve import reserve",
+            "appliance/actions/reserve.py": "from appliance.store import tables",
+            "appliance/store/tables.py": "from ..model.venue import Venue\nimport apsw",
+        },
+    )
+
+    assert back_arrows(tmp_path) == bare_webs(tmp_path) == other_sqlites(tmp_path) == []
+    assert circle(inner_arrows(tmp_path)) == []
+
+
+def test_a_circle_inside_one_layer_is_found(tmp_path):
+    a_tree(
+        tmp_path,
+        {
+            "appliance/actions/reserve.py": "from appliance.mail import letters",
+            "appliance/mail/letters.py": "from appliance.actions.reserve import reserve",
+        },
+    )
+
+    assert back_arrows(tmp_path) == []
+    assert set(circle(inner_arrows(tmp_path))) == {
+        "appliance.actions.reserve",
+        "appliance.mail.letters",
+    }
+
+
+@pytest.mark.parametrize("source", ["import web", "import web.routes", "def f():\n    import web"])
+def test_the_package_web_under_its_bare_name_is_found(tmp_path, source):
+    a_tree(tmp_path, {"web/application.py": source})
+
+    assert len(bare_webs(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("appliance/store/tables.py", "import sqlite3"),
+        ("terminal_bridge/spool.py", "from sqlite3 import connect"),
+        ("web/reading.py", "import aiosqlite"),
+    ],
+)
+def test_another_sqlite_library_is_found(tmp_path, path, source):
+    a_tree(tmp_path, {path: source})
+
+    assert len(other_sqlites(tmp_path)) == 1
+
+
+def test_the_bridge_may_keep_its_spool_with_aiosqlite(tmp_path):
+    a_tree(tmp_path, {"terminal_bridge/spool.py": "import aiosqlite"})
+
+    assert other_sqlites(tmp_path) == []
+
+
+def a_tree(root: Path, sources: dict[str, str]) -> None:
+    """A project of these files, with the modules they may import standing there empty."""
+    around = (
+        "appliance/__init__.py",
+        "appliance/errors.py",
+        "appliance/model/venue.py",
+        "appliance/store/__init__.py",
+        "appliance/store/tables.py",
+        "appliance/actions/__init__.py",
+        "appliance/actions/reserve.py",
+        "appliance/commands/key.py",
+        "appliance/mail/letters.py",
+        "terminal_bridge/protocol.py",
+        "web/routes.py",
+    )
+    for path, source in {**dict.fromkeys(around, ""), **sources}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(source)
+
+
+def back_arrows(root: Path) -> list[str]:
+    return [
+        str(found)
+        for found in inner_imports(root)
+        if LAYER_OF.get(room_of(found.importer), -1) < LAYER_OF.get(room_of(found.imported), -1)
+    ]
+
+
+def bare_webs(root: Path) -> list[str]:
+    return [
+        str(found)
+        for found in imports_of(root)
+        if found.binds_top_name and top(found.imported) == "web"
+    ]
+
+
+def other_sqlites(root: Path) -> list[str]:
+    return [
+        str(found)
+        for found in imports_of(root)
+        if top(found.imported) in OTHER_SQLITES
+        and (top(found.importer), top(found.imported)) != ("terminal_bridge", "aiosqlite")
+    ]
+
+
+def circle(arrows: set[tuple[str, str]]) -> list[str]:
+    """The members of one circle among these arrows, none when there is no circle."""
+    graph: dict[str, set[str]] = {}
+    for start, end in arrows:
+        if start != end:
+            graph.setdefault(start, set()).add(end)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def inner_arrows(root: Path) -> set[tuple[str, str]]:
+    return {(found.importer, found.imported) for found in inner_imports(root)}
+
+
+def inner_imports(root: Path) -> Iterator[Import]:
+    return (found for found in imports_of(root) if top(found.imported) in PACKAGES)
+
+
+def imports_of(root: Path) -> Iterator[Import]:
+    modules = modules_of(root)
+    for module, path in modules.items():
+        package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), path)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    yield Import(module, alias.name, node.lineno, alias.asname is None)
+            elif isinstance(node, ast.ImportFrom):
+                source = source_of(node, package)
+                for alias in node.names:
+                    inside = f"{source}.{alias.name}"
+                    imported = inside if is_module(inside, modules) else source
+                    yield Import(module, imported, node.lineno, binds_top_name=False)
+
+
+def source_of(node: ast.ImportFrom, package: str) -> str:
+    """The absolute name after `from`."""
+    if node.level == 0:
+        return node.module or ""
+    parents = package.split(".")
+    base = parents[: len(parents) - node.level + 1]
+    return ".".join([*base, *([node.module] if node.module else [])])
+
+
+def is_module(name: str, modules: dict[str, Path]) -> bool:
+    """Whether the name is a module or a folder of modules."""
+    return name in modules or any(module.startswith(f"{name}.") for module in modules)
+
+
+def modules_of(root: Path) -> dict[str, Path]:
+    return {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+        if "node_modules" not in path.parts
+    }
+
+
+def room_of(module: str) -> str:
+    """`appliance.store.database` is in `appliance.store`; the other two packages are one room."""
+    return ".".join(module.split(".")[: 2 if top(module) == "appliance" else 1])
+
+
+def top(module: str) -> str:
+    return module.partition(".")[0]
