@@ -1,0 +1,58 @@
+"""Register an endpoint: a partner names a URL and the events it wants (contract section 4)."""
+
+from dataclasses import dataclass
+
+from appliance.actions.announce import EVENT_TYPES
+from appliance.errors import InvalidEventType, TooManyEndpoints
+from appliance.model.endpoint import Endpoint
+from appliance.store.connection import Transaction
+from appliance.store.endpoints import count_active, get_endpoint, insert_endpoint
+from appliance.tokens import Keyring
+
+ACTIVE_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointsChanged:
+    """A notice after commit: an endpoint appeared, changed or was switched on or off."""
+
+    endpoint_id: str
+
+
+def parse_event_types(value: object) -> tuple[str, ...]:
+    """The subscription in `events`, each type once; absent or null is all six (decisions.md).
+
+    InvalidEventType for an empty list, an unknown type, or anything that is no list.
+    """
+    if value is None:
+        return EVENT_TYPES
+    if not isinstance(value, list) or not value:
+        raise InvalidEventType(field="events")
+    for index, name in enumerate(value):
+        if name not in EVENT_TYPES:
+            raise InvalidEventType(field=f"events[{index}]")
+    return tuple(dict.fromkeys(value))
+
+
+def register_endpoint(
+    tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...]
+) -> tuple[Endpoint, str]:
+    """The new endpoint and its secret, shown this once; the guard has let `url` pass.
+
+    TooManyEndpoints when 5 are active, however many callers try at once.
+    """
+    if count_active(tx) >= ACTIVE_MAX:
+        raise TooManyEndpoints
+    endpoint_id, secret = tx.new_id(), tx.tokens.new_webhook_secret()
+    insert_endpoint(
+        tx,
+        {
+            "id": endpoint_id,
+            "url": url,
+            "events": events,
+            "created_at": tx.now,
+            "secret": keyring.wrap(secret.encode(), tx.tokens.random_bytes(12)),
+        },
+    )
+    tx.notices.append(EndpointsChanged(endpoint_id))
+    return get_endpoint(tx, endpoint_id), secret

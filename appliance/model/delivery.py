@@ -1,0 +1,59 @@
+"""One event on its way to one endpoint, and what each attempt at it came to."""
+
+from dataclasses import dataclass
+
+STATES = ("pending", "delivered", "dead", "cancelled")
+
+
+@dataclass(frozen=True, slots=True)
+class DueDelivery:
+    """A pending delivery that may be sent now, and the event it carries.
+
+    `attempts` counts the charged ones so far. `reservation_id` is None for `webhook.test`.
+    """
+
+    seq: int
+    id: str
+    attempts: int
+    event_type: str
+    reservation_id: str | None
+    occurred_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one attempt ended: where, with which typed result, and what was seen of the answer.
+
+    `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. An
+    attempt that is not `charged` failed by our own fault and moves no ladder.
+    """
+
+    phase: str
+    code: str
+    http_status: int | None = None
+    remote_address: str | None = None
+    excerpt: str | None = None
+    charged: bool = True
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the receiver took it: 2xx in time (contract section 6.3)."""
+        return self.code == "delivered"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRecord:
+    """An attempt's outcome and what becomes of its delivery, ready to be written.
+
+    `outcome` None means that nothing was sent: the delivery is cancelled.
+    """
+
+    delivery_seq: int
+    endpoint_id: str
+    started_at: int
+    duration_ms: int
+    outcome: Outcome | None
+    state: str
+    attempts: int
+    due_at: int
+    due_uptime: int | None

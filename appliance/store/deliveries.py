@@ -1,0 +1,147 @@
+"""Rows of `delivery` and `attempt`: what is to be sent, and what came of sending it.
+
+A delivery that was never tried has no `due_uptime`: those go out in the order they were
+written. The others are due by the machine's uptime, which no clock step moves.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from appliance.model.delivery import AttemptRecord, DueDelivery
+from appliance.store.connection import Reader, Transaction
+
+# CROSS JOIN keeps the order: the deliveries by their index first, then the event of each.
+_SELECT = """
+    SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at
+    FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
+"""
+
+
+def page_untried(reader: Reader, endpoint_id: str, after_seq: int, limit: int) -> list[DueDelivery]:
+    """Deliveries of an endpoint that were never tried, oldest first, after `after_seq`."""
+    rows = reader.rows(
+        f"""{_SELECT}
+            WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id
+                AND d.due_uptime IS NULL AND d.seq > :after_seq
+            ORDER BY d.seq LIMIT :limit""",
+        {"endpoint_id": endpoint_id, "after_seq": after_seq, "limit": limit},
+    )
+    return [DueDelivery(*row) for row in rows]
+
+
+def page_retries(reader: Reader, endpoint_id: str, uptime: int, limit: int) -> list[DueDelivery]:
+    """Deliveries of an endpoint whose next attempt is due at `uptime`, longest due first."""
+    rows = reader.rows(
+        f"""{_SELECT}
+            WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id
+                AND d.due_uptime <= :uptime
+            ORDER BY d.due_uptime, d.seq LIMIT :limit""",
+        {"endpoint_id": endpoint_id, "uptime": uptime, "limit": limit},
+    )
+    return [DueDelivery(*row) for row in rows]
+
+
+def find_pending(reader: Reader, seq: int) -> DueDelivery | None:
+    """The delivery of that number, while it is still to be sent."""
+    row = reader.row(f"{_SELECT} WHERE d.seq = :seq AND d.state = 'pending'", {"seq": seq})
+    return None if row is None else DueDelivery(*row)
+
+
+def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None:
+    """When, after `uptime`, the endpoint's next retry is due."""
+    found = reader.value(
+        """SELECT due_uptime FROM delivery
+           WHERE state = 'pending' AND endpoint_id = :endpoint_id AND due_uptime > :uptime
+           ORDER BY due_uptime LIMIT 1""",
+        {"endpoint_id": endpoint_id, "uptime": uptime},
+    )
+    return None if found is None else int(found)
+
+
+def cancel_pending(tx: Transaction, endpoint_id: str) -> int:
+    """Cancel what an endpoint has not received yet; how many deliveries that were."""
+    return tx.execute(
+        """UPDATE delivery SET state = 'cancelled', finished_at = :now
+           WHERE state = 'pending' AND endpoint_id = :endpoint_id""",
+        {"now": tx.now, "endpoint_id": endpoint_id},
+    )
+
+
+def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
+    """Log what was sent. Attempts are numbered over all replays of a delivery."""
+    rows: list[dict[str, Any]] = [
+        {
+            "seq": record.delivery_seq,
+            "at": record.started_at,
+            "duration_ms": record.duration_ms,
+            "phase": record.outcome.phase,
+            "outcome": record.outcome.code,
+            "http_status": record.outcome.http_status,
+            "remote_address": record.outcome.remote_address,
+            "excerpt": record.outcome.excerpt,
+            "charged": int(record.outcome.charged),
+        }
+        for record in records
+        if record.outcome is not None
+    ]
+    tx.connection.executemany(
+        """INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status,
+               remote_address, excerpt, charged)
+           VALUES (:seq, (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :seq),
+               :at, :duration_ms, :phase, :outcome, :http_status, :remote_address, :excerpt,
+               :charged)""",
+        rows,
+    )
+
+
+def move_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]) -> None:
+    """Put each delivery into the state that its attempt led to.
+
+    A delivery that was cancelled meanwhile stays so, unless it turned out to have arrived.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "seq": record.delivery_seq,
+            "state": record.state,
+            "attempts": record.attempts,
+            "due_at": record.due_at,
+            "due_boot": boot,
+            "due_uptime": record.due_uptime,
+            "finished_at": None if record.state == "pending" else record.due_at,
+        }
+        for record in records
+    ]
+    tx.connection.executemany(
+        """UPDATE delivery
+           SET state = :state, attempts = :attempts, due_at = :due_at, due_boot = :due_boot,
+               due_uptime = :due_uptime, finished_at = :finished_at
+           WHERE seq = :seq
+               AND (state = 'pending' OR (state = 'cancelled' AND :state = 'delivered'))""",
+        rows,
+    )
+
+
+def carry_over_retries(
+    tx: Transaction, boot: str, uptime: int, longest_waits: Sequence[int]
+) -> None:
+    """After a start of the machine: count waiting retries in its new uptime.
+
+    What is left of a wait is told by the wall clock, and never more than the ladder could
+    have asked for: `longest_waits[n]` after n charged attempts, in ms.
+    """
+    for attempts, longest in enumerate(longest_waits):
+        tx.execute(
+            """UPDATE delivery
+               SET due_uptime = :uptime + min(max(due_at - :now, 0), :longest),
+                   due_at = :now + min(max(due_at - :now, 0), :longest),
+                   due_boot = :boot
+               WHERE state = 'pending' AND due_uptime IS NOT NULL AND due_boot IS NOT :boot
+                   AND attempts = :attempts""",
+            {
+                "uptime": uptime,
+                "now": tx.now,
+                "longest": longest,
+                "boot": boot,
+                "attempts": attempts,
+            },
+        )

@@ -1,0 +1,80 @@
+"""Rows of `endpoint`: partners' webhook receivers."""
+
+import json
+from typing import Any
+
+from appliance.errors import NotFound
+from appliance.model.endpoint import Endpoint
+from appliance.store.connection import Reader, Row, Transaction
+
+_SELECT = """
+    SELECT id, url, events, active, created_at, secret, previous_secret,
+           previous_secret_expires_at, failures_in_a_row, last_success_at, last_failure_at,
+           last_outcome
+    FROM endpoint
+"""
+
+
+def list_endpoints(reader: Reader) -> list[Endpoint]:
+    """Every endpoint, deactivated ones too, oldest first."""
+    return [_endpoint(row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
+
+
+def list_active_endpoints(reader: Reader) -> list[Endpoint]:
+    """The endpoints that receive, oldest first."""
+    return [
+        _endpoint(row) for row in reader.rows(f"{_SELECT} WHERE active = 1 ORDER BY created_at, id")
+    ]
+
+
+def get_endpoint(reader: Reader, endpoint_id: str) -> Endpoint:
+    """The endpoint of that id, or NotFound."""
+    row = reader.row(f"{_SELECT} WHERE id = :id", {"id": endpoint_id})
+    if row is None:
+        raise NotFound
+    return _endpoint(row)
+
+
+def count_active(reader: Reader) -> int:
+    """How many endpoints are active."""
+    return int(reader.value("SELECT count(*) FROM endpoint WHERE active = 1"))
+
+
+def insert_endpoint(tx: Transaction, values: dict[str, Any]) -> None:
+    """Insert an active endpoint; `events` is a sequence of names."""
+    tx.insert("endpoint", {**values, "events": json.dumps(list(values["events"])), "active": 1})
+
+
+def set_active(tx: Transaction, endpoint_id: str, *, active: bool) -> None:
+    """Switch an endpoint on or off."""
+    tx.execute(
+        "UPDATE endpoint SET active = :active WHERE id = :id",
+        {"active": int(active), "id": endpoint_id},
+    )
+
+
+def record_health(
+    tx: Transaction, endpoint_id: str, *, failures: int, recovered: bool, last_outcome: str
+) -> None:
+    """How an endpoint did lately: `failures` since its last success, if it `recovered` then."""
+    tx.execute(
+        """UPDATE endpoint
+           SET failures_in_a_row =
+                   CASE WHEN :recovered THEN 0 ELSE failures_in_a_row END + :failures,
+               last_success_at = CASE WHEN :recovered THEN :now ELSE last_success_at END,
+               last_failure_at = CASE WHEN :failures THEN :now ELSE last_failure_at END,
+               last_outcome = :last_outcome
+           WHERE id = :id""",
+        {
+            "id": endpoint_id,
+            "failures": failures,
+            "recovered": int(recovered),
+            "now": tx.now,
+            "last_outcome": last_outcome,
+        },
+    )
+
+
+def _endpoint(row: Row) -> Endpoint:
+    id_, url, events, active, *rest = row
+    return Endpoint(id_, url, tuple(json.loads(events)), bool(active), *rest)

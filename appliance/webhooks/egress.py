@@ -1,0 +1,133 @@
+"""The egress guard: checks a receiver when it is registered, and again at each connection."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv6Address, ip_address
+
+from appliance.settings import WebhookSettings
+from appliance.webhooks.addresses import EgressPolicy, IpAddress
+from appliance.webhooks.receiver import (
+    Receiver,
+    forbidden_address,
+    forbidden_port,
+    parse_receiver,
+)
+
+DNS_SECONDS = 3.0
+_LOOKUPS_AT_ONCE = 6
+
+# The addresses of a host name. Raises socket.gaierror; may take as long as it likes.
+Resolve = Callable[[str], Awaitable[Sequence[IpAddress]]]
+
+
+class Blocked(Exception):
+    """The guard forbids this receiver: nothing was sent, no connection was tried."""
+
+
+class EgressGuard:
+    """Says where a receiver may be reached. The addresses it returns are the ones to dial."""
+
+    def __init__(self, policy: EgressPolicy, resolve: Resolve) -> None:
+        self._policy = policy
+        self._resolve = resolve
+
+    async def check(self, url: object, *, allow_http: bool) -> Receiver:
+        """The receiver of a `url` that is to be registered, or InvalidWebhookUrl.
+
+        A name that does not resolve passes: the box may be offline just now.
+        """
+        receiver = parse_receiver(url, allow_http=allow_http)
+        if not self._policy.permits_port(receiver.port, secure=receiver.secure):
+            raise forbidden_port()
+        try:
+            await self.addresses(receiver)
+        except Blocked:
+            raise forbidden_address() from None
+        except (OSError, TimeoutError):
+            pass
+        return receiver
+
+    async def addresses(self, receiver: Receiver) -> Sequence[IpAddress]:
+        """Every address of `receiver`, each of them permitted.
+
+        Raises Blocked when only one is not, OSError or TimeoutError (3 s) from the resolver.
+        """
+        if receiver.address is not None:
+            found: Sequence[IpAddress] = [receiver.address]
+        else:
+            async with asyncio.timeout(DNS_SECONDS):
+                found = await self._resolve(receiver.host)
+        policy, port = self._policy, receiver.port
+        if not policy.permits_port(port, secure=receiver.secure):
+            raise Blocked
+        if not found or not all(policy.permits(address, port) for address in found):
+            raise Blocked
+        return found
+
+
+class SystemResolver:
+    """The machine's own name lookups, each on a thread that nothing else waits for.
+
+    getaddrinfo cannot be interrupted: its threads are daemons, six at most at once, so that
+    a name server that never answers holds up neither the store nor the end of the process.
+    """
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(_LOOKUPS_AT_ONCE)
+
+    async def __call__(self, host: str) -> Sequence[IpAddress]:
+        """The addresses of `host`, in the system's order of preference."""
+        await self._places.acquire()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Sequence[IpAddress]] = loop.create_future()
+        threading.Thread(
+            target=self._look_up, args=(loop, host, answer), name="dns", daemon=True
+        ).start()
+        return await answer
+
+    def _look_up(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        host: str,
+        answer: "asyncio.Future[Sequence[IpAddress]]",
+    ) -> None:
+        found: list[IpAddress] = []
+        trouble: OSError | None = None
+        try:
+            rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            found = [ip_address(row[4][0]) for row in rows]
+        except (OSError, UnicodeError, ValueError) as error:
+            trouble = error if isinstance(error, OSError) else socket.gaierror(str(error))
+
+        def finish() -> None:
+            self._places.release()
+            if answer.done():
+                return
+            if trouble is not None:
+                answer.set_exception(trouble)
+            else:
+                answer.set_result(found)
+
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(finish)
+
+
+def is_own_address(address: IpAddress) -> bool:
+    """Whether the machine itself has this address, whatever its interfaces are named.
+
+    The kernel sends to its own address from that same address. No packet leaves.
+    """
+    family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((str(address), 9))
+        except OSError:
+            return False
+        return ip_address(probe.getsockname()[0]) == address
+
+
+def make_guard(settings: WebhookSettings) -> EgressGuard:
+    """The guard of this machine; Trouble when `webhooks.allow_networks` is wrong."""
+    return EgressGuard(EgressPolicy(settings.allow_networks, is_own_address), SystemResolver())

@@ -1,0 +1,71 @@
+"""The body of a webhook (contract section 2.9), rendered at the moment it is sent."""
+
+import json
+from typing import Any
+
+from appliance.clock import format_instant
+from appliance.model.delivery import DueDelivery
+from appliance.model.reservation import Reservation
+from appliance.model.venue import Venue
+
+# ASCII only: no name, in whatever script, can break a parser or the signature.
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+_SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
+_SAMPLE_TABLE_ID = "00000000-0000-4000-8000-000000000001"
+
+
+def event_body(delivery: DueDelivery, reservation: Reservation | None, venue: Venue) -> bytes:
+    """The JSON of one delivery: the reservation as it is now, the id and instant as ever.
+
+    Without a reservation it is a `webhook.test`, with a full sample (decisions.md).
+    """
+    data = _reservation(reservation) if reservation is not None else _sample(delivery.occurred_at)
+    data["venue"] = {"id": venue.id, "name": venue.name}
+    body = {
+        "id": delivery.id,
+        "type": delivery.event_type,
+        "occurredAt": format_instant(delivery.occurred_at),
+        "data": {"reservation": data},
+    }
+    return _encode(body).encode()
+
+
+def _reservation(reservation: Reservation) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "serviceReservationId": reservation.id,
+        "accessCode": reservation.access_code,
+        "status": reservation.status,
+        "date": reservation.date,
+        "slot": reservation.slot,
+        "table": {"id": reservation.table_id, "name": reservation.table_name},
+        "guests": reservation.guests,
+        "customerFirstName": reservation.customer_first_name,
+        "source": reservation.source,
+    }
+    if reservation.external_ref is not None:
+        data["externalRef"] = reservation.external_ref
+    checked_in_at = reservation.checked_in_at
+    data["checkedInAt"] = None if checked_in_at is None else format_instant(checked_in_at)
+    data["createdAt"] = format_instant(reservation.created_at)
+    data["updatedAt"] = format_instant(reservation.updated_at)
+    return data
+
+
+def _sample(occurred_at: int) -> dict[str, Any]:
+    instant = format_instant(occurred_at)
+    return {
+        "serviceReservationId": _SAMPLE_ID,
+        "accessCode": "SVC-TEST",
+        "status": "confirmed",
+        "date": instant[:10],
+        "slot": "20:00",
+        "table": {"id": _SAMPLE_TABLE_ID, "name": "Table test"},
+        "guests": 2,
+        "customerFirstName": "Test",
+        "source": "partner",
+        "externalRef": "webhook-test",
+        "checkedInAt": None,
+        "createdAt": instant,
+        "updatedAt": instant,
+    }

@@ -1,0 +1,72 @@
+"""What an attempt came to, told by the class of what went wrong, never by its text."""
+
+import errno
+import socket
+import ssl
+
+from appliance.model.delivery import Outcome
+from appliance.webhooks.answer import MalformedAnswer
+from appliance.webhooks.connection import ConnectionClosed
+from appliance.webhooks.egress import Blocked
+
+GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait", "done"
+
+_UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+_UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL}
+
+# What tells that a receiver has more than it can take: its window is halved.
+_STRAIN = {
+    "timeout", "conn_timeout", "conn_refused", "reset", "unreachable", "protocol", "http_429",
+    "dns_temp", "dns_nxdomain", "tls_cert", "tls_other",
+}  # fmt: skip
+
+_SUCCESS, _SERVER_ERROR = 2, 5  # the first digit of a status
+
+
+def answered(status: int, excerpt: bytes, remote_address: str | None) -> Outcome:
+    """The outcome of an answer: 2xx is delivered, a redirect is a failure like any other."""
+    code = "delivered" if status // 100 == _SUCCESS else f"http_{status}"
+    return Outcome(DONE, code, status, remote_address, _legible(excerpt))
+
+
+def failed(error: Exception, phase: str, remote_address: str | None = None) -> Outcome:
+    """The outcome of an attempt that `error` ended in `phase`."""
+    if isinstance(error, Blocked):
+        return Outcome(GUARD, "blocked")
+    return Outcome(phase, _code(error, phase), remote_address=remote_address)
+
+
+def strains(outcome: Outcome) -> bool:
+    """Whether the receiver should be sent less at a time for a while."""
+    return outcome.code in _STRAIN or (outcome.http_status or 0) // 100 == _SERVER_ERROR
+
+
+def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one line each
+    match error:
+        case MalformedAnswer():
+            return "protocol"
+        case socket.gaierror():
+            return "dns_nxdomain" if error.errno in _UNKNOWN_NAME else "dns_temp"
+        case ssl.SSLCertVerificationError():
+            return "tls_cert"
+        case ssl.SSLError():
+            return "tls_other"
+    if phase == TLS:
+        return "conn_timeout" if isinstance(error, TimeoutError) else "tls_other"
+    match error:
+        case TimeoutError():
+            return {DNS: "dns_temp", CONNECT: "conn_timeout"}.get(phase, "timeout")
+        case ConnectionRefusedError():
+            return "conn_refused"
+        case ConnectionClosed() | ConnectionResetError() | BrokenPipeError():
+            return "reset"
+        case OSError() if error.errno in _UNREACHABLE:
+            return "unreachable"
+    return "failed"
+
+
+def _legible(excerpt: bytes) -> str | None:
+    """The first bytes of an answer as text that no terminal, page or log can stumble over."""
+    text = excerpt.decode("utf-8", "backslashreplace")
+    escaped = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+    return escaped or None

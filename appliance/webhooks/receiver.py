@@ -1,0 +1,118 @@
+"""Where a webhook is sent: one URL, taken apart once, every odd spelling refused."""
+
+import re
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
+from urllib.parse import urlsplit
+
+from appliance.errors import InvalidWebhookUrl
+from appliance.webhooks.addresses import IpAddress
+
+URL_MAX = 2048
+_NAME_MAX = 253
+_PRINTABLE = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+
+_NOT_ABSOLUTE = (
+    "attendu une URL absolue, https://… en ASCII.",
+    "expected an absolute URL, https://…, in ASCII.",
+)
+_TOO_LONG = (f"{URL_MAX} caractères au plus.", f"at most {URL_MAX} characters.")
+_USER_INFO = ("sans identifiants ni fragment.", "without user info or fragment.")
+_PLAIN_HTTP = ("https est obligatoire.", "https is required.")
+_HOST = (
+    "nom d'hôte ou adresse IP mal écrits.",
+    "host name or IP address is not written in its usual form.",
+)
+_PORT = (
+    "port refusé : 443, ou à partir de 1024.",
+    "port refused: 443, or 1024 and above.",
+)
+_FORBIDDEN = (
+    "cette adresse n'est pas joignable par les webhooks.",
+    "webhooks may not reach this address.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """A URL taken apart. `address` is set when the host is an IP address."""
+
+    secure: bool
+    host: str
+    port: int
+    target: str
+    address: IpAddress | None
+
+    @property
+    def authority(self) -> str:
+        """The Host header: the port only when it is not the usual one."""
+        host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+
+def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
+    """The receiver that `url` names; InvalidWebhookUrl says which rule it breaks.
+
+    Knows nothing of which addresses and ports are permitted: that is the guard's.
+    """
+    if not isinstance(url, str):
+        raise _refused(_NOT_ABSOLUTE)
+    if len(url) > URL_MAX:
+        raise _refused(_TOO_LONG)
+    if not _PRINTABLE.fullmatch(url):
+        raise _refused(_NOT_ABSOLUTE)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise _refused(_HOST) from None
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise _refused(_NOT_ABSOLUTE)
+    if "@" in parts.netloc or "#" in url:
+        raise _refused(_USER_INFO)
+    if parts.scheme == "http" and not allow_http:
+        raise _refused(_PLAIN_HTTP)
+    secure = parts.scheme == "https"
+    name, address = _parse_host(host or "", parts.netloc)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    usual = 443 if secure else 80
+    return Receiver(secure, name, usual if port is None else port, target, address)
+
+
+def forbidden_address() -> InvalidWebhookUrl:
+    """The refusal of an address that may not be reached."""
+    return _refused(_FORBIDDEN)
+
+
+def forbidden_port() -> InvalidWebhookUrl:
+    """The refusal of a port that may not be reached."""
+    return _refused(_PORT)
+
+
+def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
+    """The host in its one spelling, and its address when it is one.
+
+    A name whose last label is a number is an IPv4 address in some notation (127.1,
+    0x7f000001, 2130706433): only the usual four decimal numbers are taken.
+    """
+    try:
+        if "[" in netloc:
+            if "%" in host or not netloc.startswith("["):
+                raise _refused(_HOST)
+            address = IPv6Address(host)
+            return str(address), address
+        name = host.removesuffix(".")
+        labels = name.split(".")
+        if _NUMBER.fullmatch(labels[-1]):
+            return host, IPv4Address(host)
+    except ValueError:
+        raise _refused(_HOST) from None
+    if len(name) > _NAME_MAX or not all(_LABEL.fullmatch(label) for label in labels):
+        raise _refused(_HOST)
+    return name, None
+
+
+def _refused(rule: tuple[str, str]) -> InvalidWebhookUrl:
+    return InvalidWebhookUrl(field="url", rule_fr=rule[0], rule=rule[1])

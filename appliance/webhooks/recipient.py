@@ -1,0 +1,81 @@
+"""What the dispatcher keeps in memory of one endpoint: its lane, its client and its secrets."""
+
+from collections.abc import Sequence
+
+from appliance.clock import Clock
+from appliance.model.delivery import DueDelivery, Outcome
+from appliance.model.endpoint import Endpoint
+from appliance.tokens import Keyring
+from appliance.webhooks.client import Client
+from appliance.webhooks.lane import Lane
+from appliance.webhooks.outcomes import GUARD
+from appliance.webhooks.receiver import Receiver
+from appliance.webhooks.signature import sign
+
+USER_AGENT = "venuebox-webhooks/1"
+
+
+class Recipient:
+    """An active endpoint, ready to be sent to."""
+
+    def __init__(
+        self, endpoint: Endpoint, lane: Lane, client: Client | None, keyring: Keyring, clock: Clock
+    ) -> None:
+        """`client` None: the settings no longer allow this URL, and every attempt is blocked."""
+        self.endpoint = endpoint
+        self.lane = lane
+        self.client = client
+        self._clock = clock
+        self._secret = keyring.unwrap(endpoint.secret).decode()
+        previous = endpoint.previous_secret
+        self._previous = None if previous is None else keyring.unwrap(previous).decode()
+        self._start = b"" if client is None else _request_start(client.receiver)
+
+    async def post(self, delivery: DueDelivery, body: bytes) -> Outcome:
+        """One attempt, signed with the time at which it starts."""
+        if self.client is None:
+            return Outcome(GUARD, "blocked")
+        signature = sign(self._secrets(), self._clock.now() // 1000, body)
+        head = (
+            f"X-Service-Event: {delivery.event_type}\r\n"
+            f"X-Service-Delivery: {delivery.id}\r\n"
+            f"X-Service-Signature: {signature}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        return await self.client.post(self._start + head.encode() + body)
+
+    def serves(self, endpoint: Endpoint) -> bool:
+        """Whether it would send to this row of `endpoint` just the same."""
+        return _how_to_send(self.endpoint) == _how_to_send(endpoint)
+
+    def close(self) -> None:
+        """Drop its idle connections."""
+        if self.client is not None:
+            self.client.close()
+
+    def _secrets(self) -> Sequence[str]:
+        """The secret, and for 24 hours after a roll the one before it too."""
+        expires_at = self.endpoint.previous_secret_expires_at or 0
+        if self._previous is None or expires_at <= self._clock.now():
+            return (self._secret,)
+        return (self._secret, self._previous)
+
+
+def _how_to_send(endpoint: Endpoint) -> tuple[object, ...]:
+    return (
+        endpoint.url,
+        endpoint.secret,
+        endpoint.previous_secret,
+        endpoint.previous_secret_expires_at,
+    )
+
+
+def _request_start(receiver: Receiver) -> bytes:
+    return (
+        f"POST {receiver.target} HTTP/1.1\r\n"
+        f"Host: {receiver.authority}\r\n"
+        f"User-Agent: {USER_AGENT}\r\n"
+        "Accept: */*\r\n"
+        "Accept-Encoding: identity\r\n"
+        "Content-Type: application/json\r\n"
+    ).encode()
