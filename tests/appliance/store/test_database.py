@@ -1,0 +1,206 @@
+"""The writer: group commit, refusals that leave no trace, trouble that is never acknowledged."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import apsw
+import pytest
+
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.errors import TableTaken, Unavailable
+from appliance.store import database as database_module
+from appliance.store.connection import Reader, Transaction, check_engine, open_connection
+from appliance.store.database import Database
+from appliance.store.migrate import migrate
+from appliance.tokens import Tokens
+
+
+@pytest.fixture
+async def database(tmp_path: Path, clock: StoppedClock):
+    path = tmp_path / "live.db"
+    migrate(path, clock, create=True)
+    opened = Database(path, clock, Tokens(), newest_zone_database())
+    yield opened
+    await opened.close()
+
+
+def note(tx: Transaction, name: str) -> str:
+    tx.insert(
+        "staff", {"id": tx.new_id(), "name": name, "role": "door", "created_at": tx.now}
+    )
+    tx.notices.append(name)
+    return name
+
+
+def note_and_refuse(tx: Transaction, name: str) -> None:
+    note(tx, name)
+    raise TableTaken
+
+
+def names(reader: Reader) -> list[str]:
+    return [name for (name,) in reader.rows("SELECT name FROM staff ORDER BY name")]
+
+
+async def test_actions_that_wait_together_share_one_commit(database: Database):
+    before = database.commits
+
+    await asyncio.gather(*(database.write(note, f"n{i:03d}") for i in range(200)))
+
+    assert len(await database.read(names)) == 200
+    assert database.commits - before < 20
+
+
+async def test_a_refused_action_undoes_itself_and_nobody_else(database: Database):
+    results = await asyncio.gather(
+        database.write(note, "a"),
+        database.write(note_and_refuse, "b"),
+        database.write(note, "c"),
+        return_exceptions=True,
+    )
+
+    assert results[0] == "a"
+    assert isinstance(results[1], TableTaken)
+    assert await database.read(names) == ["a", "c"]
+
+
+async def test_listeners_hear_of_commits_and_never_of_refused_actions(database: Database):
+    heard: list[object] = []
+    database.on_commit(heard.extend)
+
+    await asyncio.gather(
+        database.write(note, "a"), database.write(note_and_refuse, "b"), return_exceptions=True
+    )
+
+    assert heard == ["a"]
+
+
+async def test_a_change_is_on_the_disk_when_it_is_answered(database: Database):
+    await database.write(note, "kept")
+
+    other = open_connection(database.path, writable=False)
+    try:
+        assert list(other.execute("SELECT name FROM staff")) == [("kept",)]
+        assert other.pragma("synchronous") == 2
+        assert other.pragma("journal_mode") == "wal"
+    finally:
+        other.close()
+
+
+async def test_every_connection_syncs_fully(database: Database):
+    assert database._writer_connection.pragma("synchronous") == 2
+    assert database._writer_connection.pragma("foreign_keys") == 1
+
+
+async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
+    monkeypatch.setattr(database_module, "QUEUE_LIMIT", 3)
+
+    outcomes = await asyncio.gather(
+        *(database.write(note, f"n{i}") for i in range(6)), return_exceptions=True
+    )
+
+    refused = [o for o in outcomes if isinstance(o, Unavailable)]
+    assert len(refused) == 3
+    assert len(await database.read(names)) == 3
+
+
+async def test_a_caller_that_gave_up_does_not_stop_the_others(database: Database):
+    impatient = asyncio.ensure_future(database.write(note, "a"))
+    await asyncio.sleep(0)
+    impatient.cancel()
+
+    assert await database.write(note, "b") == "b"
+
+
+async def test_writing_while_another_process_holds_the_file_ends_in_unavailable(
+    database: Database, tmp_path: Path
+):
+    database._writer_connection.set_busy_timeout(50)
+    holder = apsw.Connection(str(database.path))
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(Unavailable):
+            await database.write(note, "a")
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+
+    assert await database.write(note, "b") == "b"
+    assert await database.read(names) == ["b"]
+
+
+async def test_a_full_disk_refuses_writes_until_there_is_room_again(database: Database):
+    pages = database._writer_connection.pragma("page_count")
+    database._writer_connection.pragma("max_page_count", pages)
+    with pytest.raises(Unavailable):
+        await database.write(note, "x" * 200_000)
+    database._writer_connection.pragma("max_page_count", 2**30)
+
+    assert await database.write(note, "fits") == "fits"
+    assert await database.read(names) == ["fits"]
+
+
+async def test_a_failing_disk_ends_all_acknowledgement(tmp_path: Path, clock: StoppedClock):
+    path = tmp_path / "live.db"
+    migrate(path, clock, create=True)
+    broken: list[BaseException] = []
+    database = Database(path, clock, Tokens(), newest_zone_database(), broken.append)
+
+    def lose_the_disk(tx: Transaction) -> None:
+        raise apsw.IOError("disk I/O error")
+
+    try:
+        outcomes = await asyncio.gather(
+            database.write(note, "a"), database.write(lose_the_disk), return_exceptions=True
+        )
+        assert all(isinstance(o, Unavailable) for o in outcomes)
+        with pytest.raises(Unavailable):
+            await database.write(note, "b")
+        await asyncio.sleep(0.01)
+        assert len(broken) == 1
+        assert await database.read(names) == []
+    finally:
+        await database.close()
+
+
+async def test_a_closed_database_refuses_and_leaves_no_wal(tmp_path: Path, clock: StoppedClock):
+    path = tmp_path / "live.db"
+    migrate(path, clock, create=True)
+    database = Database(path, clock, Tokens(), newest_zone_database())
+    await database.write(note, "a")
+
+    await database.close()
+
+    with pytest.raises(Unavailable):
+        await database.write(note, "b")
+    with pytest.raises(Unavailable):
+        database.peek(names)
+    assert not path.with_name("live.db-wal").exists()
+
+
+async def test_what_waits_when_the_box_stops_is_finished_first(tmp_path: Path, clock: StoppedClock):
+    path = tmp_path / "live.db"
+    migrate(path, clock, create=True)
+    database = Database(path, clock, Tokens(), newest_zone_database())
+    writes = [asyncio.ensure_future(database.write(note, f"n{i:03d}")) for i in range(100)]
+    await asyncio.sleep(0)
+
+    await database.close()
+
+    assert len(await asyncio.gather(*writes)) == 100
+
+
+async def test_no_other_sqlite_library_may_open_a_live_file(database: Database):
+    with pytest.raises(RuntimeError, match="only apsw may open it"):
+        sqlite3.connect(database.path)
+    with pytest.raises(RuntimeError, match="only apsw may open it"):
+        sqlite3.connect(f"file:{database.path}?mode=ro", uri=True)
+
+
+@pytest.mark.parametrize(("version", "accepted"), [("3.51.2", False), ("3.51.3", True)])
+def test_an_sqlite_that_can_corrupt_a_wal_is_refused(version: str, accepted: bool):
+    if accepted:
+        check_engine(version)
+        return
+    with pytest.raises(Exception, match=r"3\.51\.3 or newer"):
+        check_engine(version)
