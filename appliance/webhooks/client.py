@@ -20,6 +20,9 @@ from appliance.webhooks.receiver import Receiver
 # Opens a TCP connection to one of the addresses. Raises OSError.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
+# The certificates that https receivers are checked against, always.
+Trust = Callable[[], Awaitable[ssl.SSLContext]]
+
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
@@ -60,13 +63,13 @@ class Client:
         receiver: Receiver,
         guard: EgressGuard,
         connect: Connect,
-        tls: ssl.SSLContext,
+        trust: Trust,
         budgets: Budgets,
     ) -> None:
         self.receiver = receiver
         self._guard = guard
         self._connect = connect
-        self._tls = tls if receiver.secure else None
+        self._trust = trust
         self._budgets = budgets
         self._loop = asyncio.get_running_loop()
         self._idle: list[Connection] = []
@@ -121,13 +124,16 @@ class Client:
         call.phase = DNS if receiver.address is None else GUARD
         addresses = await self._guard.addresses(receiver)
         call.phase = CONNECT
+        context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
-            if self._tls is not None:
+            if receiver.secure:
                 call.phase = TLS
-            name = receiver.host if self._tls is not None else None
             _, connection = await self._loop.create_connection(
-                Connection, sock=sock, ssl=self._tls, server_hostname=name
+                Connection,
+                sock=sock,
+                ssl=context,
+                server_hostname=receiver.host if receiver.secure else None,
             )
         return connection
 

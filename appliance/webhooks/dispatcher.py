@@ -25,7 +25,7 @@ from appliance.webhooks.client import Client
 from appliance.webhooks.ladder import DELAYS_MS, longest_wait, next_step
 from appliance.webhooks.lane import Lane
 from appliance.webhooks.outcomes import strains
-from appliance.webhooks.outside import Outside
+from appliance.webhooks.outside import Outside, make_outside
 from appliance.webhooks.picking import Pick, pick_all
 from appliance.webhooks.receiver import parse_receiver
 from appliance.webhooks.recipient import Recipient
@@ -44,7 +44,11 @@ def allows_http(environment: Environment) -> bool:
 class Dispatcher:
     """Sends the deliveries of one environment. `start` it once, `close` it once."""
 
-    def __init__(self, environment: Environment, clock: Clock, outside: Outside) -> None:
+    def __init__(
+        self, environment: Environment, clock: Clock, outside: Outside | None = None
+    ) -> None:
+        """Trouble when `webhooks.allow_networks` is wrong; `outside` None is the real one."""
+        outside = outside or make_outside(environment.settings.webhooks)
         self._environment = environment
         self._database = environment.database
         self._clock = clock
@@ -87,6 +91,11 @@ class Dispatcher:
         await self._recorder.close()
         for recipient in self._recipients.values():
             recipient.close()
+
+    async def check_url(self, url: object) -> str:
+        """`url` when it may be registered here (decisions.md), or InvalidWebhookUrl."""
+        await self._outside.guard.check(url, allow_http=allows_http(self._environment))
+        return str(url)
 
     def hold(self, reason: str) -> None:
         """Start no attempt until `release` is called with the same reason."""
@@ -133,7 +142,9 @@ class Dispatcher:
             log.warning("webhook endpoint %s is blocked: %s", endpoint.id, refusal)
             client = None
         else:
-            client = Client(receiver, outside.guard, outside.connect, outside.tls, outside.budgets)
+            client = Client(
+                receiver, outside.guard, outside.connect, outside.trust, outside.budgets
+            )
         lane = Lane(endpoint.id) if known is None else known.lane
         return Recipient(endpoint, lane, client, environment.keyring, self._clock)
 

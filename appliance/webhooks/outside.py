@@ -1,12 +1,13 @@
 """What the dispatcher needs of the world outside; tests hand in another."""
 
+import asyncio
 import random
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from appliance.settings import WebhookSettings
-from appliance.webhooks.client import Budgets, Connect, connect_directly
+from appliance.webhooks.client import Budgets, Connect, Trust, connect_directly
 from appliance.webhooks.egress import EgressGuard, make_guard
 from appliance.webhooks.uptime import SystemUptime, Uptime
 
@@ -16,7 +17,7 @@ class Outside:
     """Guard and connector, certificates to trust, time since boot, chance, patience."""
 
     guard: EgressGuard
-    tls: ssl.SSLContext
+    trust: Trust
     uptime: Uptime
     connect: Connect = connect_directly
     draw: Callable[[], float] = random.random
@@ -25,6 +26,23 @@ class Outside:
 
 def make_outside(settings: WebhookSettings) -> Outside:
     """The real world; Trouble when `webhooks.allow_networks` is wrong. Serves both environments."""
-    tls = ssl.create_default_context()
-    tls.minimum_version = ssl.TLSVersion.TLSv1_2
-    return Outside(guard=make_guard(settings), tls=tls, uptime=SystemUptime())
+    return Outside(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())
+
+
+class SystemTrust:
+    """The certificates that this machine trusts, read when the first https receiver asks."""
+
+    def __init__(self) -> None:
+        self._context: ssl.SSLContext | None = None
+
+    async def __call__(self) -> ssl.SSLContext:
+        """The context; reading the certificates takes 40 ms, which are a thread's."""
+        if self._context is None:
+            self._context = await asyncio.to_thread(_read_certificates)
+        return self._context
+
+
+def _read_certificates() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context

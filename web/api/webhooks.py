@@ -1,0 +1,78 @@
+"""`/v1/webhooks`: list, register, deactivate, try (contract sections 2.8 and 4)."""
+
+from typing import Any
+
+from aiohttp import web
+
+from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.deactivate_endpoint import deactivate_endpoint
+from appliance.actions.register_endpoint import parse_event_types, register_endpoint
+from appliance.actions.send_test_event import send_test_event
+from appliance.clock import format_instant
+from appliance.errors import NotFound, ValidationError
+from appliance.model.booking import parse_uuid
+from appliance.model.endpoint import Endpoint
+from appliance.store.endpoints import list_endpoints
+from terminal_bridge.context import ENVIRONMENT
+from web.context import SERVICES
+from web.reading import read_object
+from web.wire import answer
+
+
+async def list_webhooks(request: web.Request) -> web.Response:
+    """Every endpoint of the venue, and the event types there are."""
+    endpoints = request[ENVIRONMENT].database.peek(list_endpoints)
+    return answer({"items": [_endpoint(e) for e in endpoints], "events": list(EVENT_TYPES)})
+
+
+async def create_webhook(request: web.Request) -> web.Response:
+    """Register an endpoint; its secret is shown this once."""
+    body, environment = await read_object(request), request[ENVIRONMENT]
+    url = await request[SERVICES].dispatcher.check_url(body.get("url"))
+    events = parse_event_types(body.get("events"))
+    endpoint, secret = await environment.database.write(
+        register_endpoint, environment.keyring, url, events
+    )
+    return answer({**_endpoint(endpoint), "secret": secret}, 201)
+
+
+async def delete_webhook(request: web.Request) -> web.Response:
+    """Deactivate an endpoint and cancel what is queued for it."""
+    endpoint_id = parse_uuid(request.match_info["id"])
+    if endpoint_id is None:
+        raise NotFound
+    await request[ENVIRONMENT].database.write(deactivate_endpoint, endpoint_id)
+    return answer({"id": endpoint_id, "active": False})
+
+
+async def send_test_webhook(request: web.Request) -> web.Response:
+    """Queue a signed `webhook.test` to one endpoint, or to every active one."""
+    body = await read_object(request, optional=True)
+    endpoint_id = _parse_endpoint_id(body.get("endpointId"))
+    delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, endpoint_id)
+    return answer({"queued": len(delivery_ids), "deliveryIds": delivery_ids}, 202)
+
+
+def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    return {
+        "id": endpoint.id,
+        "url": endpoint.url,
+        "events": list(endpoint.events),
+        "active": endpoint.active,
+        "createdAt": format_instant(endpoint.created_at),
+    }
+
+
+def _parse_endpoint_id(value: object) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValidationError(
+            field="endpointId",
+            rule_fr="endpointId : texte attendu.",
+            rule="endpointId: text expected.",
+        )
+    endpoint_id = parse_uuid(value)
+    if endpoint_id is None:
+        raise NotFound
+    return endpoint_id
