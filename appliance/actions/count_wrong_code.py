@@ -1,0 +1,24 @@
+"""Count a wrong code: ten typed within a minute close a terminal's keyboard, not its scanner."""
+
+from appliance.errors import TooManyWrongCodes
+from appliance.model.terminal import Terminal
+from appliance.store.connection import Transaction
+from appliance.store.terminals import keep_wrong_codes, list_wrong_codes
+
+WRONG_CODES_A_MINUTE = 10
+_MINUTE = 60_000
+
+
+def check_wrong_codes(tx: Transaction, terminal: Terminal) -> None:
+    """Refuse typed codes, right ones too, for a minute after too many wrong ones (S10)."""
+    if len(_recent(tx, terminal)) >= WRONG_CODES_A_MINUTE:
+        raise TooManyWrongCodes
+
+
+def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
+    """Remember that a wrong code was typed now, simulated ones too: a guess is a guess."""
+    keep_wrong_codes(tx, terminal.id, [*_recent(tx, terminal), tx.now])
+
+
+def _recent(tx: Transaction, terminal: Terminal) -> list[int]:
+    return list_wrong_codes(tx, terminal.id, since=tx.now - _MINUTE)

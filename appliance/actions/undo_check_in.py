@@ -1,0 +1,73 @@
+"""Undo a check-in: take back the people that one scan let in (door.md)."""
+
+import json
+
+from appliance.actions.announce_arrival import announce_reversal
+from appliance.actions.log_scan import Decided, log_scan, recall
+from appliance.errors import NotFound, NothingToUndo, ValidationError
+from appliance.model.terminal import Terminal
+from appliance.model.verdict import Verdict, see
+from appliance.store.connection import Transaction
+from appliance.store.reservations import add_history, get_reservation, update_reservation
+from appliance.store.scans import Admission, find_admission
+
+WITHOUT_A_WORD_MS = 10_000
+
+
+def undo_check_in(
+    tx: Transaction,
+    terminal: Terminal,
+    scan_id: str,
+    reason: str | None,
+    *,
+    staff_id: str | None = None,
+) -> Decided:
+    """Take back a scan: within 10 s by the same terminal without a word, else with a reason.
+
+    `checkedInAt` becomes null when nobody of the party remains in. A second undo gets the
+    answer of the first. NotFound for an unknown scan, NothingToUndo when it let nobody in,
+    ValidationError when a reason is missing.
+    """
+    admission = find_admission(tx, terminal.id, scan_id)
+    if admission is None:
+        raise NotFound
+    if admission.undo is not None:
+        return recall(tx, admission.undo)
+    if admission.admitted <= 0 or admission.reservation_id is None:
+        raise NothingToUndo(state=admission.result)
+    if reason is None and _needs_a_reason(tx, terminal, admission):
+        raise ValidationError(
+            field="reason",
+            rule_fr="reason : un motif est requis après 10 secondes, ou d'un autre terminal.",
+            rule="reason: a reason is required after 10 seconds, or from another terminal.",
+        )
+    actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
+    decided = _take_back(tx, admission.reservation_id, admission.admitted, actor)
+    log_scan(
+        tx,
+        terminal,
+        f"undo:{admission.seq}",
+        "undo",
+        decided.verdict,
+        reason=reason,
+        undoes=admission.seq,
+        staff_id=staff_id,
+    )
+    return decided
+
+
+def _needs_a_reason(tx: Transaction, terminal: Terminal, admission: Admission) -> bool:
+    fresh = tx.now - admission.at <= WITHOUT_A_WORD_MS
+    return not (fresh and admission.terminal_id == terminal.id)
+
+
+def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) -> Decided:
+    reservation = get_reservation(tx, reservation_id)
+    remaining = max(0, reservation.arrived - people)
+    changes = {} if remaining else {"checked_in_at": None}
+    update_reservation(tx, reservation_id, arrived=remaining, **changes)
+    add_history(tx, reservation_id, "undone", actor, json.dumps({"people": people}))
+    if not remaining:
+        announce_reversal(tx, reservation_id)
+    verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
+    return Decided(verdict, (reservation,))

@@ -1,0 +1,40 @@
+"""A scan: what a terminal read, and what it asks for."""
+
+from dataclasses import dataclass
+
+from appliance.model.guest_pass import GuestPass
+from appliance.model.staff import StaffMember
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read at the door, and whom it may stand for.
+
+    `kind` is pass, link, code, name, list, or other. A genuine pass is in `guest_pass`;
+    other kinds name reservations. `refused` is a result that needs no look at reservations.
+    `read_hash` is SHA-256 of a text that is not ours.
+    """
+
+    kind: str
+    reservation_ids: tuple[str, ...] = ()
+    guest_pass: GuestPass | None = None
+    refused: str | None = None
+    read_hash: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A reading with its circumstances. The same `id` from the same terminal is one scan.
+
+    `arrivals`: how many are here, None for all who are missing. `reason`: why staff admit
+    whoever the box would not. `simulate`: decide, and change nothing. `device_at`: when it
+    happened by the terminal's own clock. `staff`: who did it from the portal.
+    """
+
+    id: str
+    reading: Reading
+    arrivals: int | None = None
+    reason: str | None = None
+    simulate: bool = False
+    device_at: int | None = None
+    staff: StaffMember | None = None

@@ -1,0 +1,100 @@
+"""What a text read at the door stands for: looked up before the decision, changing nothing."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from datetime import date
+
+from appliance.model.access_code import lookalikes, parse_access_code
+from appliance.model.evening import tonight
+from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
+from appliance.model.guest_search import search_by_name
+from appliance.model.scan import Reading
+from appliance.store.connection import Reader
+from appliance.store.guest_passes import get_venue_tag
+from appliance.store.reservations import list_evening
+from appliance.store.signing_keys import find_public_key
+from appliance.store.venue import get_venue
+from appliance.tokens import Keyring
+
+_LINK = re.compile(r"/access/([A-Za-z0-9_-]+)/?(?:[?#].*)?$")
+_NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
+_DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
+
+
+def read_code(
+    reader: Reader, keyring: Keyring, environment_name: str, text: str, *, by_name: bool
+) -> Reading:
+    """A guest pass, an access link, an access code of tonight or, if `by_name`, a guest's name."""
+    access_code = parse_access_code(text)
+    if access_code is None and resembles_pass(text):
+        return _read_pass(reader, environment_name, text)
+    link = _LINK.search(text.strip())
+    reservation_id = keyring.read_access_token(link[1]) if link else None
+    if reservation_id is not None:
+        return Reading("link", (reservation_id,))
+    found = _find_by_code(reader, access_code) if access_code else ()
+    if found:
+        return Reading("code", found)
+    named = _find_by_name(reader, text) if by_name and _NAME.fullmatch(text.strip()) else ()
+    if named:
+        return Reading("name", named)
+    kind = "code" if access_code else "other"
+    return Reading(kind, refused="unknown_code", read_hash=_hash(text))
+
+
+def find_tonight(reader: Reader) -> date:
+    """The evening that is on now."""
+    venue = get_venue(reader)
+    return tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)
+
+
+def _read_pass(reader: Reader, environment_name: str, text: str) -> Reading:
+    likeliest: ReadPass | None = None
+    for read in decode_passes(text):
+        public_key = find_public_key(reader, read.guest_pass.kid)
+        if public_key is not None and read.is_signed_by(public_key):
+            foreign = _find_foreign(reader, environment_name, read)
+            if foreign is None:
+                return Reading("pass", guest_pass=read.guest_pass)
+            return Reading("pass", refused=foreign, read_hash=_hash(text))
+        likeliest = likeliest or read
+    foreign = _find_foreign(reader, environment_name, likeliest) if likeliest else None
+    return Reading("pass", refused=foreign or "bad_signature", read_hash=_hash(text))
+
+
+def _find_foreign(reader: Reader, environment_name: str, read: ReadPass) -> str | None:
+    """Where else a pass claims to belong: to the other environment, to another venue, or None.
+
+    Theirs are signed with keys that this box does not know, so the claim has to do.
+    """
+    if read.guest_pass.version != VERSIONS[environment_name]:
+        return "test_code"
+    pairs = zip(read.guest_pass.venue_tag, get_venue_tag(reader), strict=True)
+    different = sum(theirs != ours for theirs, ours in pairs)
+    return "wrong_venue" if different > _DAMAGED_BYTES else None
+
+
+def _find_by_code(reader: Reader, access_code: str) -> tuple[str, ...]:
+    """Tonight's reservation of that code, else those whose codes look like it."""
+    return _find_codes(reader, [access_code]) or _find_codes(reader, lookalikes(access_code))
+
+
+def _find_codes(reader: Reader, codes: Iterable[str]) -> tuple[str, ...]:
+    rows = reader.rows(
+        """SELECT id FROM reservation
+           WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :tonight
+           ORDER BY access_code""",
+        {"codes": json.dumps(list(codes)), "tonight": find_tonight(reader).isoformat()},
+    )
+    return tuple(row[0] for row in rows)
+
+
+def _find_by_name(reader: Reader, text: str) -> tuple[str, ...]:
+    evening = list_evening(reader, find_tonight(reader).isoformat())
+    return tuple(found.id for found in search_by_name(evening, text) if found.holds)
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.strip().encode()).digest()

@@ -1,0 +1,82 @@
+"""Rows of `signing_key`: one signs guest passes, older ones still verify."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from appliance.errors import Trouble
+from appliance.store.connection import Reader, Transaction
+from appliance.tokens import Keyring
+
+_KEY_IDS = 256
+_KEPT_AFTER_THE_LAST_PASS = 2 * 24 * 3600 * 1000
+# A retired key may have signed passes for any reservation that existed by then.
+_VERIFIES = """(retired_at IS NULL OR EXISTS (
+    SELECT 1 FROM reservation WHERE date >= :oldest AND created_at <= retired_at))"""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """What a terminal may hold: 32 bytes of Ed25519 that verify passes of this key id."""
+
+    kid: int
+    public_key: bytes
+
+
+def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
+    """Make a new key that signs from now on, and retire the one before; the key id."""
+    last = tx.value("SELECT kid FROM signing_key ORDER BY created_at DESC, kid DESC LIMIT 1")
+    kid = 1 if last is None else (int(last) + 1) % _KEY_IDS
+    raw = tx.tokens.random_bytes(32)
+    private_key = Ed25519PrivateKey.from_private_bytes(raw)
+    tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
+    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # of 255 keys ago
+    tx.insert(
+        "signing_key",
+        {
+            "kid": kid,
+            "public_key": private_key.public_key().public_bytes_raw(),
+            "private_key": keyring.wrap(raw, tx.tokens.random_bytes(12)),
+            "created_at": tx.now,
+        },
+    )
+    return kid
+
+
+def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519PrivateKey]:
+    """The key that signs, with its id; Trouble when the box has none or cannot open it."""
+    row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
+    if row is None:
+        raise Trouble("there is no key to sign guest passes with: the box was not initialised")
+    try:
+        return row[0], Ed25519PrivateKey.from_private_bytes(keyring.unwrap(row[1]))
+    except ValueError:
+        raise Trouble(
+            "the guest pass key cannot be opened: secrets/master.key belongs to another box"
+        ) from None
+
+
+def find_public_key(reader: Reader, kid: int) -> bytes | None:
+    """The public key of that id, while it verifies: until two days after its last pass."""
+    key: bytes | None = reader.value(
+        f"SELECT public_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}",  # noqa: S608
+        {"kid": kid, "oldest": _oldest(reader)},
+    )
+    return key
+
+
+def list_public_keys(reader: Reader) -> list[PublicKey]:
+    """Every key that verifies at present, the one that signs first."""
+    rows = reader.rows(
+        f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
+            ORDER BY retired_at IS NOT NULL, retired_at DESC, kid""",  # noqa: S608
+        {"oldest": _oldest(reader)},
+    )
+    return [PublicKey(*row) for row in rows]
+
+
+def _oldest(reader: Reader) -> str:
+    """The evening before which no pass keeps a key alive."""
+    instant = (reader.now - _KEPT_AFTER_THE_LAST_PASS) / 1000
+    return datetime.fromtimestamp(instant, UTC).date().isoformat()

@@ -1,0 +1,53 @@
+"""Rows of `terminal`: paired, seen, revoked; and the wrong codes typed on each."""
+
+import json
+
+from appliance.errors import NotFound
+from appliance.model.terminal import Terminal
+from appliance.store.connection import Reader, Transaction
+
+_COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at"
+
+
+def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
+    """The terminal that holds this token, revoked ones too."""
+    row = reader.row(
+        f"SELECT {_COLUMNS} FROM terminal WHERE token_hash = :hash",  # noqa: S608
+        {"hash": token_hash},
+    )
+    return None if row is None else Terminal(*row)
+
+
+def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
+    """The terminal of that id, or NotFound."""
+    row = reader.row(f"SELECT {_COLUMNS} FROM terminal WHERE id = :id", {"id": terminal_id})  # noqa: S608
+    if row is None:
+        raise NotFound
+    return Terminal(*row)
+
+
+def list_terminals(reader: Reader) -> list[Terminal]:
+    """Every terminal, newest last."""
+    rows = reader.rows(f"SELECT {_COLUMNS} FROM terminal ORDER BY created_at, id")  # noqa: S608
+    return [Terminal(*row) for row in rows]
+
+
+def touch_terminal(tx: Transaction, terminal_id: str) -> None:
+    """Remember that it was heard of now."""
+    tx.execute(
+        "UPDATE terminal SET last_seen_at = :now WHERE id = :id", {"now": tx.now, "id": terminal_id}
+    )
+
+
+def list_wrong_codes(reader: Reader, terminal_id: str, *, since: int) -> list[int]:
+    """When wrong codes were typed on it, from `since` on: the latest ten at most."""
+    kept = reader.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal_id})
+    return [at for at in json.loads(kept or "[]") if since < at <= reader.now]
+
+
+def keep_wrong_codes(tx: Transaction, terminal_id: str, instants: list[int]) -> None:
+    """Replace what `list_wrong_codes` answers."""
+    tx.execute(
+        "UPDATE terminal SET wrong_codes = :codes WHERE id = :id",
+        {"codes": json.dumps(instants), "id": terminal_id},
+    )

@@ -1,0 +1,97 @@
+"""Which terminal is speaking: by its bearer token, or by the cookie that pairing set."""
+
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from appliance.environment import Environment
+from appliance.errors import RoleMissing, TerminalNotPaired, TerminalRevoked, Unavailable
+from appliance.model.terminal import Terminal
+from appliance.store.terminals import find_by_token, touch_terminal
+from appliance.tokens import hash_token
+from terminal_bridge.context import ENVIRONMENT
+
+_MINUTE = 60_000
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_A_YEAR = 365 * 24 * 3600
+_TOKEN_LENGTH = len("term_") + 64
+
+
+async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
+    """The terminal that sent `request`, whose role includes `role`.
+
+    TerminalNotPaired, TerminalRevoked (from its next request on) or RoleMissing otherwise.
+    """
+    environment = request[ENVIRONMENT]
+    token = _read_token(request, environment)
+    terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
+    if terminal is None:
+        raise TerminalNotPaired
+    if terminal.revoked_at is not None:
+        raise TerminalRevoked
+    if not terminal.may(role):
+        raise RoleMissing(role=role)
+    await _touch(environment, terminal)
+    return terminal
+
+
+def keep_token(response: web.Response, environment: Environment, token: str) -> None:
+    """Let the browser that paired send its token by itself, unseen by scripts."""
+    response.set_cookie(
+        cookie_name(environment),
+        token,
+        max_age=_A_YEAR,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="Strict",
+    )
+
+
+def cookie_name(environment: Environment) -> str:
+    """The cookie of each environment: both are served under one host, and it has no path."""
+    name = "__Host-venuebox-terminal"
+    return name if environment.name == "live" else f"{name}-test"
+
+
+def is_from_our_page(request: web.Request, base: str) -> bool:
+    """Whether nothing says that another site's page sent this request (S15).
+
+    A browser that tells Sec-Fetch-Site is believed; else its Origin must be that of `base` or
+    the one it asked; without one it must carry no cookie.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = request.headers.get("Origin")
+    if origin is not None:
+        return origin in {_origin(base), f"{request.scheme}://{request.host}"}
+    return "Cookie" not in request.headers
+
+
+def _read_token(request: web.Request, environment: Environment) -> str | None:
+    """A cookie is no credential when another site's page may have sent it."""
+    header = request.headers.get("Authorization")
+    if header is not None:
+        scheme, _, token = header.partition(" ")
+        token = token.strip()
+        is_token = scheme.lower() == "bearer" and len(token) == _TOKEN_LENGTH
+        return token if is_token and token.startswith("term_") else None
+    token = request.cookies.get(cookie_name(environment), "")
+    if request.method in _SAFE_METHODS or is_from_our_page(request, environment.links.base):
+        return token or None
+    return None
+
+
+async def _touch(environment: Environment, terminal: Terminal) -> None:
+    """Note once a minute that it was heard of; a full disk does not shut the door for that."""
+    seen = terminal.last_seen_at
+    if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
+        with suppress(Unavailable):
+            await environment.database.write(touch_terminal, terminal.id)
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"

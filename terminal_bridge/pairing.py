@@ -1,0 +1,50 @@
+"""Pairing, and what a terminal knows of itself and of the box."""
+
+from typing import Any
+
+from aiohttp import web
+
+from appliance.actions.pair_terminal import pair_terminal
+from appliance.clock import format_instant
+from appliance.errors import PairingRefused
+from appliance.store.connection import Reader
+from appliance.store.readings import find_tonight
+from appliance.store.signing_keys import list_public_keys
+from appliance.store.terminals import get_terminal
+from appliance.store.venue import get_venue
+from terminal_bridge.authentication import authenticate, is_from_our_page, keep_token
+from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.reading import parse_pairing, read_object
+from terminal_bridge.wire import answer, keys_of, terminal_of, venue_of
+
+
+async def pair(request: web.Request) -> web.Response:
+    """`POST /pair`: a one-time code becomes this device's token."""
+    environment = request[ENVIRONMENT]
+    if not is_from_our_page(request, environment.links.base):
+        raise PairingRefused
+    code, name, language = parse_pairing(await read_object(request))
+    paired = await environment.database.write(pair_terminal, code, name, language)
+    if paired is None:
+        raise PairingRefused
+    terminal_id, token = paired
+    known = await environment.database.read(_introduce, terminal_id)
+    response = answer({"token": token, **known})
+    keep_token(response, environment, token)
+    return response
+
+
+async def me(request: web.Request) -> web.Response:
+    """`GET /me`: the terminal, the venue, the evening, the box's time, the public keys."""
+    terminal = await authenticate(request)
+    return answer(await request[ENVIRONMENT].database.read(_introduce, terminal.id))
+
+
+def _introduce(reader: Reader, terminal_id: str) -> dict[str, Any]:
+    return {
+        "terminal": terminal_of(get_terminal(reader, terminal_id)),
+        "venue": venue_of(get_venue(reader)),
+        "evening": find_tonight(reader).isoformat(),
+        "boxTime": format_instant(reader.now),
+        "publicKeys": keys_of(list_public_keys(reader)),
+    }

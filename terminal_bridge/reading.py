@@ -1,0 +1,161 @@
+"""Reading what a terminal sends: each fault is a documented refusal, nothing is guessed."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from aiohttp import web
+
+from appliance.errors import BodyTooLarge, RoleMissing, ValidationError
+from appliance.model.booking import parse_uuid
+from appliance.model.strict_json import parse_object
+from appliance.model.terminal import NAME_MAX, Terminal
+from appliance.model.verdict_sentences import LANGUAGES
+
+BODY_LIMIT = 64 * 1024
+CODE_MAX = 2048
+REASON_MAX = 200
+ARRIVALS_MAX = 999
+_SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+_PAIRING_CODE = re.compile(r"[0-9]{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What scans and manual check-ins have in common. `device_at` is ms since 1970."""
+
+    scan_id: str
+    arrivals: int | None
+    reason: str | None
+    simulate: bool
+    device_at: int | None
+
+
+async def read_object(request: web.Request, *, optional: bool = False) -> dict[str, Any]:
+    """The JSON object in the body; an `optional` one may be empty."""
+    if (request.content_length or 0) > BODY_LIMIT:
+        raise BodyTooLarge
+    try:
+        raw = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise BodyTooLarge from None
+    if len(raw) > BODY_LIMIT:
+        raise BodyTooLarge
+    return {} if optional and not raw else parse_object(raw)
+
+
+def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
+    """scanId, arrivals, override, simulate, at. RoleMissing when it may not override."""
+    simulate = body.get("simulate", False)
+    if not isinstance(simulate, bool):
+        raise _invalid("simulate", "true ou false attendu.", "true or false expected.")
+    reason = _parse_override(body.get("override"))
+    if reason is not None and not terminal.may("override"):
+        raise RoleMissing(role="override")
+    return Request(
+        scan_id=parse_scan_id(body.get("scanId")),
+        arrivals=_parse_arrivals(body.get("arrivals")),
+        reason=reason,
+        simulate=simulate,
+        device_at=_parse_instant(body.get("at")),
+    )
+
+
+def parse_scan_id(value: object) -> str:
+    """A terminal's own id of a scan: 1 to 64 letters, digits, or any of `._~-`."""
+    if not isinstance(value, str) or not _SCAN_ID.fullmatch(value):
+        raise _invalid(
+            "scanId",
+            "1 à 64 lettres, chiffres ou ._~- attendus.",
+            "1 to 64 letters, digits or ._~- expected.",
+        )
+    return value
+
+
+def parse_code(value: object) -> str:
+    """Whatever was read or typed."""
+    if not isinstance(value, str) or not value.strip() or len(value) > CODE_MAX:
+        raise _invalid(
+            "code", f"texte de 1 à {CODE_MAX} caractères.", f"text of 1 to {CODE_MAX} characters."
+        )
+    return value
+
+
+def parse_reservation_id(value: object) -> str:
+    """The id of a reservation in the evening list."""
+    reservation_id = parse_uuid(value)
+    if reservation_id is None:
+        raise _invalid("reservationId", "un UUID attendu.", "a UUID expected.")
+    return reservation_id
+
+
+def parse_reason(value: object, field: str) -> str | None:
+    """Why, in staff's own words; None when absent or blank."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > REASON_MAX:
+        raise _invalid(
+            field,
+            f"texte de {REASON_MAX} caractères au plus.",
+            f"text of at most {REASON_MAX} characters.",
+        )
+    return value.strip() or None
+
+
+def parse_pairing(body: dict[str, Any]) -> tuple[str, str | None, str]:
+    """The code typed, the device's own name if it has one, and its language."""
+    code = body.get("code")
+    digits = re.sub(r"[\s-]", "", code) if isinstance(code, str) else ""
+    if not _PAIRING_CODE.fullmatch(digits):
+        raise _invalid("code", "8 chiffres attendus.", "8 digits expected.")
+    name = body.get("name")
+    if name is not None and (not isinstance(name, str) or len(name.strip()) > NAME_MAX):
+        raise _invalid(
+            "name",
+            f"texte de {NAME_MAX} caractères au plus.",
+            f"text of at most {NAME_MAX} characters.",
+        )
+    language = body.get("language", "fr")
+    if language not in LANGUAGES:
+        allowed = ", ".join(LANGUAGES)
+        raise _invalid("language", f"parmi {allowed}.", f"among {allowed}.")
+    return digits, (name or "").strip() or None, language
+
+
+def _parse_override(value: object) -> str | None:
+    if value is None:
+        return None
+    given = value.get("reason") if isinstance(value, dict) else None
+    reason = parse_reason(given, "override.reason")
+    if reason is None:
+        raise _invalid("override.reason", "un motif est requis.", "a reason is required.")
+    return reason
+
+
+def _parse_arrivals(value: object) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
+        raise _invalid(
+            "arrivals",
+            f"un entier de 1 à {ARRIVALS_MAX}.",
+            f"a whole number from 1 to {ARRIVALS_MAX}.",
+        )
+    return value
+
+
+def _parse_instant(value: object) -> int | None:
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if at is not None and at.tzinfo is not None:
+            return round(at.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    raise _invalid("at", "un horodatage ISO 8601 attendu.", "an ISO 8601 timestamp expected.")
+
+
+def _invalid(field: str, rule_fr: str, rule: str) -> ValidationError:
+    return ValidationError(field=field, rule_fr=f"{field} : {rule_fr}", rule=f"{field}: {rule}")

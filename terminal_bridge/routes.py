@@ -1,0 +1,23 @@
+"""The terminal protocol on one screen: method, path, handler (door.md).
+
+Every handler but `pair` judges its caller first, by `authenticate`.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from terminal_bridge.evening import evening
+from terminal_bridge.pairing import me, pair
+from terminal_bridge.scans import check_in_by_hand, scan, undo
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+TERMINAL_ROUTES: tuple[tuple[str, str, Handler], ...] = (
+    ("POST", "/terminal/v1/pair", pair),
+    ("GET", "/terminal/v1/me", me),
+    ("POST", "/terminal/v1/scans", scan),
+    ("POST", "/terminal/v1/scans/{scanId}/undo", undo),
+    ("POST", "/terminal/v1/check-ins", check_in_by_hand),
+    ("GET", "/terminal/v1/evening", evening),
+)

@@ -1,0 +1,149 @@
+"""How the door's answers look on the wire (door.md): never an email or a phone number."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from appliance.actions.log_scan import Decided
+from appliance.clock import format_instant
+from appliance.errors import Refusal
+from appliance.model.guest_pass import venue_tag
+from appliance.model.reservation import Reservation
+from appliance.model.terminal import Terminal
+from appliance.model.venue import Venue
+from appliance.model.verdict import OVERRIDABLE, FirstCheckIn, Seen, Verdict
+from appliance.model.verdict_sentences import phrase
+from appliance.store.signing_keys import PublicKey
+from appliance.tokens import encode_url_safe
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_Json = dict[str, Any]
+# What a terminal may offer after a result, beside `override`.
+_ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "checked_in": ("undo",),
+    "party_added": ("undo",),
+    "ambiguous": ("pick",),
+    "bad_signature": ("scan_again", "search"),
+    "unknown_code": ("scan_again", "search"),
+    "error": ("scan_again",),
+}
+
+
+def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A JSON answer."""
+    return web.Response(
+        body=_encode(data).encode(), status=status, headers=headers, content_type="application/json"
+    )
+
+
+def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated: bool) -> _Json:
+    """A verdict as its terminal shows it: in its language, with what it may do next."""
+    verdict = decided.verdict
+    known = {reservation.id: reservation for reservation in decided.reservations}
+    sentences = phrase(verdict, terminal.language)
+    overridable = verdict.result in OVERRIDABLE and terminal.may("override")
+    shown = {
+        "scanId": scan_id,
+        "result": verdict.result,
+        "colour": verdict.colour,
+        "say": {"staff": sentences.staff, "guest": sentences.guest},
+        "overridable": overridable,
+        "actions": _actions(verdict.result, terminal, overridable=overridable),
+        "admitted": verdict.admitted,
+        "reservation": _seen(verdict.reservation, known),
+        "firstCheckIn": _first_check_in(verdict.first_check_in),
+    }
+    if verdict.candidates:
+        shown["candidates"] = [_seen(seen, known) for seen in verdict.candidates]
+    if simulated:
+        shown["simulated"] = True
+    return shown
+
+
+def error_of(refusal: Refusal, scan_id: str, terminal: Terminal) -> _Json:
+    """Our own fault: the error body of section 7 and the grey verdict in one."""
+    decided = Decided(Verdict("error"), ())
+    return refusal.body() | verdict_of(decided, scan_id, terminal, simulated=False)
+
+
+def guest_of(reservation: Reservation) -> _Json:
+    """A line of the evening list."""
+    return {
+        "id": reservation.id,
+        "accessCode": reservation.access_code,
+        "customerFirstName": reservation.customer_first_name,
+        "table": {"id": reservation.table_id, "name": reservation.table_name},
+        "date": reservation.date,
+        "slot": reservation.slot,
+        "guests": reservation.guests,
+        "arrived": reservation.arrived,
+        "notes": reservation.notes,
+        "status": reservation.status,
+        "checkedInAt": _instant(reservation.checked_in_at),
+    }
+
+
+def terminal_of(terminal: Terminal) -> _Json:
+    """A terminal as it knows itself."""
+    return {
+        "id": terminal.id,
+        "name": terminal.name,
+        "role": terminal.role,
+        "language": terminal.language,
+    }
+
+
+def venue_of(venue: Venue) -> _Json:
+    """What a terminal has to know of the venue; the tag is that of its guest passes, in hex."""
+    return {
+        "id": venue.id,
+        "name": venue.name,
+        "tag": venue_tag(venue.id).hex(),
+        "timeZone": venue.time_zone,
+        "eveningEndsAt": venue.evening_ends_at,
+    }
+
+
+def keys_of(keys: list[PublicKey]) -> list[_Json]:
+    """The public keys that verify, as base64url of their 32 bytes."""
+    return [{"kid": key.kid, "publicKey": encode_url_safe(key.public_key)} for key in keys]
+
+
+def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]:
+    actions = ["override"] if overridable else []
+    return actions + [
+        action
+        for action in _ACTIONS.get(result, ())
+        if action != "search" or terminal.may("search")
+    ]
+
+
+def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
+    """What was seen then, with the name, code and notes that the box knows now."""
+    if seen is None:
+        return None
+    now = known.get(seen.id)
+    return {
+        "id": seen.id,
+        "accessCode": now.access_code if now else None,
+        "customerFirstName": now.customer_first_name if now else None,
+        "table": {"id": seen.table_id, "name": seen.table_name},
+        "date": seen.date,
+        "slot": seen.slot,
+        "guests": seen.guests,
+        "arrived": seen.arrived,
+        "notes": now.notes if now else None,
+        "status": seen.status,
+    }
+
+
+def _first_check_in(first: FirstCheckIn | None) -> _Json | None:
+    if first is None:
+        return None
+    return {"at": format_instant(first.at), "terminal": first.terminal, "by": first.by}
+
+
+def _instant(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else format_instant(milliseconds)
