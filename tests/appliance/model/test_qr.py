@@ -1,0 +1,58 @@
+import io
+import re
+
+import pytest
+import zxingcpp
+from PIL import Image, ImageDraw
+
+from appliance.model.qr import qr_png, qr_svg
+
+PASS = "SVC1" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 4 + "ABCDEFG"
+
+
+def drawn(svg: str, scale: int = 8) -> Image.Image:
+    """The picture, drawn by hand from the path's rectangles."""
+    side = int(re.search(r'viewBox="0 0 (\d+) \1"', svg).group(1))
+    image = Image.new("L", (side * scale, side * scale), 255)
+    brush, x, y = ImageDraw.Draw(image), 0, 0
+    dark = re.search(r'fill="#000" d="([^"]+)"', svg).group(1)
+    for dx, dy, length in re.findall(r"m(-?\d+) (\d+)h(\d+)v1h-\d+z", dark):
+        x, y = x + int(dx), y + int(dy)
+        corner = ((x + int(length)) * scale - 1, (y + 1) * scale - 1)
+        brush.rectangle([(x * scale, y * scale), corner], fill=0)
+    return image
+
+
+def test_the_svg_carries_the_text_of_the_pass():
+    read = zxingcpp.read_barcodes(drawn(qr_svg(PASS)))
+
+    assert [code.text for code in read] == [PASS]
+    assert read[0].ec_level == "M"
+
+
+def test_a_pass_is_version_six_with_four_modules_of_quiet_zone_on_white():
+    svg = qr_svg(PASS)
+
+    assert 'viewBox="0 0 49 49"' in svg
+    assert 'fill="#fff" d="M0 0h49v49H0z"' in svg
+    assert drawn(svg, 1).point(lambda p: 255 - p).getbbox() == (4, 4, 45, 45)
+
+
+def test_the_svg_is_small_and_carries_no_style_that_a_strict_policy_refuses():
+    svg = qr_svg(PASS)
+
+    assert len(svg) < 6000
+    assert "style" not in svg
+
+
+def test_the_png_carries_the_text_of_the_pass_at_the_size_asked_for():
+    image = Image.open(io.BytesIO(qr_png(PASS, 6)))
+
+    assert image.size == (49 * 6, 49 * 6)
+    assert [code.text for code in zxingcpp.read_barcodes(image)] == [PASS]
+
+
+@pytest.mark.parametrize("text", ["svc1", "é", "SVC1_"])
+def test_a_text_outside_the_alphanumeric_set_is_refused(text):
+    with pytest.raises(ValueError, match="alphanumeric"):
+        qr_svg(text)

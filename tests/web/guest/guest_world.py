@@ -1,0 +1,100 @@
+"""One environment of a furnished box as a guest meets it, and reservations in any state."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from aiohttp import web
+
+from appliance.box import Box
+from appliance.clock import StoppedClock
+from appliance.environment import Environment
+from appliance.model.evening import WHOLE_EVENING, link_expiry
+from appliance.store.connection import Transaction
+from appliance.store.database import Database
+from appliance.store.reservations import update_reservation
+from terminal_bridge.context import ENVIRONMENT
+from tests.builders import TONIGHT, table_id
+from web.guest.routes import GUEST_ROUTES
+from web.rendering import prepare_pages
+from web.static_files import STATIC_ROUTES
+
+HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), "12:00": (720, 900), None: WHOLE_EVENING}
+
+
+@dataclass(frozen=True, slots=True)
+class GuestWorld:
+    """What a test moves and asks."""
+
+    environment: Environment
+    clock: StoppedClock
+    app: web.Application
+
+    @property
+    def database(self) -> Database:
+        return self.environment.database
+
+    async def reserve(self, **changes: object) -> str:
+        """The id of a new reservation: T5 tonight at 19:30, confirmed, four guests."""
+        return await self.database.write(_insert, changes)
+
+    async def change(self, reservation_id: str, **changes: object) -> None:
+        """Set columns of a reservation."""
+        await self.database.write(update_reservation, reservation_id, **changes)
+
+    def access(self, reservation_id: str) -> str:
+        """The path of its access page."""
+        token = self.environment.keyring.access_token(reservation_id)
+        return f"{self.environment.prefix}/access/{token}"
+
+    def claim(self, reservation_id: str) -> str:
+        """The path of its claim page."""
+        token = self.environment.keyring.claim_token(reservation_id)
+        return f"{self.environment.prefix}/claim-guest/{token}"
+
+
+def guest_worlds(box: Box, clock: StoppedClock) -> tuple[GuestWorld, GuestWorld]:
+    """The live and the test environment, both served by one application: the guest's pages."""
+    app = guest_application(box)
+    return GuestWorld(box.live, clock, app), GuestWorld(box.test, clock, app)
+
+
+def guest_application(box: Box) -> web.Application:
+    """The guest's routes and nothing else, once plain and once under /test."""
+
+    @web.middleware
+    async def enter(request: web.Request, handler):
+        request[ENVIRONMENT] = box.test if request.path.startswith("/test/") else box.live
+        return await handler(request)
+
+    app = web.Application(middlewares=[enter])
+    prepare_pages(app)
+    for prefix in ("", "/test"):
+        app.add_routes([web.route(method, prefix + path, do) for method, path, do in GUEST_ROUTES])
+    app.add_routes([web.route(*route) for route in STATIC_ROUTES])
+    return app
+
+
+def _insert(tx: Transaction, changes: dict[str, object]) -> str:
+    day, slot = str(changes.get("date", TONIGHT)), changes.get("slot", "19:30")
+    starts, ends = HOURS[slot]
+    values = {
+        "id": tx.new_id(),
+        "status": "confirmed",
+        "source": "partner",
+        "table_id": table_id("T5"),
+        "date": day,
+        "slot": slot,
+        "starts": starts,
+        "ends": ends,
+        "guests": 4,
+        "customer_name": "Salma Bennani",
+        "customer_email": "salma@example.org",
+        "access_code": tx.tokens.new_access_code(),
+        "pass_id": tx.tokens.random_bytes(8),
+        "link_expires_at": link_expiry(date.fromisoformat(day), tx.zones.zone("Africa/Casablanca")),
+        "created_at": tx.now,
+        "updated_at": tx.now,
+        **changes,
+    }
+    tx.insert("reservation", values)
+    return str(values["id"])

@@ -1,0 +1,274 @@
+import base64
+import re
+
+import pytest
+
+from appliance.clock import parse_instant
+from appliance.model.guest_pass import decode_pass
+from appliance.model.reservation import STATUSES
+
+CHIPS = {
+    "requested": "En attente de réponse",
+    "confirmed": "Confirmée",
+    "completed": "Passée",
+    "pending": "Paiement attendu",
+    "partial": "Solde attendu",
+    "cancelled": "Annulée",
+    "declined": "Refusée",
+}
+
+
+def pass_in(html: str) -> str | None:
+    found = re.search(r'data-pass="([^"]*)"', html)
+    return found.group(1) if found else None
+
+
+async def test_the_card_says_who_when_where_and_the_code(world, guest):
+    reservation = await world.reserve(access_code="SVC-7K2M")
+
+    answer = await guest.get(world.access(reservation))
+    html = await answer.text()
+
+    assert answer.status == 200
+    assert answer.content_type == "text/html"
+    words = ["Riad Atlas", "Salma Bennani", "4 personnes", "Ce soir", "sam. 21 nov.",
+             "de 19:30 à 22:00", "T5", "Terrasse 5", "SVC-7K2M", "Confirmée"]  # fmt: skip
+    assert [word for word in words if word not in html] == []
+
+
+async def test_the_pass_on_the_card_is_the_reservations_own(world, guest):
+    reservation = await world.reserve(pass_id=b"12345678", guests=7, slot=None)
+
+    html = await (await guest.get(world.access(reservation))).text()
+    read = decode_pass(pass_in(html)).guest_pass
+
+    assert (read.version, read.pass_id, read.guests, read.slot) == (0x01, b"12345678", 7, None)
+
+
+async def test_the_pass_of_the_test_environment_says_so_and_the_page_wears_a_ribbon(worlds, guest):
+    test_world = worlds[1]
+    path = test_world.access(await test_world.reserve())
+
+    html = await (await guest.get(path)).text()
+
+    assert path.startswith("/test/access/")
+    assert decode_pass(pass_in(html)).guest_pass.version == 0x81
+    assert 'class="ribbon">TEST' in html
+
+
+async def test_the_live_page_wears_no_ribbon(world, guest):
+    html = await (await guest.get(world.access(await world.reserve()))).text()
+
+    assert "ribbon" not in html
+
+
+@pytest.mark.parametrize("status", STATUSES)
+async def test_each_status_has_its_words(world, guest, status):
+    reservation = await world.reserve(status=status)
+
+    html = await (await guest.get(world.access(reservation))).text()
+
+    assert CHIPS[status] in html
+
+
+@pytest.mark.parametrize("status", ["cancelled", "declined"])
+async def test_a_freed_table_shows_neither_pass_nor_code_nor_buttons(world, guest, status):
+    reservation = await world.reserve(status=status, access_code="SVC-7K2M")
+
+    html = await (await guest.get(world.access(reservation))).text()
+
+    assert pass_in(html) is None
+    assert "SVC-7K2M" not in html
+    assert "calendar.ics" not in html
+    assert "headline" in html
+
+
+@pytest.mark.parametrize("status", ["requested", "pending", "partial"])
+async def test_a_reservation_that_is_not_confirmed_says_so_above_its_facts(world, guest, status):
+    reservation = await world.reserve(status=status)
+
+    html = await (await guest.get(world.access(reservation))).text()
+
+    assert "Pas encore confirmée" in html.partition('class="facts"')[0]
+
+
+async def test_a_party_that_is_in_sees_when_it_arrived(world, guest):
+    at = parse_instant("2026-11-21T20:41:30Z")
+    reservation = await world.reserve(checked_in_at=at, arrived=4)
+
+    assert "Arrivés à 20:41" in await (await guest.get(world.access(reservation))).text()
+
+
+async def test_a_party_that_is_half_in_sees_how_many_are(world, guest):
+    reservation = await world.reserve(checked_in_at=world.clock.now(), arrived=2)
+
+    assert "2 sur 4 sont arrivés" in await (await guest.get(world.access(reservation))).text()
+
+
+@pytest.mark.parametrize(
+    ("accepted", "code", "direction", "word"),
+    [
+        ("fr-MA,fr;q=0.9", "fr", "ltr", "Ce soir"),
+        ("en-US,en", "en", "ltr", "Tonight"),
+        ("ar-MA,ar", "ar", "rtl", "هذه الليلة"),
+        ("ja", "fr", "ltr", "Ce soir"),
+    ],
+)
+async def test_the_page_speaks_the_visitors_language(world, guest, accepted, code, direction, word):
+    path = world.access(await world.reserve())
+
+    answer = await guest.get(path, headers={"Accept-Language": accepted})
+    html = await answer.text()
+
+    assert f'<html lang="{code}" dir="{direction}">' in html
+    assert answer.headers["Content-Language"] == code
+    assert word in html
+
+
+async def test_the_language_links_switch_the_page(world, guest):
+    path = world.access(await world.reserve())
+
+    html = await (await guest.get(path)).text()
+    switched = await (await guest.get(f"{path}?lang=ar")).text()
+
+    assert re.findall(r'href="(\?lang=\w+)"', html) == ["?lang=en", "?lang=ar"]
+    assert '<html lang="ar" dir="rtl">' in switched
+    assert "calendar.ics?lang=ar" in switched
+
+
+async def test_what_a_customer_typed_stays_text(world, guest):
+    name = '<script>alert(1)</script> "O\'Hara" {{ 7 * 7 }} & Co'
+    reservation = await world.reserve(customer_name=name)
+
+    for path in (world.access(reservation), world.claim(reservation)):
+        html = await (await guest.get(path)).text()
+        assert "<script>alert" not in html
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+        assert "{{ 7 * 7 }}" in html
+        assert "&amp; Co" in html
+
+
+async def test_an_erased_name_leaves_a_card_without_a_name(world, guest):
+    reservation = await world.reserve(customer_name=None, access_code=None)
+
+    answer = await guest.get(world.access(reservation))
+
+    assert answer.status == 200
+    assert "Au nom de" not in await answer.text()
+
+
+async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world, guest):
+    path = world.access(await world.reserve())
+
+    for answer in (await guest.get(path), await guest.get(f"{path}/calendar.ics"),
+                   await guest.get("/access/wrong")):  # fmt: skip
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["X-Robots-Tag"] == "noindex"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        policy = answer.headers["Content-Security-Policy"].split("; ")
+        assert {"default-src 'self'", "object-src 'none'", "base-uri 'none'",
+                "frame-ancestors 'none'"} <= set(policy)  # fmt: skip
+
+
+async def test_the_page_holds_nothing_that_its_policy_refuses(world, guest):
+    html = await (await guest.get(world.access(await world.reserve()))).text()
+
+    assert re.findall(r"<style|\sstyle=|\son\w+=|javascript:", html) == []
+    assert re.findall(r"<script(?![^>]*\ssrc=)", html) == []
+    assert re.findall(r'(?:src|href)="https?:', html) == []
+
+
+async def test_looking_changes_nothing(world, guest):
+    reservation = await world.reserve()
+    paths = [world.access(reservation), f"{world.access(reservation)}/calendar.ics",
+             world.claim(reservation), "/access/wrong", "/claim-guest/wrong"]  # fmt: skip
+    before = await dump(world)
+
+    for path in paths:
+        await guest.get(path)
+        await guest.head(path)
+
+    assert await dump(world) == before
+
+
+async def dump(world) -> bytes:
+    return await world.database.read(lambda reader: reader.connection.serialize("main"))
+
+
+async def dead_links(world) -> list[str]:
+    """Every way in which a link can be wrong, and one that has expired."""
+    keyring, reservation = world.environment.keyring, await world.reserve(date="2026-11-20")
+    good = keyring.access_token(reservation)
+    raw = base64.urlsafe_b64decode(good)
+    return [
+        good,  # the day after the evening, past noon
+        keyring.access_token("0192f0c1-0000-7000-8000-00000000dead"),
+        keyring.claim_token(reservation),
+        good[:-1],
+        good + "A",
+        base64.urlsafe_b64encode(raw[:-1] + bytes([raw[-1] ^ 1])).decode(),
+        "x",
+        "é",
+        "%00",
+        "..%2f..%2fetc",
+        "A" * 44,
+        "A" * 4000,
+        reservation,
+    ]
+
+
+async def test_expired_unknown_and_malformed_links_get_the_same_friendly_page(world, guest):
+    answers = [await guest.get(f"/access/{token}") for token in await dead_links(world)]
+    pages = {(answer.status, await answer.read()) for answer in answers}
+    headers = [{k: v for k, v in answer.headers.items() if k != "Date"} for answer in answers]
+
+    assert len(pages) == 1
+    assert all(one == headers[0] for one in headers)
+    status, body = pages.pop()
+    assert status == 404
+    assert "Ce lien n’ouvre rien" in body.decode()
+
+
+async def test_dead_claim_and_calendar_links_get_that_page_too(world, guest):
+    dead = await (await guest.get("/access/x")).read()
+
+    for path in ("/claim-guest/x", "/access/x/calendar.ics"):
+        answer = await guest.get(path)
+        assert (answer.status, await answer.read()) == (404, dead)
+
+
+async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest):
+    path = world.access(await world.reserve())
+
+    world.clock.set("2026-11-22T11:59:59Z")
+    before = (await guest.get(path)).status
+    world.clock.set("2026-11-22T12:00:00Z")
+    after = (await guest.get(path)).status
+
+    assert (before, after) == (200, 404)
+
+
+async def test_a_link_of_the_other_environment_opens_nothing(worlds, guest):
+    live, test = worlds
+    token = test.environment.keyring.access_token(await live.reserve())
+
+    assert (await guest.get(f"/access/{token}")).status == 404
+    assert (await guest.get(f"/test/access/{token}")).status == 404
+
+
+async def test_the_dead_link_page_speaks_the_visitors_language(guest):
+    answer = await guest.get("/access/x", headers={"Accept-Language": "ar"})
+
+    assert answer.status == 404
+    assert "هذا الرابط لا يفتح شيئًا" in await answer.text()
+
+
+async def test_the_links_handed_on_are_those_of_the_public_address(world, guest):
+    path = world.access(await world.reserve())
+
+    html = await (await guest.get(path)).text()
+
+    assert f'data-share="https://box.example{path}"' in html
+    assert f'href="{path}/calendar.ics?lang=fr"' in html
+    assert "mailto:?subject=" in html

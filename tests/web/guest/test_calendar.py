@@ -1,0 +1,102 @@
+import pytest
+
+
+def fields(ics: str) -> dict[str, str]:
+    """The content lines of a calendar, unfolded."""
+    assert ics.endswith("\r\n")
+    lines = ics.replace("\r\n ", "").split("\r\n")[:-1]
+    return dict(line.split(":", 1) for line in lines)
+
+
+async def calendar(world, guest, language="fr", **changes):
+    path = world.access(await world.reserve(**changes))
+    answer = await guest.get(f"{path}/calendar.ics?lang={language}")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/calendar; charset=utf-8"
+    return (await answer.read()).decode()
+
+
+async def test_the_entry_says_when_in_utc_and_where(world, guest):
+    entry = fields(await calendar(world, guest, access_code="SVC-7K2M"))
+
+    assert (entry["DTSTART"], entry["DTEND"]) == ("20261121T193000Z", "20261121T220000Z")
+    assert entry["SUMMARY"] == "Table chez Riad Atlas"
+    assert entry["LOCATION"] == "Riad Atlas"
+    assert "SVC-7K2M" in entry["DESCRIPTION"]
+    assert entry["URL"].startswith("https://box.example/access/")
+
+
+@pytest.mark.parametrize(
+    ("date", "starts"),
+    [
+        ("2026-09-19", "20260919T183000Z"),  # the last evening of +01
+        ("2026-09-20", "20260920T193000Z"),  # the first of +00, for good
+        ("2027-07-01", "20270701T193000Z"),
+        ("2025-03-01", "20250301T193000Z"),  # Ramadan: +00 already then
+    ],
+)
+async def test_the_instant_follows_the_zone_rules_of_that_day(world, guest, date, starts):
+    entry = fields(await calendar(world, guest, date=date, link_expires_at=2**50))
+
+    assert entry["DTSTART"] == starts
+
+
+async def test_a_slot_past_midnight_ends_the_next_morning(world, guest):
+    entry = fields(await calendar(world, guest, slot="22:00"))
+
+    assert (entry["DTSTART"], entry["DTEND"]) == ("20261121T220000Z", "20261122T010000Z")
+
+
+async def test_a_whole_evening_runs_from_the_first_slot_to_the_end_of_the_last(world, guest):
+    saturday = fields(await calendar(world, guest, slot=None))
+    sunday = fields(await calendar(world, guest, slot=None, date="2026-11-22"))
+
+    assert (saturday["DTSTART"], saturday["DTEND"]) == ("20261121T193000Z", "20261122T010000Z")
+    assert sunday["DTSTART"] == "20261122T120000Z"
+
+
+async def test_a_whole_evening_at_a_venue_without_slots_is_an_all_day_entry(world, guest):
+    await world.database.write(lambda tx: tx.execute("DELETE FROM slot"))
+
+    entry = fields(await calendar(world, guest, slot=None))
+
+    assert entry["DTSTART;VALUE=DATE"] == "20261121"
+    assert entry["DTEND;VALUE=DATE"] == "20261122"
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [("confirmed", "CONFIRMED"), ("requested", "TENTATIVE"), ("pending", "TENTATIVE"),
+     ("cancelled", "CANCELLED"), ("declined", "CANCELLED")],
+)  # fmt: skip
+async def test_the_entry_knows_the_state(world, guest, status, state):
+    assert fields(await calendar(world, guest, status=status))["STATUS"] == state
+
+
+async def test_a_change_is_the_same_entry_with_a_higher_sequence(world, guest):
+    reservation = await world.reserve()
+    path = f"{world.access(reservation)}/calendar.ics"
+    before = fields((await (await guest.get(path)).read()).decode())
+
+    await world.change(reservation, guests=5)
+    after = fields((await (await guest.get(path)).read()).decode())
+
+    assert before["UID"] == after["UID"]
+    assert int(after["SEQUENCE"]) > int(before["SEQUENCE"])
+
+
+async def test_lines_are_folded_at_75_octets_without_cutting_a_letter(world, guest):
+    ics = await calendar(world, guest, language="ar")
+
+    assert all(len(line.encode()) <= 75 for line in ics.split("\r\n"))
+    assert "طاولة في Riad Atlas" in fields(ics)["SUMMARY"]
+
+
+async def test_a_venues_name_cannot_break_out_of_its_line(world, guest):
+    name = "A;B,C\\D\r\nATTENDEE:evil"
+    await world.database.write(lambda tx: tx.execute("UPDATE venue SET name = :n", {"n": name}))
+
+    entry = fields(await calendar(world, guest))
+
+    assert entry["LOCATION"] == "A\\;B\\,C\\\\D\\nATTENDEE:evil"
+    assert "ATTENDEE" not in entry

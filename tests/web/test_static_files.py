@@ -1,0 +1,56 @@
+import pytest
+from aiohttp import web
+
+from web.static_files import STATIC_FILES, STATIC_ROUTES, StaticFiles
+
+
+@pytest.fixture
+async def browser(aiohttp_client, tmp_path):
+    (tmp_path / "static" / "docs").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "static" / "guest.css").write_text("a{}")
+    (tmp_path / "static" / "docs" / "docs.js").write_text("1")
+    (tmp_path / "static" / ".built").write_text("")
+    app = web.Application()
+    app[STATIC_FILES] = StaticFiles(tmp_path / "static")
+    app.add_routes([web.route(*route) for route in STATIC_ROUTES])
+    return await aiohttp_client(app)
+
+
+async def test_a_file_asked_for_by_its_contents_is_kept_for_a_year(browser):
+    url = browser.app[STATIC_FILES].url("guest.css")
+
+    answer = await browser.get(url)
+
+    assert answer.status == 200
+    assert answer.content_type == "text/css"
+    assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+
+
+@pytest.mark.parametrize("url", ["/static/guest.css", "/static/guest.css?v=another"])
+async def test_a_file_asked_for_otherwise_is_asked_for_again_next_time(browser, url):
+    answer = await browser.get(url)
+
+    assert answer.status == 200
+    assert answer.headers["Cache-Control"] == "no-cache"
+
+
+async def test_a_script_in_a_folder_is_served_as_a_script(browser):
+    answer = await browser.get("/static/docs/docs.js")
+
+    assert answer.content_type == "text/javascript"
+
+
+@pytest.mark.parametrize(
+    "path", ["nothing.css", "../secret.txt", "..%2fsecret.txt", ".built", "docs", "docs/../x"]
+)
+async def test_a_name_that_is_not_listed_is_not_found(browser, path):
+    assert (await browser.get(f"/static/{path}")).status == 404
+
+
+async def test_another_content_has_another_address(tmp_path):
+    (tmp_path / "guest.css").write_text("a{}")
+    before = StaticFiles(tmp_path).url("guest.css")
+    (tmp_path / "guest.css").write_text("b{}")
+
+    assert StaticFiles(tmp_path).url("guest.css") != before

@@ -1,0 +1,69 @@
+"""What every answer to a guest has in common: headers, and the one page for a dead link."""
+
+from aiohttp import web
+
+from appliance.environment import Environment
+from terminal_bridge.context import ENVIRONMENT
+from web.guest.opened_link import OpenedLink, find_opened
+from web.languages import Language
+from web.rendering import LANGUAGES, render
+
+# reliability.md S11 and S16. No page of a guest may run, style or frame anything of its own.
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self)",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex",
+}
+
+
+async def open_link(environment: Environment, reservation_id: str | None) -> OpenedLink | None:
+    """What a link opens, or None: unknown and expired ones are alike."""
+    return await environment.database.read(
+        find_opened, environment.keyring, environment.name, reservation_id
+    )
+
+
+def page(
+    request: web.Request, template: str, values: dict[str, object], status: int = 200
+) -> web.Response:
+    """A page in the visitor's language."""
+    language = language_of(request)
+    return web.Response(
+        text=render(request, template, language, values),
+        status=status,
+        content_type="text/html",
+        charset="utf-8",
+        headers={**_HEADERS, "Content-Language": language.code},
+    )
+
+
+def calendar_answer(text: str) -> web.Response:
+    """An `.ics` that a phone offers to put into its calendar."""
+    return web.Response(
+        text=text,
+        content_type="text/calendar",
+        charset="utf-8",
+        headers={**_HEADERS, "Content-Disposition": 'inline; filename="reservation.ics"'},
+    )
+
+
+def dead_link(request: web.Request) -> web.Response:
+    """The page of expired, unknown and malformed links: nothing tells them apart."""
+    return page(request, "guest/dead_link.html", {}, status=404)
+
+
+def language_of(request: web.Request) -> Language:
+    """The visitor's language."""
+    return request.config_dict[LANGUAGES].of(request)
+
+
+def environment_of(request: web.Request) -> Environment:
+    """The environment that the request came to."""
+    return request[ENVIRONMENT]

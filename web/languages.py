@@ -1,0 +1,127 @@
+"""The languages of the pages: which one a visitor reads, and every word in it.
+
+A page's words are written in English where they stand; `catalogues/<code>.po` hold the others
+and are compiled in memory when the box starts.
+"""
+
+import gettext
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from importlib import resources
+
+from aiohttp import web
+from babel import Locale
+from babel.dates import format_date, format_skeleton
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+# Britain's English says 21 Nov; Morocco's Arabic has its own months and the digits 0 to 9.
+_LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
+_DEFAULT = "fr"
+_WRITTEN_IN = "en"
+_TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language of the pages; `name` is what its own readers call it."""
+
+    code: str
+    name: str
+    locale: Locale
+    words: gettext.NullTranslations
+
+    @property
+    def direction(self) -> str:
+        """`ltr` or `rtl`."""
+        return str(self.locale.text_direction)
+
+    def gettext(self, message: str, /, **values: object) -> str:
+        """`message` in this language, its `%(name)s` filled from `values`."""
+        return self.words.gettext(message) % values
+
+    def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
+        """As `gettext`, in the plural form that `count` asks for; `%(count)s` is the number."""
+        return self.words.ngettext(one, many, count) % {"count": count, **values}
+
+    def short_date(self, day: date, *, year: bool = False) -> str:
+        """`sam. 21 nov.`, with the year where it is not plain which one is meant."""
+        skeleton = "yMMMEd" if year else "MMMEd"
+        return format_skeleton(skeleton, day, locale=self.locale)
+
+    def long_date(self, day: date) -> str:
+        """`samedi 21 novembre 2026`."""
+        return format_date(day, "full", locale=self.locale)
+
+
+class Languages:
+    """Every language of the pages, in the order in which they are offered."""
+
+    def __init__(self, by_code: Mapping[str, Language]) -> None:
+        self._by_code = dict(by_code)
+
+    def all(self) -> tuple[Language, ...]:
+        """Each language once."""
+        return tuple(self._by_code.values())
+
+    def get(self, code: str | None) -> Language:
+        """The language of that code, French for any other."""
+        return self._by_code.get(code or "", self._by_code[_DEFAULT])
+
+    def of(self, request: web.Request) -> Language:
+        """What the visitor reads: `?lang=` if it names one of ours, else Accept-Language."""
+        asked = request.query.get("lang", "").lower()
+        if asked in self._by_code:
+            return self._by_code[asked]
+        return self.accepted(request.headers.get("Accept-Language", ""))
+
+    def accepted(self, header: str) -> Language:
+        """The language that an Accept-Language header wants most; French if it wants none."""
+        wishes = [_wish(part) for part in header[:500].split(",")]
+        wishes.sort(key=lambda wish: -wish[1])  # stable: the first of equals stays first
+        for code, weight in wishes:
+            if weight > 0 and code in self._by_code:
+                return self._by_code[code]
+        return self._by_code[_DEFAULT]
+
+
+def isolate(name: str | None) -> str | None:
+    """`name` fit for a sentence of another direction: it turns nothing but itself."""
+    if name is None:
+        return None
+    kept = "".join(c for c in name if c not in _TURNING)
+    return f"\N{FIRST STRONG ISOLATE}{kept}\N{POP DIRECTIONAL ISOLATE}"
+
+
+def load_languages() -> Languages:
+    """French, English and Arabic, from the catalogues beside this file."""
+    return Languages(
+        {
+            code: Language(code, name, Locale.parse(locale), _words(code))
+            for code, (name, locale) in _LOCALES.items()
+        }
+    )
+
+
+def _words(code: str) -> gettext.NullTranslations:
+    if code == _WRITTEN_IN:
+        return gettext.NullTranslations()
+    source = resources.files("web").joinpath("catalogues", f"{code}.po")
+    compiled = io.BytesIO()
+    with source.open("rb") as file:
+        write_mo(compiled, read_po(file, locale=code))
+    compiled.seek(0)
+    return gettext.GNUTranslations(compiled)
+
+
+def _wish(part: str) -> tuple[str, float]:
+    """`fr-CA;q=0.8` as its language and its weight; a weight that is no number counts as 0."""
+    tag, _, rest = part.partition(";")
+    name, _, number = rest.strip().partition("=")
+    try:
+        weight = float(number) if name.strip() == "q" else 1.0
+    except ValueError:
+        weight = 0.0
+    return tag.strip().partition("-")[0].lower(), weight
