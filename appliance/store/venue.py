@@ -1,6 +1,7 @@
 """The venue's rows: itself, its tables, its slots."""
 
 import json
+from dataclasses import replace
 
 from appliance.model.venue import Slot, Table, Venue
 from appliance.store.connection import Reader, Row
@@ -20,7 +21,8 @@ def get_venue(reader: Reader) -> Venue:
     if row is None:
         raise LookupError("the box has no venue yet")
     *head, policies = row
-    return Venue(*head, json.loads(policies) if policies else None)
+    venue = Venue(*head, json.loads(policies) if policies else None)
+    return replace(venue, auto_confirm=bool(venue.auto_confirm))
 
 
 def list_tables(reader: Reader) -> list[Table]:
