@@ -9,12 +9,12 @@ from web.api.openapi.schemas.parts import Schema
 TAG = "Webhooks"
 _LINKS: Schema = {
     "deactivate": {
-        "operationId": "deactivateWebhook",
+        "operationId": "deleteWebhook",
         "parameters": {"id": "$response.body#/id"},
         "description": "Deactivate what was just registered.",
     },
     "test": {
-        "operationId": "testWebhooks",
+        "operationId": "testWebhook",
         "requestBody": {"endpointId": "$response.body#/id"},
         "description": "Send a test event to what was just registered.",
     },
@@ -25,9 +25,9 @@ def webhook_operations() -> dict[str, Operation]:
     """Operations by id."""
     return {
         "listWebhooks": _list(),
-        "registerWebhook": _register(),
-        "deactivateWebhook": _deactivate(),
-        "testWebhooks": _test(),
+        "createWebhook": _register(),
+        "deleteWebhook": _deactivate(),
+        "testWebhook": _test(),
     }
 
 
@@ -103,5 +103,12 @@ def _test() -> Operation:
                 {"one": one, "none": {"queued": 0, "deliveryIds": []}},
             )
         },
-        refusals=(errors.NotFound(),),
+        refusals=(
+            errors.ValidationError(
+                field="endpointId",
+                rule_fr="endpointId : texte attendu.",
+                rule="endpointId: text expected.",
+            ),
+            errors.NotFound(),
+        ),
     )

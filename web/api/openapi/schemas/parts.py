@@ -54,7 +54,7 @@ def list_of(items: Schema, description: str, **more: object) -> Schema:
 
 
 def nullable(schema: Schema) -> Schema:
-    """The same scalar, or null."""
+    """The same, or null."""
     return {**schema, "type": [schema["type"], "null"]}
 
 

@@ -78,16 +78,19 @@ def _register() -> Schema:
         {
             "url": text(
                 "Absolute address of your receiver: https, or http in the test environment; at "
-                "most 2,048 characters; no user name, password or fragment. Private and reserved "
-                "addresses are refused unless the owner of the box allowed them.",
+                "most 2,048 characters; no user name, password or fragment; port 443, or 1024 and "
+                "above. Private and reserved addresses are refused unless the owner of the box "
+                "allowed them.",
                 format="uri",
                 maxLength=2048,
                 examples=[samples.WEBHOOK_URL],
             ),
-            "events": list_of(
-                ref("EventType"),
-                "The types to receive. Leave it out for all that exist today.",
-                minItems=1,
+            "events": nullable(
+                list_of(
+                    ref("EventType"),
+                    "The types to receive. Leave it out for all that exist today.",
+                    minItems=1,
+                )
             ),
         },
         required=("url",),
@@ -105,9 +108,11 @@ def _deactivated() -> Schema:
 def _test() -> Schema:
     return request_object(
         {
-            "endpointId": text(
-                "The endpoint to send to. Leave it out to send to every active one.",
-                examples=[samples.ENDPOINT_ID],
+            "endpointId": nullable(
+                text(
+                    "The endpoint to send to. Leave it out to send to every active one.",
+                    examples=[samples.ENDPOINT_ID],
+                )
             )
         },
         description="Whom to send to. The body may be left out.",
@@ -155,8 +160,8 @@ def _event_reservation() -> Schema:
                 text("First word of the customer's name; null once it was erased.")
             ),
             "source": ref("ReservationSource"),
-            "externalRef": nullable(
-                text("The partner's own identifier. Present on partner reservations.")
+            "externalRef": text(
+                "The partner's own identifier, when the reservation was created with one."
             ),
             "checkedInAt": nullable(timestamp("When the guest passed the entry terminal.")),
             "venue": answer_object({"id": uuid("The venue."), "name": text("Its name.")}),

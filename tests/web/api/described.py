@@ -1,0 +1,56 @@
+"""Reading the OpenAPI document in tests: operations, components, and what an answer violates."""
+
+from jsonschema import Draft202012Validator
+
+JSON = "application/json"
+
+
+def operations(document):
+    """(operation id, operation) of every path."""
+    return [
+        (operation["operationId"], operation)
+        for item in document["paths"].values()
+        for operation in item.values()
+    ]
+
+
+def resolve(document, thing):
+    """The component that a `$ref` names, or the thing itself."""
+    while "$ref" in thing:
+        _, _, section, name = thing["$ref"].split("/")
+        thing = document["components"][section][name]
+    return thing
+
+
+def examples_of(body):
+    """The examples of a request body or a response."""
+    media = body.get("content", {}).get(JSON, {})
+    return [example["value"] for example in media.get("examples", {}).values()]
+
+
+def codes_of(answer):
+    """The error codes that a response shows."""
+    return {example["code"] for example in examples_of(answer) if "code" in example}
+
+
+def faults_of(document, schema, instance):
+    """What a schema says against an instance, formats included."""
+    whole = {**schema, "components": document["components"]}
+    validator = Draft202012Validator(whole, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    return [f"{list(e.absolute_path)}: {e.message}" for e in validator.iter_errors(instance)]
+
+
+def faults_of_answer(document, response, headers, body):
+    """What a documented response says against an answer: type, headers, body."""
+    response = resolve(document, response)
+    faults = faults_of(document, response["content"][JSON]["schema"], body)
+    if headers["Content-Type"].split(";")[0] != JSON:
+        faults.append(f"Content-Type is {headers['Content-Type']}")
+    for name, header in response.get("headers", {}).items():
+        described = resolve(document, header)
+        if name in headers:
+            sent = int(headers[name]) if described["schema"]["type"] == "integer" else headers[name]
+            faults += faults_of(document, described["schema"], sent)
+        elif described["required"]:
+            faults.append(f"{name} is missing")
+    return faults
