@@ -1,0 +1,241 @@
+"""The venue, availability and the list: contract sections 2.1 to 2.5 and 4."""
+
+import pytest
+
+from appliance.actions.enter import enter_by_staff, enter_for_guest
+from tests.builders import TONIGHT, VENUE_ID, a_body, a_booking, a_key, table_id
+from tests.conftest import Running
+
+
+async def set_mode(running: Running, mode: str) -> None:
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE venue SET reservation_mode = :mode", {"mode": mode})
+    )
+
+
+async def availability(running: Running, query: str) -> dict[str, tuple[bool, str | None]]:
+    status, body, _ = await running.call("GET", f"/v1/availability?{query}")
+    assert status == 200
+    return {t["name"]: (t["available"], t["blockedBy"]) for t in body["tables"]}
+
+
+async def test_the_venue_is_told_with_its_tables_and_slots(running: Running):
+    status, body, _ = await running.call("GET", "/v1/venue")
+
+    assert status == 200
+    assert body["venue"] == {
+        "id": VENUE_ID, "name": "Riad Atlas", "slug": "riad-atlas", "status": "active"
+    }  # fmt: skip
+    assert body["reservationMode"] == "free"
+    assert body["autoConfirm"] is True
+    assert body["requestExpiryHours"] == 24
+    assert body["policies"] is None
+    assert body["currency"] == "MAD"
+    assert body["tables"][0] == {
+        "id": table_id("T1"), "name": "Terrasse 1", "number": "T1", "capacityMin": 2,
+        "capacityMax": 4, "minimumSpend": 500, "type": "standard", "bookable": True,
+    }  # fmt: skip
+    brunch = body["slots"][2]
+    assert (brunch["start"], brunch["end"], brunch["daysOfWeek"]) == ("12:00", "15:00", [0])
+
+
+async def test_availability_names_the_source_that_holds_each_table(running: Running):
+    database = running.live.database
+    await running.call("POST", "/v1/reservations", json=a_body())
+    await database.write(enter_for_guest, a_booking(table_id=table_id("T2")))
+    await database.write(enter_by_staff, a_booking(table_id=table_id("T3")), actor="staff:x")
+
+    found = await availability(running, f"date={TONIGHT}&slot=19:30")
+
+    assert found == {
+        "Terrasse 1": (False, "partner"),
+        "Terrasse 2": (False, "platform"),
+        "Terrasse 3": (False, "manual"),
+        "Terrasse 4": (True, None),
+        "Terrasse 5": (True, None),
+        "Terrasse 6": (False, None),  # not bookable
+    }
+
+
+async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(
+    running: Running,
+):
+    database = running.live.database
+    await database.write(enter_by_staff, a_booking(slot="22:00"), actor="staff:x")
+    running.clock.advance(1)
+    await running.call("POST", "/v1/reservations", json=a_body(slot="19:30"))
+
+    evening = await availability(running, f"date={TONIGHT}")
+    late = await availability(running, f"date={TONIGHT}&slot=22:00")
+
+    assert evening["Terrasse 1"] == (False, "manual")  # the holder that was created first
+    assert late["Terrasse 1"] == (False, "manual")
+
+
+async def test_the_query_is_echoed(running: Running):
+    _, with_slot, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}&slot=19:30")
+    _, without, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}")
+
+    assert (with_slot["date"], with_slot["slot"]) == (TONIGHT, "19:30")
+    assert (without["date"], without["slot"]) == (TONIGHT, None)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("", "INVALID_DATE"),
+        ("date=tomorrow", "INVALID_DATE"),
+        ("date=2026-11-31", "INVALID_DATE"),
+        ("date=2026-11-21&slot=25:00", "INVALID_SLOT"),
+        ("date=2026-11-21&slot=19:00", "INVALID_SLOT"),
+        ("date=2026-11-21&slot=12:00", "INVALID_SLOT"),  # a Saturday: brunch is on Sundays
+        ("date=2026-11-21&slot=", "INVALID_SLOT"),
+    ],
+)
+async def test_a_bad_availability_query_is_refused(running: Running, query: str, code: str):
+    status, body, _ = await running.call("GET", f"/v1/availability?{query}")
+
+    assert (status, body["code"]) == (400, code)
+
+
+async def test_sunday_is_day_zero(running: Running):
+    status, _, _ = await running.call("GET", "/v1/availability?date=2026-11-22&slot=12:00")
+
+    assert status == 200
+
+
+async def test_the_list_covers_every_source_in_its_order(running: Running):
+    database = running.live.database
+    bookings = [("T1", "22:00"), ("T2", "19:30"), ("T3", None), ("T4", "19:30")]
+    for number, slot in bookings:
+        await database.write(
+            enter_by_staff, a_booking(table_id=table_id(number), slot=slot), actor="staff:x"
+        )
+        running.clock.advance(1)
+    await database.write(enter_for_guest, a_booking(date=a_booking().date.replace(day=22)))
+
+    _, body, _ = await running.call("GET", "/v1/reservations")
+
+    names = [(item["table"]["name"][-1], item["slot"]) for item in body["items"]]
+    assert names == [("3", None), ("2", "19:30"), ("4", "19:30"), ("1", "22:00"), ("1", "19:30")]
+    assert [item["source"] for item in body["items"]] == ["manual"] * 4 + ["platform"]
+
+
+async def test_an_item_has_the_documented_members(running: Running):
+    _, created, _ = await running.call(
+        "POST", "/v1/reservations", json=a_body(externalRef="R-7", notes="près de la fontaine")
+    )
+
+    _, body, _ = await running.call("GET", "/v1/reservations")
+
+    assert body == {
+        "items": [
+            {
+                "id": created["serviceReservationId"],
+                "accessCode": created["accessCode"],
+                "status": "confirmed",
+                "date": TONIGHT,
+                "slot": "19:30",
+                "table": {"id": table_id("T1"), "name": "Terrasse 1"},
+                "guests": 2,
+                "customerFirstName": "Salma",
+                "source": "partner",
+                "checkedInAt": None,
+                "createdAt": "2026-11-21T19:00:00.000Z",
+                "externalRef": "R-7",
+                "customerEmail": None,
+                "customerPhone": "+212 600 000 001",
+            }
+        ],
+        "page": 1,
+        "limit": 50,
+        "total": 1,
+        "contactDetailsIncluded": True,
+    }
+
+
+async def test_external_references_are_absent_on_others_and_on_own_without_one(running: Running):
+    await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
+    other = await a_key(running.live)
+    await running.call(
+        "POST", "/v1/reservations", json=a_body(tableId=table_id("T2"), idempotencyKey="b")
+    )
+
+    _, own, _ = await running.call("GET", "/v1/reservations")
+    _, others, _ = await running.call("GET", "/v1/reservations", key=other)
+
+    assert [("externalRef" in item) for item in own["items"]] == [True, False]
+    assert not any("externalRef" in item for item in others["items"])
+
+
+async def test_contacts_are_absent_in_prepaid_mode(running: Running):
+    await running.call("POST", "/v1/reservations", json=a_body())
+    await set_mode(running, "prepaid")
+
+    _, body, _ = await running.call("GET", "/v1/reservations")
+
+    assert body["contactDetailsIncluded"] is False
+    assert not {"customerEmail", "customerPhone"} & set(body["items"][0])
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [
+        ("from=2026-11-22", [22, 23, 24]),
+        ("to=2026-11-22", [21, 22]),
+        ("from=2026-11-22&to=2026-11-23", [22, 23]),
+        ("from=2026-11-22&to=2026-11-22", [22]),
+        ("status=cancelled", [24]),
+        ("status=confirmed,cancelled", [21, 22, 23, 24]),
+        ("status=declined", []),
+        ("limit=2", [21, 22]),
+        ("limit=2&page=2", [23, 24]),
+        ("limit=3&page=2", [24]),
+        ("page=9007199254740992", []),
+    ],
+)
+async def test_filters_are_inclusive_and_pages_follow_each_other(
+    running: Running, query: str, days: list[int]
+):
+    for day in (24, 21, 23, 22):
+        _, created, _ = await running.call(
+            "POST", "/v1/reservations", json=a_body(date=f"2026-11-{day}", idempotencyKey=f"{day}")
+        )
+        if day == 24:
+            await running.call("DELETE", f"/v1/reservations/{created['serviceReservationId']}")
+
+    status, body, _ = await running.call("GET", f"/v1/reservations?{query}")
+
+    assert status == 200
+    assert [int(item["date"][-2:]) for item in body["items"]] == days
+    if "limit" not in query and "page" not in query:
+        assert body["total"] == len(days)
+    else:
+        assert body["total"] == 4
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "field"),
+    [
+        ("from=x", "INVALID_DATE", "from"),
+        ("to=2026-02-30", "INVALID_DATE", "to"),
+        ("from=2026-11-22&to=2026-11-21", "INVALID_DATE", "from"),
+        ("status=eaten", "VALIDATION_ERROR", "status"),
+        ("status=", "VALIDATION_ERROR", "status"),
+        ("status=confirmed,", "VALIDATION_ERROR", "status"),
+        ("page=0", "VALIDATION_ERROR", "page"),
+        ("page=1.5", "VALIDATION_ERROR", "page"),
+        ("page=%D9%A1", "VALIDATION_ERROR", "page"),
+        ("page=99999999999999999999", "VALIDATION_ERROR", "page"),
+        ("limit=0", "VALIDATION_ERROR", "limit"),
+        ("limit=201", "VALIDATION_ERROR", "limit"),
+        ("limit=-1", "VALIDATION_ERROR", "limit"),
+        ("limit=", "VALIDATION_ERROR", "limit"),
+    ],
+)
+async def test_a_bad_list_query_is_refused_never_clamped(
+    running: Running, query: str, code: str, field: str
+):
+    status, body, _ = await running.call("GET", f"/v1/reservations?{query}")
+
+    assert (status, body["code"], body["field"]) == (400, code, field)

@@ -1,0 +1,359 @@
+"""Creating and cancelling: contract sections 2.6, 2.7, 3 and 4."""
+
+import asyncio
+
+import pytest
+
+from tests.builders import TONIGHT, a_body, a_booking, a_key, table_id
+from tests.conftest import Running
+
+
+async def create(running: Running, **changes):
+    return await running.call("POST", "/v1/reservations", json=a_body(**changes))
+
+
+async def test_a_created_reservation_is_confirmed_with_code_and_links(running: Running):
+    status, body, headers = await create(running)
+
+    assert status == 201
+    assert set(body) == {
+        "serviceReservationId",
+        "accessCode",
+        "status",
+        "guestAccessUrl",
+        "claimUrl",
+        "accessLinkExpiresAt",
+        "notifications",
+    }
+    assert body["status"] == "confirmed"
+    assert body["guestAccessUrl"].startswith("https://box.example/access/")
+    assert body["claimUrl"].startswith("https://box.example/claim-guest/")
+    assert body["accessLinkExpiresAt"] == "2026-11-22T12:00:00.000Z"
+    assert body["notifications"] == {"email": "skipped", "sms": "skipped"}
+    assert "Idempotent-Replayed" not in headers
+    assert headers["Content-Type"] == "application/json"
+
+
+async def test_an_access_code_has_four_characters_that_cannot_be_confused(running: Running):
+    _, body, _ = await create(running)
+
+    prefix, _, letters = body["accessCode"].partition("-")
+    assert prefix == "SVC"
+    assert len(letters) == 4
+    assert set(letters) <= set("23456789ABCDEFGHJKMNPQRSTUVWXYZ")
+
+
+async def test_a_replay_answers_the_original_result_and_makes_nothing_new(running: Running):
+    _, first, _ = await create(running)
+    status, again, headers = await create(running)
+
+    assert (status, again) == (200, first)
+    assert headers["Idempotent-Replayed"] == "true"
+    assert "Idempotency-Body-Mismatch" not in headers
+    _, listed, _ = await running.call("GET", "/v1/reservations")
+    assert listed["total"] == 1
+
+
+async def test_the_same_key_with_another_body_answers_the_original_and_says_so(running: Running):
+    _, first, _ = await create(running)
+    status, again, headers = await create(running, guests=3)
+
+    assert (status, again) == (200, first)
+    assert headers["Idempotent-Replayed"] == "true"
+    assert headers["Idempotency-Body-Mismatch"] == "true"
+
+
+async def test_a_replay_after_cancellation_is_the_original_body_unchanged(running: Running):
+    _, first, _ = await create(running)
+    await running.call("DELETE", f"/v1/reservations/{first['serviceReservationId']}")
+
+    status, again, _ = await create(running)
+
+    assert (status, again) == (200, first)
+
+
+async def test_fifty_identical_requests_at_once_make_one_reservation(running: Running):
+    answers = await asyncio.gather(*(create(running) for _ in range(50)))
+
+    statuses = sorted(status for status, _, _ in answers)
+    assert statuses == [200] * 49 + [201]
+    assert all(body == answers[0][1] for _, body, _ in answers)
+    replayed = [
+        headers.get("Idempotent-Replayed") for status, _, headers in answers if status == 200
+    ]
+    assert replayed == ["true"] * 49
+
+
+async def test_fifty_requests_for_one_table_at_once_grant_it_once(running: Running):
+    answers = await asyncio.gather(*(create(running, idempotencyKey=f"k{i}") for i in range(50)))
+
+    assert sorted(status for status, _, _ in answers) == [201] + [409] * 49
+    assert {body["code"] for status, body, _ in answers if status == 409} == {"TABLE_TAKEN"}
+
+
+async def test_a_refused_attempt_is_not_stored_so_its_key_may_be_tried_again(running: Running):
+    await create(running, idempotencyKey="first")
+    refused, _, _ = await create(running, idempotencyKey="second")
+    status, _, _ = await create(running, idempotencyKey="second", tableId=table_id("T2"))
+
+    assert (refused, status) == (409, 201)
+
+
+async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel(running: Running):
+    _, first, _ = await create(running, externalRef="R-7")
+    from appliance.store.keys import list_keys  # noqa: PLC0415
+
+    old = running.live.database.peek(list_keys)[0]
+    new = await a_key(running.live, successor_of=old)
+
+    status, again, _ = await running.call("POST", "/v1/reservations", json=a_body(), key=new)
+    assert (status, again) == (200, first)
+    _, listed, _ = await running.call("GET", "/v1/reservations", key=new)
+    assert listed["items"][0]["externalRef"] == "R-7"
+    status, _, _ = await running.call(
+        "DELETE", f"/v1/reservations/{first['serviceReservationId']}", key=new
+    )
+    assert status == 200
+
+
+async def test_two_keys_may_use_the_same_idempotency_key(running: Running):
+    other = await a_key(running.live)
+    await create(running)
+
+    status, _, _ = await running.call(
+        "POST", "/v1/reservations", json=a_body(tableId=table_id("T2")), key=other
+    )
+
+    assert status == 201
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("19:30", "22:00", 201),  # 22:00 is where the first one ends
+        ("19:30", "19:30", 409),
+        ("19:30", None, 409),
+        (None, "22:00", 409),
+        (None, None, 409),
+    ],
+)
+async def test_holders_conflict_when_their_intervals_overlap(
+    running: Running, first: str | None, second: str | None, expected: int
+):
+    await create(running, slot=first, idempotencyKey="a")
+
+    status, _, _ = await create(running, slot=second, idempotencyKey="b")
+
+    assert status == expected
+
+
+async def test_a_slot_that_crosses_midnight_belongs_to_the_evening_on_which_it_starts(
+    running: Running,
+):
+    await create(running, slot="22:00", idempotencyKey="a")
+
+    same_evening, _, _ = await create(running, slot=None, idempotencyKey="b")
+    next_day, _, _ = await create(running, date="2026-11-22", slot=None, idempotencyKey="c")
+
+    assert (same_evening, next_day) == (409, 201)
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "code"),
+    [
+        ({"tableId": "2f1c8d5e-0000-4000-8000-000000000000"}, 404, "TABLE_NOT_FOUND"),
+        ({"tableId": table_id("T6")}, 409, "TABLE_NOT_BOOKABLE"),
+        ({"guests": 5}, 400, "GUESTS_OUT_OF_RANGE"),
+        ({"guests": 1}, 400, "GUESTS_OUT_OF_RANGE"),
+        ({"guests": 10**30}, 400, "GUESTS_OUT_OF_RANGE"),
+        ({"slot": "12:00"}, 400, "INVALID_SLOT"),  # offered on Sundays only
+        ({"slot": "19:31"}, 400, "INVALID_SLOT"),
+        ({"date": "2026-11-20"}, 400, "INVALID_DATE"),
+        ({"date": "2028-11-21"}, 400, "INVALID_DATE"),  # 731 days ahead
+    ],
+)
+async def test_refusals_that_depend_on_the_venue(
+    running: Running, changes: dict, status: int, code: str
+):
+    found, body, _ = await create(running, **changes)
+
+    assert (found, body["code"]) == (status, code)
+    assert set(body) <= {"error", "error_en", "code", "field"}
+
+
+async def test_a_reservation_730_days_ahead_is_taken(running: Running):
+    status, _, _ = await create(running, date="2028-11-20")
+
+    assert status == 201
+
+
+@pytest.mark.parametrize("venue_status", ["inactive", "suspended"])
+async def test_a_venue_that_is_not_active_refuses_creation(running: Running, venue_status: str):
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE venue SET status = :s", {"s": venue_status})
+    )
+
+    status, body, _ = await create(running, tableId="2f1c8d5e-0000-4000-8000-000000000000")
+
+    assert (status, body["code"]) == (409, "VENUE_INACTIVE")  # and before TABLE_NOT_FOUND
+
+
+async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running: Running):
+    _, first, _ = await create(running)
+    await running.live.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
+
+    status, again, _ = await create(running)
+
+    assert (status, again) == (200, first)
+
+
+@pytest.mark.parametrize(
+    ("now", "date", "status"),
+    [
+        ("2026-11-22T05:59:00Z", "2026-11-21", 201),  # tonight is still yesterday's date
+        ("2026-11-22T06:00:00Z", "2026-11-21", 400),
+        ("2026-11-22T06:00:00Z", "2026-11-22", 201),
+    ],
+)
+async def test_the_evening_rolls_over_at_its_own_hour(
+    running: Running, now: str, date: str, status: int
+):
+    running.clock.set(now)
+
+    found, _, _ = await create(running, date=date)
+
+    assert found == status
+
+
+async def test_a_cancelled_reservation_frees_its_table(running: Running):
+    _, first, _ = await create(running)
+    path = f"/v1/reservations/{first['serviceReservationId']}"
+
+    status, body, _ = await running.call("DELETE", path)
+
+    assert status == 200
+    assert body == {
+        "serviceReservationId": first["serviceReservationId"],
+        "status": "cancelled",
+        "cancelledAt": "2026-11-21T19:00:00.000Z",
+    }
+    status, _, _ = await create(running, idempotencyKey="again")
+    assert status == 201
+
+
+async def test_cancelling_twice_says_so_and_announces_once(running: Running):
+    _, first, _ = await create(running)
+    path = f"/v1/reservations/{first['serviceReservationId']}"
+    _, once, _ = await running.call("DELETE", path)
+    running.clock.advance(60)
+
+    status, twice, _ = await running.call("DELETE", path)
+
+    assert (status, twice) == (200, {**once, "alreadyCancelled": True})
+    count = running.live.database.peek(
+        lambda reader: reader.value("SELECT count(*) FROM event WHERE type LIKE '%cancelled'")
+    )
+    assert count == 1
+
+
+async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running: Running):
+    _, first, _ = await create(running)
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE reservation SET checked_in_at = :now", {"now": tx.now})
+    )
+
+    await running.call("DELETE", f"/v1/reservations/{first['serviceReservationId']}")
+
+    _, listed, _ = await running.call("GET", "/v1/reservations")
+    assert listed["items"][0]["status"] == "cancelled"
+    assert listed["items"][0]["checkedInAt"] == "2026-11-21T19:00:00.000Z"
+
+
+@pytest.mark.parametrize("path_id", ["no-uuid", "2f1c8d5e-0000-4000-8000-000000000000", "%00", "'"])
+async def test_cancelling_what_is_not_there_is_not_found(running: Running, path_id: str):
+    status, body, _ = await running.call("DELETE", f"/v1/reservations/{path_id}")
+
+    assert (status, body["code"]) == (404, "NOT_FOUND")
+
+
+async def test_another_partners_reservation_cannot_be_told_from_none(running: Running):
+    _, first, _ = await create(running)
+    other = await a_key(running.live)
+
+    _, theirs, _ = await running.call(
+        "DELETE", f"/v1/reservations/{first['serviceReservationId']}", key=other
+    )
+    _, nobodys, _ = await running.call(
+        "DELETE", "/v1/reservations/2f1c8d5e-0000-4000-8000-000000000000", key=other
+    )
+
+    assert theirs == nobodys
+    _, listed, _ = await running.call("GET", "/v1/reservations")
+    assert listed["items"][0]["status"] == "confirmed"
+
+
+async def test_platform_and_staff_reservations_cannot_be_cancelled_through_the_interface(
+    running: Running,
+):
+    from appliance.actions.enter import enter_by_staff, enter_for_guest  # noqa: PLC0415
+
+    database = running.live.database
+    guest = await database.write(enter_for_guest, a_booking(table_id=table_id("T2")))
+    staff = await database.write(
+        enter_by_staff, a_booking(table_id=table_id("T3")), actor="staff:x"
+    )
+
+    for reservation in (guest, staff):
+        status, body, _ = await running.call("DELETE", f"/v1/reservations/{reservation.id}")
+        assert (status, body["code"]) == (404, "NOT_FOUND")
+
+
+async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running: Running):
+    status, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
+
+    assert status == 201
+    assert body["guestAccessUrl"].startswith("https://box.example/test/access/")
+    _, live, _ = await running.call("GET", "/v1/reservations")
+    _, test, _ = await running.call("GET", "/test/v1/reservations")
+    assert (live["total"], test["total"]) == (0, 1)
+
+
+async def test_mail_in_the_test_environment_is_kept_and_says_sent(running: Running):
+    customer = {"name": "Salma Idrissi", "email": "salma@example.com"}
+
+    _, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body(customer=customer))
+
+    assert body["notifications"] == {"email": "sent", "sms": "skipped"}
+
+
+@pytest.mark.parametrize(
+    ("customer", "notify", "outcome"),
+    [
+        ({"name": "S", "email": "s@example.com"}, True, "failed"),  # no mail server configured
+        ({"name": "S", "email": "s@example.com"}, False, "skipped"),
+        ({"name": "S", "phone": "0600000001"}, True, "skipped"),
+    ],
+)
+async def test_the_outcome_of_the_letter_is_told_and_replayed(
+    running: Running, customer: dict, notify: bool, outcome: str
+):
+    _, first, _ = await create(running, customer=customer, notifyCustomer=notify)
+    _, again, _ = await create(running, customer=customer, notifyCustomer=notify)
+
+    assert first["notifications"]["email"] == again["notifications"]["email"] == outcome
+
+
+async def test_every_creation_announces_itself_once(running: Running):
+    await create(running)
+    await create(running)
+
+    events = running.live.database.peek(
+        lambda reader: list(reader.rows("SELECT type FROM event ORDER BY seq"))
+    )
+    assert events == [("reservation.created",)]
+
+
+async def test_tonight_is_the_date_of_the_builders(running: Running):
+    _, body, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}")
+
+    assert len(body["tables"]) == 6
