@@ -104,13 +104,16 @@ class DataDirectory:
             if self.holds_a_box():
                 raise Trouble(f"{self.root} already holds a box: choose an empty directory")
             write_file(self._unfinished, b"")
-            for path in self.databases:
-                for leftover in self.root.glob(f"{path.name}*"):
-                    leftover.unlink()
+            self._remove_databases()
             write_file(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
             yield
             self._unfinished.unlink()
             _sync_folder(self.root)
+
+    def forget(self) -> None:
+        """Remove the box, for good: only ever a demo. The caller holds the lock."""
+        write_file(self._unfinished, b"")
+        self._remove_databases()
 
     def remember_address(self, app_url: str) -> None:
         """Keep the address of guest links for the commands that run beside the box."""
@@ -130,6 +133,11 @@ class DataDirectory:
     @property
     def _address(self) -> Path:
         return self.root / "address"
+
+    def _remove_databases(self) -> None:
+        for path in self.databases:
+            for leftover in self.root.glob(f"{path.name}*"):
+                leftover.unlink()
 
     def _make_folders(self) -> None:
         try:

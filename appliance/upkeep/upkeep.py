@@ -1,4 +1,4 @@
-"""The caretaker: does each chore when it falls due, and otherwise sleeps."""
+"""Upkeep: does each chore of one environment when it falls due, and otherwise sleeps."""
 
 import asyncio
 import logging
@@ -7,8 +7,8 @@ from typing import Protocol
 
 from appliance.actions.announce import Announced
 from appliance.clock import Clock
+from appliance.environment import Environment
 from appliance.errors import Refusal
-from appliance.store.database import Database
 from appliance.upkeep.chores import BATCH, CHORES, find_next_due
 
 log = logging.getLogger(__name__)
@@ -29,17 +29,14 @@ class Alarm(Protocol):
 CallLater = Callable[[float, Callable[[], None]], Alarm]
 
 
-class Caretaker:
-    """One timer for all databases, set to the next instant at which anything is due.
-
-    Nothing due: no timer. What fell due while the box was off is done at `start`.
-    """
+class Upkeep:
+    """One timer, set to the next instant at which anything is due. Nothing due: no timer."""
 
     def __init__(
-        self, databases: Sequence[Database], clock: Clock, call_later: CallLater | None = None
+        self, environment: Environment, clock: Clock, call_later: CallLater | None = None
     ) -> None:
         """`call_later` is the event loop's own unless a test owns the time."""
-        self._databases = databases
+        self._database = environment.database
         self._clock = clock
         self._call_later = call_later
         self._alarm: Alarm | None = None
@@ -47,22 +44,20 @@ class Caretaker:
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
-    def start(self) -> None:
-        """Do what is overdue and set the timer. Call it inside the event loop."""
-        for database in self._databases:
-            database.on_commit(self._on_commit)
+    async def start(self) -> None:
+        """Begin: what fell due while the box was off is done now, beside the first requests."""
+        self._database.on_commit(self._on_commit)
         self._look()
 
     async def close(self) -> None:
         """Stop; a batch that is being written is finished."""
         self._closed = True
         self._cancel()
-        if self._task is not None:
-            await self._task
+        await self.settle()
 
     async def settle(self) -> None:
         """Wait until nothing is being done."""
-        while self._task is not None and not self._task.done():
+        if self._task is not None:
             await self._task
 
     def _on_commit(self, notices: Sequence[object]) -> None:
@@ -82,7 +77,7 @@ class Caretaker:
 
     async def _work(self) -> None:
         try:
-            dues = [await self._look_after(database) for database in self._databases]
+            due = await self._do_what_is_due()
         except Refusal as refusal:
             log.warning("upkeep waits a minute: %s", refusal)
             self._set(_AGAIN_SECONDS)
@@ -91,21 +86,20 @@ class Caretaker:
             log.exception("upkeep failed, and tries again in a minute")
             self._set(_AGAIN_SECONDS)
             return
-        due = min((due for due in dues if due is not None), default=None)
         if due is not None and not self._settling:
             # Overdue although it was just done: never spin on it.
             seconds = (due - self._clock.now()) / 1000
             self._set(seconds if seconds > 0 else _AGAIN_SECONDS)
 
-    async def _look_after(self, database: Database) -> int | None:
-        """Do the chores of one database if any is due; when the next one will be."""
-        due = await database.read(find_next_due)
+    async def _do_what_is_due(self) -> int | None:
+        """Do the chores if any is due; when the next one will be, in ms since 1970."""
+        due = await self._database.read(find_next_due)
         if due is None or due > self._clock.now():
             return due
         for chore in CHORES:
-            while not self._closed and await database.write(chore) == BATCH:
+            while not self._closed and await self._database.write(chore) == BATCH:
                 pass
-        return await database.read(find_next_due)
+        return await self._database.read(find_next_due)
 
     def _set(self, seconds: float) -> None:
         self._cancel()

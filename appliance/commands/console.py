@@ -1,0 +1,128 @@
+"""What a command is handed: the outside world, and the box that it works on."""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Protocol, TypeAlias
+
+from appliance.clock import Clock, ZoneDatabase, newest_zone_database
+from appliance.data_directory import DataDirectory, choose_data_directory
+from appliance.environment import EnvironmentName, Links, path_prefix
+from appliance.settings import Settings, read_settings
+from appliance.store.connection import Reader, Transaction, open_connection
+from appliance.store.session import session
+from appliance.tokens import Tokens
+
+# argparse has no public name for what add_subparsers returns.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said
+_NAME_MAX = 200
+
+
+class Command(Protocol):
+    """What a subcommand does: its exit status."""
+
+    def __call__(self, arguments: argparse.Namespace, console: "Console", /) -> int:
+        """Run; Trouble is printed by `main` as one sentence."""
+        ...
+
+
+class Console:
+    """The clock, the randomness and the environment variables of this invocation."""
+
+    def __init__(self, clock: Clock, tokens: Tokens, environ: Mapping[str, str]) -> None:
+        self.clock = clock
+        self.tokens = tokens
+        self.environ = environ
+
+    @cached_property
+    def zones(self) -> ZoneDatabase:
+        """The tz database in use."""
+        return newest_zone_database()
+
+    def directory(self, arguments: argparse.Namespace) -> DataDirectory:
+        """The directory that `--data` or the environment names; a box may or may not be in it."""
+        return choose_data_directory(arguments.data, self.environ)
+
+    def settings(self, directory: DataDirectory) -> Settings:
+        """The settings of that box."""
+        return read_settings(directory.settings_file, self.environ)
+
+    def links(self, directory: DataDirectory, environment: EnvironmentName) -> Links:
+        """The addresses of an environment, as the running box gives them out."""
+        server = self.settings(directory).server
+        known = server.app_url or directory.remembered_address()
+        return Links((known or f"http://127.0.0.1:{server.port}") + path_prefix(environment))
+
+    @contextmanager
+    def transaction(
+        self, directory: DataDirectory, environment: EnvironmentName
+    ) -> Iterator[Transaction]:
+        """One durable transaction beside a running box; see `session`."""
+        directory.check()
+        path = directory.database(environment)
+        with session(path, self.clock, self.tokens, self.zones) as tx:
+            yield tx
+
+    @contextmanager
+    def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
+        """One snapshot beside a running box, which need not wait for it."""
+        directory.check()
+        connection = open_connection(directory.database(environment), writable=False)
+        try:
+            connection.execute("BEGIN")
+            yield Reader(connection, self.clock, self.zones)
+        finally:
+            connection.close()
+
+
+def add_command(
+    commands: Commands, name: str, run: Command | None, meaning: str
+) -> argparse.ArgumentParser:
+    """A subcommand that `main` will run; its options are the caller's to add."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_group(commands: Commands, name: str, meaning: str) -> Commands:
+    """A command that has commands of its own, such as `venuebox key create`."""
+    parser = add_command(commands, name, None, meaning)
+    return parser.add_subparsers(dest="subcommand", metavar="COMMAND", required=True)
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """`--data`."""
+    parser.add_argument(
+        "--data", metavar="DIR", help="data directory (else VENUEBOX_DATA, else the platform's)"
+    )
+
+
+def add_environment(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """`--environment`."""
+    parser.add_argument(
+        "--environment", choices=("live", "test"), required=required, help="which environment"
+    )
+
+
+def add_name(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """`--name`: something a person will recognise in a list."""
+    parser.add_argument("--name", type=_name, required=True, metavar="N", help=meaning)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`."""
+    parser.add_argument("--json", action="store_true", help="answer in JSON, for scripts")
+
+
+def print_json(data: object) -> None:
+    """One JSON value on one line of standard output."""
+    print(json.dumps(data, ensure_ascii=False))
+
+
+def _name(text: str) -> str:
+    name = " ".join(text.split())
+    if not 1 <= len(name) <= _NAME_MAX:
+        raise argparse.ArgumentTypeError("1 to 200 characters are allowed")
+    return name

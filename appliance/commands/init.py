@@ -1,0 +1,60 @@
+"""`venuebox init`: make the data directory of a new box from a venue file."""
+
+import argparse
+import os
+from pathlib import Path
+
+from appliance.actions.apply_venue import apply_venue
+from appliance.commands.console import Commands, Console, add_command
+from appliance.data_directory import ENVIRONMENTS, DataDirectory, write_file
+from appliance.errors import Trouble
+from appliance.model.venue_file import VenueFile, parse_venue_file
+from appliance.settings_file import settings_example
+from appliance.store.migrate import migrate
+from appliance.store.session import session
+from appliance.store.signing_keys import add_signing_key
+from appliance.tokens import Keyring
+
+_PRIVATE = 0o077
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = add_command(commands, "init", run, "make a new box from a venue file")
+    parser.add_argument("--data", metavar="DIR", help="an empty or new directory")
+    parser.add_argument("--venue", metavar="FILE", required=True, help="venue file (TOML)")
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Make the box; the venue file is checked before anything is written."""
+    venue = read_venue_file(arguments.venue, console)
+    directory = console.directory(arguments)
+    found_box(directory, venue, console)
+    print(f"box for {venue.name} made in {directory.root}: start it with venuebox serve")
+    return 0
+
+
+def read_venue_file(name: str, console: Console) -> VenueFile:
+    """The parsed file; Trouble when it cannot be read or is not as it should be."""
+    try:
+        text = Path(name).read_text("utf-8")
+    except OSError as error:
+        raise Trouble(f"{name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Trouble(f"{name} is not text in UTF-8") from None
+    return parse_venue_file(text, console.zones)
+
+
+def found_box(directory: DataDirectory, venue: VenueFile, console: Console) -> None:
+    """Make directory, master key, settings and both databases. One venue, two environments."""
+    os.umask(_PRIVATE)
+    with directory.founding(console.tokens):
+        if not directory.settings_file.exists():
+            write_file(directory.settings_file, settings_example().encode())
+        venue_id = None
+        for environment in ENVIRONMENTS:
+            path = directory.database(environment)
+            migrate(path, console.clock, create=True)
+            with session(path, console.clock, console.tokens, console.zones) as tx:
+                venue_id = apply_venue(tx, venue, venue_id=venue_id)
+                add_signing_key(tx, Keyring(directory.master_key(), environment))

@@ -1,0 +1,27 @@
+"""`venuebox venue apply`: change venue, tables and slots to match a file."""
+
+import argparse
+
+from appliance.actions.apply_venue import apply_venue
+from appliance.commands.console import Commands, Console, add_command, add_data, add_group
+from appliance.commands.init import read_venue_file
+from appliance.data_directory import ENVIRONMENTS
+
+
+def add(commands: Commands) -> None:
+    """Add the commands to the command line."""
+    group = add_group(commands, "venue", "the venue, its tables and its slots")
+    parser = add_command(group, "apply", run, "change venue, tables and slots to match a file")
+    add_data(parser)
+    parser.add_argument("file", metavar="FILE", help="venue file (TOML)")
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Apply to both environments; the running box shows it on its next answer."""
+    venue = read_venue_file(arguments.file, console)
+    directory = console.directory(arguments)
+    for environment in ENVIRONMENTS:
+        with console.transaction(directory, environment) as tx:
+            apply_venue(tx, venue)
+    print(f"{venue.name}: {len(venue.tables)} tables and {len(venue.slots)} slots applied")
+    return 0

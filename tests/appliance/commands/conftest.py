@@ -1,0 +1,85 @@
+"""What tests of commands share: the program in this process, and a box made by `init`."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from web.main import main
+
+VENUE = """
+name = "Riad Atlas"
+slug = "riad-atlas"
+
+[[tables]]
+number = "T1"
+name = "Terrasse 1"
+capacity_min = 2
+capacity_max = 4
+minimum_spend = 500
+
+[[tables]]
+number = "T2"
+capacity_max = 2
+
+[[slots]]
+name = "Dîner"
+start = "19:30"
+end = "22:00"
+"""
+
+
+@dataclass
+class Program:
+    """`venuebox` with what it said last."""
+
+    capsys: pytest.CaptureFixture
+    data: Path
+    out: str = ""
+    err: str = ""
+
+    def __call__(self, *argv: str) -> int:
+        """Run without `--data`; the exit status."""
+        status = main([*argv], {"VENUEBOX_DATA": str(self.data)})
+        self.out, self.err = self.capsys.readouterr()
+        return status
+
+    def json(self, *argv: str):
+        """The answer of a command that must succeed."""
+        assert self(*argv, "--json") == 0, self.err
+        return json.loads(self.out)
+
+    def json_lines(self, *argv: str):
+        """The answers of a command that must succeed, one on a line."""
+        assert self(*argv, "--json") == 0, self.err
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def complaint(self, *argv: str, status: int = 1) -> str:
+        """The one sentence of a command that must fail with `status`."""
+        assert self(*argv) == status
+        assert self.out == ""
+        assert self.err.count("\n") == 1
+        assert self.err.startswith("venuebox")
+        return self.err
+
+
+@pytest.fixture
+def program(tmp_path, capsys):
+    """The program, in front of an empty directory."""
+    return Program(capsys, tmp_path / "box")
+
+
+@pytest.fixture
+def venue_file(tmp_path):
+    """A venue of two tables."""
+    path = tmp_path / "venue.toml"
+    path.write_text(VENUE, "utf-8")
+    return path
+
+
+@pytest.fixture
+def box(program, venue_file):
+    """The program, in front of a box."""
+    assert program("init", "--venue", str(venue_file)) == 0, program.err
+    return program

@@ -1,0 +1,106 @@
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.clock import newest_zone_database
+from appliance.errors import Trouble
+from appliance.model.venue_file import parse_venue_file
+
+ZONES = newest_zone_database()
+HEAD = 'name = "Riad Atlas"\nslug = "riad-atlas"\n'
+TABLE = '[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
+SLOT = '[[slots]]\nstart = "19:30"\nend = "22:00"\n'
+
+
+def parse(text):
+    return parse_venue_file(text, ZONES)
+
+
+def test_what_a_file_leaves_out_has_the_documented_value():
+    venue = parse(HEAD + TABLE + SLOT)
+
+    assert (venue.status, venue.reservation_mode, venue.auto_confirm) == ("active", "free", True)
+    assert (venue.currency, venue.time_zone) == ("MAD", "Africa/Casablanca")
+    assert (venue.evening_ends_at, venue.request_expiry_hours) == ("06:00", 24)
+    assert venue.policies is None
+    assert (venue.tables[0].name, venue.tables[0].capacity_min) == ("T1", 1)
+    assert (venue.tables[0].type, venue.tables[0].bookable) == ("standard", True)
+    assert (venue.slots[0].name, venue.slots[0].days_of_week) == ("19:30", tuple(range(7)))
+
+
+def test_the_file_of_the_demo_is_a_good_one():
+    venue = parse((resources.files("web.demo") / "venue.toml").read_text("utf-8"))
+
+    assert 8 <= len(venue.tables) <= 12
+    assert 2 <= len(venue.slots) <= 3
+    assert venue.policies is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("name = ", "the venue file is not TOML"),
+        ('slug = "x"\n' + TABLE, "name is missing"),
+        ('name = "x"\n' + TABLE, "slug is missing"),
+        ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
+        ('name = 5\nslug = "x"\n' + TABLE, "name is 5"),
+        ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),
+        (HEAD + 'status = "closed"\n' + TABLE, "status is 'closed'"),
+        (HEAD + 'reservation_mode = "paid"\n' + TABLE, "reservation_mode is 'paid'"),
+        (HEAD + "auto_confirm = 1\n" + TABLE, "auto_confirm is 1"),
+        (HEAD + "request_expiry_hours = 0\n" + TABLE, "request_expiry_hours is 0"),
+        (HEAD + "request_expiry_hours = true\n" + TABLE, "request_expiry_hours is True"),
+        (HEAD + 'currency = "dirham"\n' + TABLE, "currency is 'dirham'"),
+        (HEAD + 'time_zone = "Africa/Fes"\n' + TABLE, "time_zone in the venue file"),
+        (HEAD + 'time_zone = "../../etc/passwd"\n' + TABLE, "time_zone in the venue file"),
+        (HEAD + 'time_zone = "Africa"\n' + TABLE, "time_zone in the venue file"),
+        (HEAD + 'evening_ends_at = "6:00"\n' + TABLE, "evening_ends_at is '6:00'"),
+        (HEAD + 'evening_ends_at = "24:00"\n' + TABLE, "evening_ends_at is '24:00'"),
+        (HEAD + 'evening_ends_at = "18:00"\n' + TABLE, "evening_ends_at is '18:00'"),
+        (HEAD + 'policies = "none"\n' + TABLE, "policies is 'none'"),
+        (HEAD + TABLE + "[policies]\nsince = 2026-01-01\n", "policies is"),
+        (HEAD + 'colour = "red"\n' + TABLE, "colour in the venue file is not a known field"),
+        (HEAD, "tables is missing"),
+        (HEAD + "tables = 5\n", "tables is 5"),
+        (HEAD + "[[tables]]\ncapacity_max = 4\n", "tables[0].number is missing"),
+        (HEAD + '[[tables]]\nnumber = "T1"\n', "tables[0].capacity_max is missing"),
+        (HEAD + TABLE + "capacity_min = 5\n", "tables[0].capacity_max is 4"),
+        (HEAD + TABLE + "capacity_min = 0\n", "tables[0].capacity_min is 0"),
+        (HEAD + TABLE + "minimum_spend = -1\n", "tables[0].minimum_spend is -1"),
+        (HEAD + TABLE + "minimum_spend = 99.5\n", "tables[0].minimum_spend is 99.5"),
+        (HEAD + TABLE + 'bookable = "yes"\n', "tables[0].bookable is 'yes'"),
+        (HEAD + TABLE + "seats = 3\n", "tables[0].seats in the venue file is not a known"),
+        (HEAD + TABLE + TABLE, "tables[1].number is 'T1'"),
+        (HEAD + TABLE + '[[slots]]\nend = "22:00"\n', "slots[0].start is missing"),
+        (HEAD + TABLE + '[[slots]]\nstart = "25:00"\nend = "22:00"\n', "slots[0].start is '25:00'"),
+        (HEAD + TABLE + '[[slots]]\nstart = "19:30"\nend = "22:60"\n', "slots[0].end is '22:60'"),
+        (HEAD + TABLE + SLOT + "days_of_week = [7]\n", "slots[0].days_of_week is [7]"),
+        (HEAD + TABLE + SLOT + "days_of_week = [1, 1]\n", "slots[0].days_of_week is [1, 1]"),
+        (HEAD + TABLE + SLOT + "days_of_week = []\n", "slots[0].days_of_week is []"),
+        (HEAD + TABLE + SLOT + "days_of_week = [true]\n", "slots[0].days_of_week is [True]"),
+        (HEAD + TABLE + SLOT + SLOT, "slots[1].start is '19:30'"),
+    ],
+)
+def test_each_mistake_is_one_sentence_that_names_the_field(text, named):
+    with pytest.raises(Trouble) as caught:
+        parse(text)
+
+    sentence = str(caught.value)
+    assert sentence.startswith(named)
+    assert "\n" not in sentence
+
+
+def test_two_slots_may_start_together_on_different_days():
+    venue = parse(
+        HEAD + TABLE + SLOT + "days_of_week = [5, 6]\n" + SLOT + "days_of_week = [0, 1, 2]\n"
+    )
+
+    assert [slot.days_of_week for slot in venue.slots] == [(5, 6), (0, 1, 2)]
+
+
+@given(st.text(max_size=200))
+def test_whatever_is_in_the_file_the_answer_is_a_venue_or_a_sentence(text):
+    with pytest.raises(Trouble):
+        parse(text)

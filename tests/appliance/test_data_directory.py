@@ -1,0 +1,153 @@
+import os
+import stat
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from appliance.data_directory import DataDirectory, choose_data_directory, write_file
+from appliance.errors import Trouble
+from appliance.tokens import Tokens
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from appliance.data_directory import DataDirectory
+with DataDirectory(Path(sys.argv[1])).lock():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A directory that was founded, with empty files for databases."""
+    made = DataDirectory(tmp_path / "box")
+    with made.founding(Tokens()):
+        for path in made.databases:
+            path.touch()
+    return made
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_its_owner_may_look_into_a_new_box(directory):
+    assert mode(directory.root) == 0o700
+    assert mode(directory.root / "secrets") == 0o700
+    assert mode(directory.master_key_file) == 0o600
+    assert len(directory.master_key()) == 32
+
+
+def test_two_boxes_have_two_keys(directory, tmp_path):
+    other = DataDirectory(tmp_path / "other")
+    with other.founding(Tokens()):
+        pass
+
+    assert other.master_key() != directory.master_key()
+
+
+def test_a_directory_that_holds_a_box_is_not_founded_again(directory):
+    key = directory.master_key()
+
+    with pytest.raises(Trouble, match="already holds a box"), directory.founding(Tokens()):
+        pass
+
+    assert directory.master_key() == key
+
+
+def test_an_interrupted_founding_serves_nothing_and_may_begin_anew(tmp_path):
+    directory = DataDirectory(tmp_path)
+    with suppress(KeyboardInterrupt), directory.founding(Tokens()):
+        directory.database("live").write_text("half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(Trouble, match="init was interrupted"):
+        directory.check()
+    with directory.founding(Tokens()):
+        assert not directory.database("live").exists()
+    directory.check()
+
+
+def test_a_lost_key_is_refused_with_what_to_do(directory):
+    directory.master_key_file.unlink()
+
+    with pytest.raises(Trouble, match="restore it from a backup"):
+        directory.master_key()
+
+
+def test_a_box_without_its_key_is_still_a_box_that_init_leaves_alone(directory):
+    directory.master_key_file.unlink()
+
+    with pytest.raises(Trouble, match="already holds a box"), directory.founding(Tokens()):
+        pass
+
+
+@pytest.mark.parametrize("bits", [0o644, 0o640, 0o604, 0o660])
+def test_a_key_that_others_may_read_is_refused_with_the_command_that_mends_it(directory, bits):
+    directory.master_key_file.chmod(bits)
+
+    with pytest.raises(Trouble, match=f"chmod 600 {directory.master_key_file}"):
+        directory.master_key()
+
+
+def test_a_key_of_another_length_is_refused(directory):
+    write_file(directory.master_key_file, b"short")
+
+    with pytest.raises(Trouble, match="damaged"):
+        directory.master_key()
+
+
+def test_a_second_holder_of_the_lock_is_refused_until_the_first_lets_go(directory):
+    with directory.lock(), pytest.raises(Trouble, match="another venuebox"), directory.lock():
+        pass
+
+    with directory.lock():
+        pass
+
+
+def test_a_holder_that_is_killed_leaves_no_lock_behind(directory):
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(directory.root)], stdout=subprocess.PIPE
+    )
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(Trouble), directory.lock():
+            pass
+    finally:
+        holder.kill()
+        holder.wait()
+        holder.stdout.close()
+
+    with directory.lock():
+        pass
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_file(path, b"old")
+    monkeypatch.setattr(os, "fsync", lambda _handle: (_ for _ in ()).throw(OSError("disk")))
+
+    with pytest.raises(OSError, match="disk"):
+        write_file(path, b"new")
+
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_directory_is_the_one_named_first_of_option_and_variable_and_platform(tmp_path):
+    environ = {"VENUEBOX_DATA": str(tmp_path / "variable")}
+
+    assert choose_data_directory(str(tmp_path), environ).root == tmp_path
+    assert choose_data_directory(None, environ).root == tmp_path / "variable"
+    assert choose_data_directory(None, {}).root.name == "venuebox"
+
+
+def test_the_address_is_remembered_for_the_commands(directory):
+    assert directory.remembered_address() is None
+
+    directory.remember_address("http://127.0.0.1:9")
+
+    assert directory.remembered_address() == "http://127.0.0.1:9"

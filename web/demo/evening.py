@@ -1,0 +1,126 @@
+"""The demo's evening: a partner, its receiver, and guests from all three sources."""
+
+from dataclasses import dataclass
+from datetime import date
+
+from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.create_staff import create_staff
+from appliance.actions.enter import enter_by_staff, enter_for_guest
+from appliance.actions.issue_key import IssuedKey, issue_key
+from appliance.actions.issue_terminal import issue_terminal
+from appliance.actions.register_endpoint import register_endpoint
+from appliance.actions.reserve import reserve
+from appliance.box import Box
+from appliance.environment import Environment
+from appliance.model.booking import Booking
+from appliance.model.evening import tonight
+from appliance.model.reservation import Reservation
+from appliance.store.connection import Reader, Transaction
+from appliance.store.keys import find_key
+from appliance.store.venue import get_venue, list_tables
+from web.demo.receiver import Receiver
+
+FREE_TABLE, FREE_SLOT = "T2", "22:00"
+
+
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    """Someone who comes tonight: through whom, where, when, how many, and the name."""
+
+    source: str
+    table: str
+    slot: str | None
+    guests: int
+    name: str
+
+
+_TONIGHT = {
+    "live": (
+        _Guest("partner", "T1", "19:30", 3, "Salma Bennani"),
+        _Guest("partner", "P1", "22:00", 2, "Youssef El Amrani"),
+        _Guest("partner", "S1", None, 8, "Claire Dubois"),
+        _Guest("platform", "T3", "19:30", 5, "Nadia Cherkaoui"),
+        _Guest("platform", "P2", "22:00", 4, "Omar Tazi"),
+        _Guest("manual", "T2", "19:30", 2, "Lalla Zineb Alaoui"),
+        _Guest("manual", "P3", "22:00", 6, "Mehdi Berrada"),
+    ),
+    "test": (
+        _Guest("partner", "T1", "19:30", 2, "Sara Essai"),
+        _Guest("platform", "P1", "22:00", 2, "Karim Essai"),
+        _Guest("manual", "T3", None, 4, "Hind Essai"),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a stranger is told about one environment."""
+
+    environment: Environment
+    key: str
+    terminal_token: str
+    guest_link: str
+    free_table_id: str
+    tonight: str
+
+
+async def prepare_evening(environment: Environment, receiver: Receiver) -> Prepared:
+    """Key, endpoint, terminal and tonight's reservations, each made by the action that is real."""
+    database = environment.database
+    issued = await database.write(issue_key, environment.name, "Demo partner")
+    _, secret = await database.write(
+        register_endpoint, environment.keyring, receiver.url(environment.name), EVENT_TYPES
+    )
+    receiver.expect(environment.name, secret)
+    _, terminal_token = await database.write(issue_terminal, "Demo door")
+    made = [
+        await database.write(_come, environment, issued, number, guest)
+        for number, guest in enumerate(_TONIGHT[environment.name], 1)
+    ]
+    tables, day = await database.read(_tables_and_tonight)
+    return Prepared(
+        environment=environment,
+        key=issued.key,
+        terminal_token=terminal_token,
+        guest_link=environment.links.access(environment.keyring.access_token(made[0].id)),
+        free_table_id=tables[FREE_TABLE],
+        tonight=day.isoformat(),
+    )
+
+
+async def invite_owner(box: Box) -> str:
+    """The one-time link on which the demo's owner sets a password."""
+    invitation = await box.live.database.write(create_staff, "Yasmine", "owner")
+    return f"{box.live.links.base}/portal/welcome#{invitation.secret}"
+
+
+def _come(
+    tx: Transaction, environment: Environment, issued: IssuedKey, number: int, guest: _Guest
+) -> Reservation:
+    tables, day = _tables_and_tonight(tx)
+    booking = Booking(
+        table_id=tables[guest.table],
+        date=day,
+        slot=guest.slot,
+        guests=guest.guests,
+        customer_name=guest.name,
+        customer_email=None,
+        customer_phone=f"+212 600 000 {number:03d}",
+        external_ref=f"DEMO-{number}" if guest.source == "partner" else None,
+        idempotency_key=f"demo-evening-{number}" if guest.source == "partner" else None,
+        notify_customer=False,
+    )
+    if guest.source == "platform":
+        return enter_for_guest(tx, booking)
+    if guest.source == "manual":
+        return enter_by_staff(tx, booking, actor="box")
+    key = find_key(tx, issued.id)
+    assert key is not None  # noqa: S101 - it was issued a moment ago
+    return reserve(tx, environment.name, key, booking).reservation
+
+
+def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:
+    venue = get_venue(reader)
+    zone = reader.zones.zone(venue.time_zone)
+    tables = {table.number: table.id for table in list_tables(reader)}
+    return tables, tonight(reader.now, zone, venue.evening_ends_at)

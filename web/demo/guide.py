@@ -1,0 +1,77 @@
+"""What the demo prints: the whole loop, to be followed by copy and paste."""
+
+import json
+from pathlib import Path
+
+from web.demo.evening import FREE_SLOT, FREE_TABLE, Prepared
+from web.demo.receiver import Receiver
+
+_GUIDE = """\
+Riad Atlas is open for the evening of {tonight}. This is a demo: it listens on this
+machine alone{lifetime}.
+
+1. Book table {table} at {slot} tonight, as a partner does:
+
+BOOKING=$(curl -s {base}/v1/reservations -H 'Authorization: Bearer {key}' \
+-H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
+
+2. Open the guest's link: the code to show at the door.
+
+LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
+
+3. Scan the code at the door. Its text stands in the page; the link itself is read as well.
+
+PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
+curl -s {base}/terminal/v1/scans -H 'Authorization: Bearer {terminal}' \
+-H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
+
+4. See reservation.created and reservation.checked_in arrive, signed, at the partner's server:
+
+{receiver}/
+
+Where to look
+  a guest's link      {guest_link}
+  set a password      {welcome}
+                      (one time; the portal itself comes with a later version)
+  interface, to try   {base}/docs
+  live                {base}        key {key}
+  test                {test_base}   key {test_key}
+  door, live          terminal token {terminal}
+  door, test          terminal token {test_terminal}
+  partner's server    {receiver}/   (as JSON: {receiver}/received.json)
+  what was sent       venuebox deliveries --data {directory} --environment live --json
+"""
+
+
+def make_guide(
+    live: Prepared, test: Prepared, *, receiver: Receiver, welcome: str, directory: Path,
+    passing: bool, scan_id: str,
+) -> str:  # fmt: skip
+    """The guide. Every command in it is one line, so that it survives being copied."""
+    booking = {
+        "tableId": live.free_table_id,
+        "date": live.tonight,
+        "slot": FREE_SLOT,
+        "guests": 2,
+        "customer": {"name": "Amina Idrissi", "phone": "+212 611 111 111"},
+        "idempotencyKey": "demo-1",
+        "notifyCustomer": False,
+    }
+    return _GUIDE.format(
+        tonight=live.tonight,
+        lifetime=" and forgets everything when it stops" if passing else "",
+        table=FREE_TABLE,
+        slot=FREE_SLOT,
+        base=live.environment.links.base,
+        test_base=test.environment.links.base,
+        key=live.key,
+        test_key=test.key,
+        booking=json.dumps(booking),
+        terminal=live.terminal_token,
+        test_terminal=test.terminal_token,
+        scan_id=scan_id,
+        guest_link=live.guest_link,
+        welcome=welcome,
+        receiver=f"http://{receiver.authority}",
+        directory=directory,
+    )
