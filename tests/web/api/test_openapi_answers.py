@@ -11,6 +11,7 @@ from appliance.model.api_key import SCOPES
 from tests.builders import TONIGHT, a_body, a_key, table_id
 from tests.conftest import Running, with_settings
 from tests.web.api.described import codes_of, faults_of_answer, operations, resolve
+from web.api.openapi.document import build_document
 from web.rate_limit import RateLimit
 from web.routes import PARTNER_ROUTE_TABLE
 
@@ -238,8 +239,6 @@ async def test_a_body_that_is_no_object_or_too_large_is_answered_as_documented(
 
 def test_every_documented_answer_is_asked_for_by_a_test_above():
     """The other way round: nothing is promised that these tests have not seen."""
-    from web.api.openapi.document import build_document  # noqa: PLC0415
-
     document = build_document(PARTNER_ROUTE_TABLE, [])
     for operation, described in operations(document):
         seen = {(c.status, c.code) for c in CASES if c.operation == operation} | OF_EVERY_OPERATION

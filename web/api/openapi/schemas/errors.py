@@ -37,7 +37,7 @@ def error_schemas(refusals: Sequence[Refusal]) -> dict[str, Schema]:
 
 def error_response(description: str, refusals: Sequence[Refusal]) -> Schema:
     """One documented answer: the refusals that share a status, each as an example."""
-    base = "BadRequest" if refusals[0].status == 400 else "Error"  # noqa: PLR2004 - as in HTTP
+    base = "BadRequest" if refusals[0].status == 400 else "Error"
     codes = list(dict.fromkeys(refusal.code for refusal in refusals))
     schema = {
         "allOf": [

@@ -1,0 +1,87 @@
+"""`/docs` in a real browser: every operation is there, and nothing leaves the box."""
+
+import os
+
+import pytest
+from playwright.async_api import async_playwright
+
+from web.routes import PARTNER_ROUTE_TABLE
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+@pytest.fixture
+async def page(running):
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        opened = await browser.new_page()
+        opened.complaints, opened.addresses = [], []
+        opened.on("console", lambda message: opened.complaints.append(message.text))
+        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        opened.on("request", lambda request: opened.addresses.append(request.url))
+        yield opened
+        await browser.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "scheme", "prefix"),
+    [(DESKTOP, "light", ""), (PHONE, "dark", "/test")],
+    ids=["desktop-light-live", "phone-dark-test"],
+)
+async def test_every_operation_is_shown_with_no_complaint_and_no_request_elsewhere(
+    running, page, size, scheme, prefix
+):
+    await page.set_viewport_size(size)
+    await page.emulate_media(color_scheme=scheme)
+
+    await page.goto(str(running.client.make_url(prefix + "/docs")))
+    await page.locator("[id$='-createReservation'] .opblock-summary-control").click()
+    await page.locator("[id$='-createReservation'] textarea").wait_for()
+
+    base = str(running.client.make_url("/"))
+    for route in PARTNER_ROUTE_TABLE:
+        assert await page.locator(f".opblock[id$='-{route.operation_id}']").is_visible()
+    assert page.complaints == []
+    assert {address for address in page.addresses if not address.startswith(base)} == set()
+    assert await page.evaluate("document.documentElement.scrollWidth") == size["width"]
+
+
+@pytest.mark.parametrize("prefix", ["", "/test"], ids=["live", "test"])
+async def test_a_call_tried_on_the_page_reaches_its_own_environment(running, page, prefix):
+    key = running.test_key if prefix else running.live_key
+    await page.goto(str(running.client.make_url(prefix + "/docs")))
+    await page.locator("button.authorize").click()
+    await page.locator("input[aria-label='auth-bearer-value']").fill(key)
+    await page.locator(".auth-btn-wrapper .authorize").click()
+    await page.locator(".btn-done").click()
+
+    await page.locator("[id$='-getVenue'] .opblock-summary-control").click()
+    await page.locator("[id$='-getVenue'] .execute").click()
+
+    answered = await page.locator("[id$='-getVenue'] .live-responses-table").inner_text()
+    assert "Riad Atlas" in answered
+    assert page.complaints == []
+
+
+async def test_the_page_names_both_addresses_and_its_own_description(running, page):
+    base = str(running.client.make_url("/")).rstrip("/")
+
+    await page.goto(f"{base}/test/docs")
+
+    head = await page.locator("header").inner_text()
+    assert base in head
+    assert f"{base}/test" in head
+    assert await page.locator("header a[href='/test/openapi.json']").count() == 1
+
+
+async def test_without_scripts_the_page_still_says_where_the_description_is(running):
+    async with running.client.get("/docs") as response:
+        text = await response.text()
+        policy = response.headers["Content-Security-Policy"]
+
+    assert 'href="/openapi.json"' in text
+    assert "<noscript>" in text
+    assert "unsafe" not in policy
