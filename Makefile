@@ -23,10 +23,11 @@ SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
 DEADLINE := $(if $(shell command -v timeout),timeout 900)
 # Every file is checked against its hash; PyQRCode, published as source, is built with the pinned
 # setuptools and not with whatever is newest today.
-INSTALL   = $(DEADLINE) $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation \
+INSTALL   = $(DEADLINE) $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --use-pep517 \
             --disable-pip-version-check --no-input --timeout 60 --retries 3
 NPM       = PATH="$(CURDIR)/$(BIN):$$PATH" $(DEADLINE) npm --prefix $(FRONTEND) --loglevel=error \
-            --fetch-timeout=60000 --fetch-retries=3
+            --fetch-timeout=60000 --fetch-retries=3 --fetch-retry-mintimeout=1000 \
+            --fetch-retry-maxtimeout=10000
 
 say   = printf '\n== %s\n' "$(1)"
 # Ends a step that needs the network with one sentence about what to do.
