@@ -23,8 +23,8 @@ SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
 DEADLINE := $(if $(shell command -v timeout),timeout 900)
 # Every file is checked against its hash; PyQRCode, published as source, is built with the pinned
 # setuptools and not with whatever is newest today.
-INSTALL   = $(DEADLINE) $(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --use-pep517 \
-            --disable-pip-version-check --no-input --timeout 60 --retries 3
+INSTALL   = $(DEADLINE) $(BIN)/python -m pip install --quiet --require-hashes \
+            --no-build-isolation --use-pep517 --disable-pip-version-check --no-input --timeout 60 --retries 3
 NPM       = PATH="$(CURDIR)/$(BIN):$$PATH" $(DEADLINE) npm --prefix $(FRONTEND) --loglevel=error \
             --fetch-timeout=60000 --fetch-retries=3 --fetch-retry-mintimeout=1000 \
             --fetch-retry-maxtimeout=10000
@@ -136,5 +136,7 @@ $(MODULES): $(RUN) $(FRONTEND)/package.json $(FRONTEND)/package-lock.json $(FRON
 
 $(BUNDLE): $(MODULES) $(SOURCES)
 	@$(call say,bundling the pages)
+	@# The stamp bears the time of the start: what is saved while bundling is bundled next time.
+	@touch .venv/.bundling
 	@$(NPM) run --silent build
-	@touch $@
+	@mv .venv/.bundling $@
