@@ -1,10 +1,10 @@
 """The composition root: one aiohttp application out of one box."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
-from terminal_bridge.routes import TERMINAL_ROUTES
 
 from appliance.box import Box
 from appliance.environment import Environment
@@ -12,13 +12,14 @@ from appliance.mail.postman import Postman
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.routes import TERMINAL_ROUTES
 from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.guest.routes import GUEST_ROUTES
 from web.middleware import Handler, answer_everything
 from web.portal.outbox import OUTBOX_ROUTES
-from web.portal.welcome import WELCOME_ROUTES
+from web.portal.welcome import welcome_routes
 from web.reading import BODY_LIMIT
 from web.rendering import prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
@@ -27,7 +28,7 @@ from web.turns import Turns
 
 log = logging.getLogger(__name__)
 
-_STOP_WITHIN = 5.0  # seconds for deliveries in flight when the application stops
+_STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops
 
 
 def build_application(box: Box) -> web.Application:
@@ -45,7 +46,7 @@ def build_application(box: Box) -> web.Application:
         )
         _add_routes(app, services)
         app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock)))
-    for method, path, handler in (*STATIC_ROUTES, *WELCOME_ROUTES):
+    for method, path, handler in (*STATIC_ROUTES, *welcome_routes(box.clock)):
         app.router.add_route(method, path, _public(handler, box.live))
     return app
 
@@ -99,8 +100,8 @@ def _lifecycle(
         await upkeep.start()
         yield
         await upkeep.close()
-        await services.postman.close()
-        await services.dispatcher.close(_STOP_WITHIN)
+        # Together: each may wait for somebody outside, and the box has 10 s in all to leave.
+        await asyncio.gather(services.postman.close(), services.dispatcher.close(_STOP_WITHIN))
         await services.gate.close()
 
     return run
