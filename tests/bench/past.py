@@ -71,7 +71,11 @@ FROM reservation WHERE seq > :after AND status = 'completed'"""
 def fill_tonight(database: Path, plan: Plan, lineage: str) -> None:
     """86,400 confirmed reservations of tonight, and the evenings that are only read."""
     connection = _opened(database)
-    values = {"tonight": plan.tonight.isoformat(), "lineage": lineage, "guests": GUESTS}
+    values: dict[str, str | int] = {
+        "tonight": plan.tonight.isoformat(),
+        "lineage": lineage,
+        "guests": GUESTS,
+    }
     with connection:
         _insert(
             connection,
@@ -81,7 +85,11 @@ def fill_tonight(database: Path, plan: Plan, lineage: str) -> None:
             {**values, "kind": "t", "first": 0, "last": supply()},
         )
         read = plan.read_dates()
-        days = {"first_date": read[0].isoformat(), "first": 0, "last": len(read) * TABLES}
+        days: dict[str, str | int] = {
+            "first_date": read[0].isoformat(),
+            "first": 0,
+            "last": len(read) * TABLES,
+        }
         _insert(connection, _READ, "NULL", _KNOWN, {**values, **days, "kind": "r"})
     _closed(connection)
 

@@ -39,7 +39,7 @@ def main() -> int:
         with Children(folder).all_ended() as children:
             run(children, folder, options.rounds, options.seconds, options.past)
     except (BenchError, KeyboardInterrupt) as trouble:
-        print(f"\nbench: {trouble or 'interrupted'}", file=sys.stderr, flush=True)
+        print(f"\nbench: {str(trouble) or 'interrupted'}", file=sys.stderr, flush=True)
         return 1
     finally:
         shutil.rmtree(folder)
