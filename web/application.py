@@ -58,10 +58,17 @@ def _add_routes(app: web.Application, services: Services) -> None:
         app.router.add_route(route.method, path, _partner(route, services))
     public = (*TERMINAL_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES)
     for method, path, handler in public:
-        app.router.add_route(method, environment.prefix + path, _public(handler, environment))
+        _add_public(app, method, environment.prefix + path, _public(handler, environment))
     if environment.name == "test":
         for method, path, handler in OUTBOX_ROUTES:
-            app.router.add_route(method, path, _public(handler, environment))
+            _add_public(app, method, path, _public(handler, environment))
+
+
+def _add_public(app: web.Application, method: str, path: str, handler: Handler) -> None:
+    """Add a route; what may be read may also be asked for its headers, as link previews do."""
+    app.router.add_route(method, path, handler)
+    if method == "GET":
+        app.router.add_route("HEAD", path, handler)
 
 
 def _partner(route: Route, services: Services) -> Handler:
