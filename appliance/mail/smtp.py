@@ -1,0 +1,147 @@
+"""Hand a letter to the mail server, and tell what its answer means for the next attempt."""
+
+import asyncio
+import contextlib
+import re
+import ssl
+from email.headerregistry import Address
+from email.message import EmailMessage
+
+import aiosmtplib
+
+from appliance.model.letter import SETTINGS_TROUBLE, Outcome
+from appliance.settings import MailSettings
+
+_ENHANCED = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
+_SIGN_IN_FIRST = {530, 534, 535, 538}
+_GOING_AWAY = 421
+_PERMANENT = 500
+_LOST_CONNECTION = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+
+class Undelivered(Exception):
+    """The mail server did not take the letter. The outcome's trouble holds no personal data."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.trouble)
+        self.outcome = outcome
+
+
+class SmtpSender:
+    """The mail server of the settings. Certificates are verified, unless `security` is none."""
+
+    def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:
+        """`tls` replaces the system's certificate authorities."""
+        self._settings = settings
+        self._tls = tls
+
+    async def send(self, message: EmailMessage) -> None:
+        """Returns once the server has taken the letter; Undelivered when it has not.
+
+        Sets no deadline of its own: the caller's cancellation closes the connection.
+        """
+        sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
+        raw = await asyncio.to_thread(message.as_bytes)
+        client = self._client(sender)
+        try:
+            await _connect(client)
+            await _transfer(client, sender, recipient, raw)
+        except aiosmtplib.SMTPException as error:
+            raise Undelivered(_judge(error)) from None
+        except OSError as error:
+            raise Undelivered(_unreachable(error)) from None
+        finally:
+            _part(client)
+            client.close()
+
+    def _client(self, sender: Address) -> aiosmtplib.SMTP:
+        settings = self._settings
+        return aiosmtplib.SMTP(
+            hostname=settings.host,
+            port=settings.port,
+            username=settings.user or None,
+            password=settings.password or None,
+            use_tls=settings.security == "tls",
+            start_tls=settings.security == "starttls",
+            tls_context=self._tls,
+            local_hostname=sender.domain,  # else the library asks the name service first
+            timeout=None,
+        )
+
+
+async def _connect(client: aiosmtplib.SMTP) -> None:
+    try:
+        await client.connect()
+    except ssl.SSLError:  # an untrusted certificate is a ValueError too
+        raise
+    except ValueError:
+        raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
+
+
+async def _transfer(
+    client: aiosmtplib.SMTP, sender: Address, recipient: Address, raw: bytes
+) -> None:
+    """One letter over an open connection, without the library's RSET after a refusal."""
+    foreign = not (sender.addr_spec + recipient.addr_spec).isascii()
+    if foreign and client.is_ehlo_or_helo_needed:
+        with contextlib.suppress(aiosmtplib.SMTPHeloError):
+            await client.ehlo()
+    if foreign and not client.supports_extension("smtputf8"):
+        raise Undelivered(Outcome("refused", "the mail server has no SMTPUTF8"))
+    encoding, options = ("utf-8", ["SMTPUTF8"]) if foreign else ("ascii", [])
+    try:
+        await client.mail(sender.addr_spec, options=options, encoding=encoding)
+        await client.rcpt(recipient.addr_spec, encoding=encoding)
+    except ValueError:
+        raise Undelivered(Outcome("refused", "an address cannot be used")) from None
+    await client.data(raw)
+
+
+def _part(client: aiosmtplib.SMTP) -> None:
+    """Say goodbye without waiting: once the letter is theirs, no trouble makes it ours again."""
+    with contextlib.suppress(aiosmtplib.SMTPException):
+        if client.protocol is not None:
+            client.protocol.write(b"QUIT\r\n")
+
+
+def _judge(error: aiosmtplib.SMTPException) -> Outcome:
+    if isinstance(error, aiosmtplib.SMTPResponseException):
+        return _judge_answer(error)
+    if isinstance(error, OSError):
+        return _unreachable(error)
+    return _settings("the mail server lacks the security or the sign-in that was asked for")
+
+
+def _judge_answer(error: aiosmtplib.SMTPResponseException) -> Outcome:
+    """5xx is for ever, unless it speaks of our right to send rather than of the recipient."""
+    code, permanent = _code(error), error.code >= _PERMANENT
+    if permanent and (error.code in _SIGN_IN_FIRST or " 5.7." in code):
+        return _settings(f"not allowed to send: {code}")
+    if isinstance(error, (aiosmtplib.SMTPAuthenticationError, aiosmtplib.SMTPSenderRefused)):
+        who = "sign-in" if isinstance(error, aiosmtplib.SMTPAuthenticationError) else "sender"
+        trouble = f"{who} refused with {code}"
+        return _settings(trouble) if permanent else Outcome("unreachable", trouble)
+    if isinstance(error, (aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPDataError)):
+        what = "recipient" if isinstance(error, aiosmtplib.SMTPRecipientRefused) else "letter"
+        if error.code != _GOING_AWAY:
+            return Outcome("refused" if permanent else "deferred", f"{what} refused with {code}")
+    return Outcome("unreachable", f"the mail server answered {code}")
+
+
+def _unreachable(error: BaseException) -> Outcome:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
+            return _settings(f"no trusted TLS with the mail server ({cause.reason})")
+        cause = cause.__cause__ or cause.__context__
+    return Outcome("unreachable", "no connection to the mail server, or it was lost")
+
+
+def _settings(trouble: str) -> Outcome:
+    return Outcome("unreachable", SETTINGS_TROUBLE + trouble)
+
+
+def _code(error: aiosmtplib.SMTPResponseException) -> str:
+    """`550 5.1.1`: the numbers alone, for the text beside them often repeats the address."""
+    enhanced = _ENHANCED.match(error.message)
+    return f"{error.code} {enhanced[0]}" if enhanced else str(error.code)

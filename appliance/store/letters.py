@@ -1,0 +1,59 @@
+"""Rows of `letter`: the outbox."""
+
+from appliance.errors import NotFound
+from appliance.model.letter import Letter
+from appliance.store.connection import Reader, Transaction
+
+_COLUMNS = """
+    id, reservation_id, kind, recipient, language, state, attempts, due_at, created_at,
+    sent_at, trouble
+"""
+
+
+def find_letter(reader: Reader, letter_id: str) -> Letter | None:
+    """The letter of that id."""
+    row = reader.row(
+        f"SELECT {_COLUMNS} FROM letter WHERE id = :id",  # noqa: S608
+        {"id": letter_id},
+    )
+    return None if row is None else Letter(*row)
+
+
+def get_letter(reader: Reader, letter_id: str) -> Letter:
+    """The letter of that id, or NotFound."""
+    found = find_letter(reader, letter_id)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def letter_state(reader: Reader, letter_id: str) -> str | None:
+    """`waiting`, `sent`, `failed` or `kept`; None when there is no such letter."""
+    state: str | None = reader.value("SELECT state FROM letter WHERE id = :id", {"id": letter_id})
+    return state
+
+
+def list_letters(reader: Reader, *, limit: int = 100) -> list[Letter]:
+    """The newest letters of the outbox first, whatever their state."""
+    rows = reader.rows(
+        f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit",  # noqa: S608
+        {"limit": limit},
+    )
+    return [Letter(*row) for row in rows]
+
+
+def list_waiting_letters(reader: Reader) -> list[Letter]:
+    """Every letter that still has to be sent, the earliest due first."""
+    rows = reader.rows(
+        f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
+    )
+    return [Letter(*row) for row in rows]
+
+
+def update_waiting_letter(tx: Transaction, letter_id: str, **values: str | int | None) -> None:
+    """Change columns of a letter that still waits; one that is sent or failed stays as it is."""
+    changes = ", ".join(f"{name} = :{name}" for name in values)
+    tx.execute(
+        f"UPDATE letter SET {changes} WHERE id = :id_ AND state = 'waiting'",  # noqa: S608
+        {**values, "id_": letter_id},
+    )

@@ -1,0 +1,124 @@
+"""The test environment's outbox: every letter kept there, as its guest would see it.
+
+For whoever builds against the box: a partner with a test key, or somebody at the machine itself.
+"""
+
+import base64
+from email.message import EmailMessage
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from appliance.clock import format_instant
+from appliance.environment import Environment
+from appliance.errors import KeyRevoked, NotFound, ScopeMissing, Unauthorized
+from appliance.mail.outbox import render_letter
+from appliance.model.booking import parse_uuid
+from appliance.store.keys import find_key_by_hash
+from appliance.store.letters import list_letters
+from appliance.tokens import hash_token
+from terminal_bridge.context import ENVIRONMENT
+from web.rendering import TEMPLATES
+
+_SCOPE = "reservations:read"
+_SHOWN = 200
+_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
+_HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Language")
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+
+
+async def list_outbox(request: web.Request) -> web.Response:
+    """`GET /test/outbox`: the newest letters first."""
+    environment = _admit(request)
+    letters = await environment.database.read(list_letters, limit=_SHOWN)
+    rows = [(letter, format_instant(letter.created_at)) for letter in letters]
+    return _page(request, "outbox/list.html", rows=rows, shown=_SHOWN)
+
+
+async def show_letter(request: web.Request) -> web.Response:
+    """`GET /test/outbox/{id}`: headers, plain part and HTML part of one letter."""
+    environment = _admit(request)
+    letter_id = parse_uuid(request.match_info["id"])
+    if letter_id is None:
+        raise NotFound
+    message = await render_letter(environment, letter_id)
+    return _page(
+        request,
+        "outbox/letter.html",
+        subject=message["Subject"],
+        headers=[(name, message[name]) for name in _HEADERS_SHOWN],
+        plain=_part(message, "plain"),
+        html=_with_pictures(message),
+    )
+
+
+OUTBOX_ROUTES = (
+    ("GET", "/test/outbox", list_outbox),
+    ("GET", "/test/outbox/{id}", show_letter),
+)
+
+
+def _admit(request: web.Request) -> Environment:
+    """The test environment, for a key of it with the scope, or for this machine itself."""
+    environment = request[ENVIRONMENT]
+    if environment.name != "test":
+        raise NotFound
+    authorization = request.headers.get("Authorization")
+    if authorization is None:
+        if not _is_this_machine(request):
+            raise Unauthorized
+        return environment
+    scheme, _, token = authorization.partition(" ")
+    key = environment.database.peek(find_key_by_hash, hash_token(token.strip()))
+    if scheme.lower() != "bearer" or key is None:
+        raise Unauthorized
+    if key.revoked_at is not None:
+        raise KeyRevoked
+    if _SCOPE not in key.scopes:
+        raise ScopeMissing(scope=_SCOPE)
+    return environment
+
+
+def _is_this_machine(request: web.Request) -> bool:
+    """Whether the caller sits at the box.
+
+    A proxy or a tunnel on the box calls from loopback too, and so may a page that made its
+    name resolve to loopback: the name asked for must be this machine's, and nobody's behind.
+    """
+    if any(name in request.headers for name in _FORWARDED):
+        return False
+    host = urlsplit(f"//{request.host}").hostname or ""
+    return _is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))
+
+
+def _is_loopback(text: str) -> bool:
+    try:
+        return ip_address(text).is_loopback
+    except ValueError:
+        return False
+
+
+def _part(message: EmailMessage, kind: str) -> str:
+    body = message.get_body((kind,))
+    return "" if body is None else str(body.get_content())
+
+
+def _with_pictures(message: EmailMessage) -> str:
+    """The HTML part with its inline pictures in it, and links that leave the frame."""
+    html = _part(message, "html")
+    for part in message.walk():
+        if part.get_content_maintype() == "image":
+            picture = base64.b64encode(part.get_payload(decode=True)).decode()  # type: ignore[arg-type]
+            source = f"data:{part.get_content_type()};base64,{picture}"
+            html = html.replace(f"cid:{part['Content-ID'].strip('<>')}", source)
+    return html.replace("<head>", '<head><base target="_blank">', 1)
+
+
+def _page(request: web.Request, template: str, **values: object) -> web.Response:
+    text = request.config_dict[TEMPLATES].get_template(template).render(values)
+    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
+    return web.Response(text=text, content_type="text/html", headers=headers)
