@@ -1,7 +1,7 @@
 """The clock, venue time, and which tz database is in use."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -66,7 +66,7 @@ def parse_instant(text: str) -> int:
 def format_instant(milliseconds: int) -> str:
     """A timestamp of the interface: ISO 8601 in UTC, `2026-11-21T19:30:00.000Z`."""
     seconds, rest = divmod(milliseconds, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,15 @@ class ZoneDatabase:
     version: str
     origin: str
     root: Path | None
+    _read: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
 
     def zone(self, name: str) -> ZoneInfo:
-        """The rules of `name`; Trouble when this database does not know it."""
+        """The rules of `name`, read once; Trouble when this database does not know it."""
+        if name not in self._read:
+            self._read[name] = self._read_zone(name)
+        return self._read[name]
+
+    def _read_zone(self, name: str) -> ZoneInfo:
         try:
             if self.root is None:
                 package, _, leaf = f"tzdata.zoneinfo.{name.replace('/', '.')}".rpartition(".")

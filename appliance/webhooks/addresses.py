@@ -116,7 +116,9 @@ def parse_allow_entry(text: str) -> AllowEntry:
 
 def _split_port(text: str) -> tuple[str, int | None]:
     if text.startswith("["):
-        name, _, rest = text[1:].partition("]")
+        name, closed, rest = text[1:].partition("]")
+        if not closed:
+            return text, None
         digits = rest.removeprefix(":")
     elif text.count(":") == 1:
         name, _, digits = text.partition(":")

@@ -91,6 +91,7 @@ class Dispatcher:
         await self._recorder.close()
         for recipient in self._recipients.values():
             recipient.close()
+        await asyncio.sleep(0)  # sockets are closed in the next turn of the loop
 
     async def check_url(self, url: object) -> str:
         """`url` when it may be registered here (decisions.md), or InvalidWebhookUrl."""

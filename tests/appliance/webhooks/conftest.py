@@ -122,7 +122,7 @@ async def a_server(converse, **options):
         writers.add(writer)
         try:
             await converse(reader, writer)
-        except (OSError, asyncio.IncompleteReadError):
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass
         finally:
             writer.close()
@@ -330,8 +330,8 @@ def outside(settings, names, uptime):
 
 
 @pytest.fixture
-async def world(box, clock, outside):
-    """A live environment whose dispatcher is not started yet."""
+async def world(box, clock, outside, open_receiver):
+    """A live environment, its dispatcher not started yet, and stopped before the receivers."""
     made = World(box.live, clock, outside)
     yield made
     await made.stop()

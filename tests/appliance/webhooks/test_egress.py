@@ -1,0 +1,228 @@
+"""The egress guard: what may be registered, and what may be connected to."""
+
+import asyncio
+import socket
+from ipaddress import ip_address
+
+import pytest
+
+from appliance.errors import InvalidWebhookUrl, Trouble
+from appliance.webhooks.addresses import EgressPolicy, Reach, parse_allow_entry, reach_of
+from appliance.webhooks.egress import Blocked, EgressGuard, SystemResolver, is_own_address
+from appliance.webhooks.receiver import parse_receiver
+from tests.appliance.webhooks.corpus import ACCEPTED, LINK_LOCAL, LOOPBACK, PRIVATE, REFUSED, SPECIAL
+
+OWN = "192.168.1.10"
+
+
+def a_policy(*allowed):
+    return EgressPolicy(allowed, lambda address: str(address) in {OWN, "93.184.216.99"})
+
+
+def permits(policy, text, port=8443):
+    return policy.permits(ip_address(text), port)
+
+
+@pytest.fixture
+def guard(names):
+    names.known["receiver.example"] = ["93.184.216.34"]
+    return EgressGuard(a_policy(), names)
+
+
+def test_the_corpus_is_large_enough():
+    assert len(set(REFUSED)) >= 180
+
+
+@pytest.mark.parametrize("url", REFUSED)
+async def test_a_forbidden_url_cannot_be_registered(guard, url):
+    with pytest.raises(InvalidWebhookUrl) as refusal:
+        await guard.check(url, allow_http=False)
+
+    assert refusal.value.body()["field"] == "url"
+
+
+@pytest.mark.parametrize("url", [None, 1, True, [], {"url": "https://receiver.example/"}])
+async def test_what_is_no_text_is_no_url(guard, url):
+    with pytest.raises(InvalidWebhookUrl):
+        await guard.check(url, allow_http=False)
+
+
+@pytest.mark.parametrize("url", ACCEPTED)
+async def test_an_ordinary_url_can_be_registered(guard, url):
+    assert (await guard.check(url, allow_http=False)).secure
+
+
+@pytest.mark.parametrize("url", [u for u in LOOPBACK + LINK_LOCAL + PRIVATE + SPECIAL if "%" not in u])
+async def test_plain_http_opens_no_address_that_https_does_not(guard, url):
+    with pytest.raises(InvalidWebhookUrl):
+        await guard.check(url.replace("https:", "http:"), allow_http=True)
+
+
+async def test_plain_http_is_taken_where_it_is_allowed_with_its_usual_port(guard):
+    receiver = await guard.check("http://receiver.example/hook", allow_http=True)
+
+    assert (receiver.secure, receiver.port, receiver.authority) == (False, 80, "receiver.example")
+
+
+async def test_a_name_that_leads_inside_is_refused_at_registration(guard, names):
+    names.known["inside.example"] = ["10.0.0.7"]
+
+    with pytest.raises(InvalidWebhookUrl):
+        await guard.check("https://inside.example/", allow_http=False)
+
+
+@pytest.mark.parametrize(
+    "trouble", [socket.gaierror(socket.EAI_NONAME, "x"), socket.gaierror(socket.EAI_AGAIN, "x"),
+                TimeoutError()]
+)  # fmt: skip
+async def test_a_name_that_does_not_resolve_is_registered_as_the_box_may_be_offline(
+    guard, names, trouble
+):
+    names.known["later.example"] = trouble
+
+    assert (await guard.check("https://later.example/", allow_http=False)).host == "later.example"
+
+
+@pytest.mark.parametrize("inside", ["10.0.0.7", "127.0.0.1", "169.254.169.254", "::1", "::ffff:1.2.3.4"])
+async def test_one_forbidden_address_among_good_ones_blocks_the_connection(guard, names, inside):
+    names.known["mixed.example"] = ["93.184.216.34", inside]
+
+    with pytest.raises(Blocked):
+        await guard.addresses(parse_receiver("https://mixed.example/", allow_http=False))
+
+
+async def test_a_name_without_addresses_is_blocked(guard, names):
+    names.known["empty.example"] = []
+
+    with pytest.raises(Blocked):
+        await guard.addresses(parse_receiver("https://empty.example/", allow_http=False))
+
+
+async def test_the_name_server_is_asked_anew_for_each_connection(guard, names):
+    receiver = parse_receiver("https://rebinding.example/", allow_http=False)
+    names.known["rebinding.example"] = ["93.184.216.34"]
+    assert await guard.addresses(receiver) == [ip_address("93.184.216.34")]
+
+    names.known["rebinding.example"] = ["127.0.0.1"]
+
+    with pytest.raises(Blocked):
+        await guard.addresses(receiver)
+
+
+@pytest.mark.parametrize(
+    ("entry", "address", "port"),
+    [
+        ("10.0.0.5", "10.0.0.5", 8443),
+        ("10.0.0.0/8", "10.200.0.1", 8443),
+        ("10.0.0.5:9000", "10.0.0.5", 9000),
+        ("192.168.1.0/24:9000", "192.168.1.77", 9000),
+        ("100.64.0.0/10", "100.64.0.1", 443),
+        ("fd00::/8", "fd12::1", 8443),
+        ("fd00::1", "fd00::1", 8443),
+        ("[fd00::1]:9000", "fd00::1", 9000),
+        ("[fd00::/8]:9000", "fd00::7", 9000),
+        ("127.0.0.1:9000", "127.0.0.1", 9000),
+        ("127.0.0.0/8", "127.9.9.9", 8443),
+        ("::1", "::1", 8443),
+        ("169.254.0.0/16", "169.254.10.10", 8443),
+        ("fe80::/10", "fe80::7", 8443),
+        (OWN, OWN, 8443),
+    ],
+)
+def test_an_entry_opens_what_it_names_and_nothing_beside_it(entry, address, port):
+    assert permits(a_policy(entry), address, port)
+    assert not permits(a_policy(), address, port)
+    for other in ("10.77.0.1", "127.0.0.77", "169.254.169.254", "fd77::1", "::1", OWN):
+        if ip_address(other) not in parse_allow_entry(entry).network:
+            assert not permits(a_policy(entry), other, port)
+
+
+@pytest.mark.parametrize("port", [443, 8999, 9001])
+def test_an_entry_with_a_port_opens_only_that_port(port):
+    assert not permits(a_policy("10.0.0.5:9000"), "10.0.0.5", port)
+
+
+def test_a_private_network_around_the_box_does_not_open_the_box_itself():
+    assert permits(a_policy("192.168.1.0/24"), "192.168.1.11")
+    assert not permits(a_policy("192.168.1.0/24"), OWN)
+
+
+def test_the_box_is_not_reached_by_its_public_address_either_unless_that_is_named():
+    assert not permits(a_policy(), "93.184.216.99")
+    assert permits(a_policy("93.184.216.99"), "93.184.216.99")
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "224.0.0.1", "::", "64:ff9b::a00:1", "2002:a00:1::1"])
+def test_no_entry_opens_what_is_special(address):
+    with pytest.raises(Trouble):
+        a_policy(address)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["0.0.0.0/0", "::/0", "10.0.0.0/7", "126.0.0.0/7", "128.0.0.0/1", "8.8.8.0/24", "fc00::/6",
+     "169.254.0.0/15"],
+)  # fmt: skip
+def test_a_network_wider_than_a_private_range_is_refused_when_the_box_starts(entry):
+    with pytest.raises(Trouble, match="names no private network"):
+        a_policy(entry)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["", "localhost", "10.0.0.1/8", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:x",
+     "[fd00::1", "[fd00::1]9000", "fd00::1:99999", "10.0.0", "10.0.0.1:80:80"],
+)  # fmt: skip
+def test_an_entry_that_says_nothing_is_refused_when_the_box_starts(entry):
+    with pytest.raises(Trouble, match=r"webhooks\.allow_networks"):
+        a_policy(entry)
+
+
+def test_every_boundary_of_the_private_ranges():
+    for text, reach in {
+        "9.255.255.255": Reach.PUBLIC, "10.0.0.0": Reach.PRIVATE,
+        "10.255.255.255": Reach.PRIVATE, "11.0.0.0": Reach.PUBLIC,
+        "172.15.255.255": Reach.PUBLIC, "172.16.0.0": Reach.PRIVATE,
+        "172.31.255.255": Reach.PRIVATE, "172.32.0.0": Reach.PUBLIC,
+        "126.255.255.255": Reach.PUBLIC, "128.0.0.0": Reach.PUBLIC,
+        "223.255.255.255": Reach.PUBLIC, "224.0.0.0": Reach.NEVER,
+        "fbff:ffff::": Reach.NEVER, "fc00::": Reach.PRIVATE, "fe00::": Reach.NEVER,
+        "1fff:ffff::": Reach.NEVER, "2000::": Reach.PUBLIC, "2001:1ff::": Reach.NEVER,
+        "2001:200::": Reach.PUBLIC, "3ffe:ffff::": Reach.PUBLIC,
+    }.items():  # fmt: skip
+        assert (text, reach_of(ip_address(text))) == (text, reach)
+
+
+def test_the_machine_knows_its_own_addresses():
+    assert is_own_address(ip_address("127.0.0.1"))
+    assert not is_own_address(ip_address("8.8.8.8"))
+    assert not is_own_address(ip_address("255.255.255.255"))
+
+
+async def test_the_system_resolver_knows_localhost_and_not_an_invalid_name():
+    resolve = SystemResolver()
+
+    assert ip_address("127.0.0.1") in await resolve("localhost")
+    with pytest.raises(OSError):  # noqa: PT011 - which one depends on the machine's name server
+        await resolve("receiver.invalid")
+
+
+async def test_lookups_that_never_end_hold_up_neither_the_loop_nor_later_ones(monkeypatch):
+    release = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stuck(host, *_args, **_kwargs):
+        asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
+        return [(None, None, None, None, (host, 0))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", stuck)
+    resolve = SystemResolver()
+    lookups = [asyncio.create_task(resolve(f"93.184.216.{n}")) for n in range(20)]
+    await asyncio.wait(lookups[:6], timeout=0.05)
+    lookups[0].cancel()
+    lookups[19].cancel()
+    release.set()
+
+    found = await asyncio.gather(*lookups[1:19])
+
+    assert found == [[ip_address(f"93.184.216.{n}")] for n in range(1, 19)]

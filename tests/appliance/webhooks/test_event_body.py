@@ -1,0 +1,94 @@
+"""The body of an event: the members of the contract, and names that break parsers."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from appliance.model.delivery import DueDelivery
+from appliance.model.reservation import Reservation
+from appliance.model.venue import Venue
+from appliance.webhooks.event_body import event_body
+
+VENUE = Venue(
+    "v1", "Riad Atlas", "riad", "active", "free", True, 24, "MAD", "UTC", "06:00", None  # noqa: FBT003
+)
+DELIVERY = DueDelivery(1, "d1", 0, "reservation.created", "r1", 1_795_287_600_123)
+
+
+def a_reservation(**changes):
+    values = {name: None for name in Reservation.__dataclass_fields__} | {
+        "id": "r1", "access_code": "SVC-7K2M", "status": "confirmed", "source": "partner",
+        "table_id": "t1", "table_name": "Terrasse 1", "date": "2026-11-21", "slot": "19:30",
+        "guests": 4, "customer_name": "Salma Idrissi", "created_at": 1_795_287_600_000,
+        "updated_at": 1_795_287_601_000, "external_ref": "P-77",
+    }  # fmt: skip
+    return Reservation(**values | changes)
+
+
+def test_the_members_are_those_of_section_2_9():
+    body = json.loads(event_body(DELIVERY, a_reservation(checked_in_at=0), VENUE))
+
+    assert body == {
+        "id": "d1",
+        "type": "reservation.created",
+        "occurredAt": "2026-11-21T19:00:00.123Z",
+        "data": {
+            "reservation": {
+                "serviceReservationId": "r1",
+                "accessCode": "SVC-7K2M",
+                "status": "confirmed",
+                "date": "2026-11-21",
+                "slot": "19:30",
+                "table": {"id": "t1", "name": "Terrasse 1"},
+                "guests": 4,
+                "customerFirstName": "Salma",
+                "source": "partner",
+                "externalRef": "P-77",
+                "checkedInAt": "1970-01-01T00:00:00.000Z",
+                "venue": {"id": "v1", "name": "Riad Atlas"},
+                "createdAt": "2026-11-21T19:00:00.000Z",
+                "updatedAt": "2026-11-21T19:00:01.000Z",
+            }
+        },
+    }
+
+
+def test_without_a_reference_the_member_is_absent_and_erased_names_are_null():
+    reservation = a_reservation(external_ref=None, customer_name=None, slot=None)
+
+    data = json.loads(event_body(DELIVERY, reservation, VENUE))["data"]["reservation"]
+
+    assert "externalRef" not in data
+    assert data["customerFirstName"] is data["slot"] is data["checkedInAt"] is None
+
+
+def test_a_test_event_has_every_member_of_a_partner_reservation():
+    real = json.loads(event_body(DELIVERY, a_reservation(), VENUE))
+    sample = json.loads(
+        event_body(
+            replace(DELIVERY, event_type="webhook.test", reservation_id=None), None, VENUE
+        )
+    )
+
+    assert sample["type"] == "webhook.test"
+    assert sample["data"]["reservation"].keys() == real["data"]["reservation"].keys()
+    assert sample["data"]["reservation"]["venue"] == {"id": "v1", "name": "Riad Atlas"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"};alert(1)//', "\u2028\u2029", "\u202egnol", "\x00\x1b[31m", "سلمى", "🥂\ufeff", "\\",
+     "</script>"],
+    ids=["quotes", "line separators", "right to left", "controls", "arabic", "emoji", "backslash",
+         "markup"],
+)  # fmt: skip
+def test_hazardous_texts_travel_as_plain_ascii_and_arrive_as_they_were(text):
+    reservation = a_reservation(customer_name=f"{text}x last", external_ref=text)
+    raw = event_body(DELIVERY, reservation, VENUE)
+
+    assert raw.isascii()
+    assert all(byte >= 0x20 for byte in raw)
+    data = json.loads(raw)["data"]["reservation"]
+    assert data["externalRef"] == text
+    assert data["customerFirstName"] == f"{text}x".split()[0]

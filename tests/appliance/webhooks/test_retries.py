@@ -1,0 +1,247 @@
+"""The ladder in virtual time: exact across restarts, reboots and clocks that step."""
+
+import asyncio
+
+import pytest
+
+from tests.appliance.webhooks.conftest import ManualUptime, an_answer
+
+LADDER = [60, 300, 1800, 7200, 43200]
+
+
+@pytest.fixture
+async def failing(world, receiver):
+    """A started world with one endpoint that answers 500."""
+    await world.register(receiver.url)
+    receiver.always = an_answer(500)
+    await world.start()
+    return receiver
+
+
+async def alarm_is(uptime, seconds):
+    async with asyncio.timeout(5):
+        while uptime.next_alarm is None or abs(uptime.next_alarm - seconds) > 0.001:
+            await asyncio.sleep(0.002)
+
+
+async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_current_state(
+    world, failing, uptime
+):
+    [reservation_id] = await world.book()
+    await failing.got(1)
+
+    for number, wait in enumerate(LADDER, start=1):
+        await world.recorded(number)
+        await alarm_is(uptime, wait)
+        uptime.advance(wait - 0.001)
+        await asyncio.sleep(0.01)
+        assert len(failing.requests) == number
+        await world.change(reservation_id, guests=number + 2)
+        uptime.advance(0.001)
+        await failing.got(number + 1)
+
+    await world.settled("dead")
+    requests = failing.requests
+    assert len(requests) == 6
+    assert len({r.id for r in requests}) == 1
+    assert len({r.body["occurredAt"] for r in requests}) == 1
+    assert [r.reservation["guests"] for r in requests] == [2, 3, 4, 5, 6, 7]
+    times = [int(r.headers["x-service-signature"][2:12]) for r in requests]
+    assert [b - a for a, b in zip(times, times[1:], strict=False)] == LADDER
+    assert world.attempts() == [(n, "http_500") for n in range(1, 7)]
+    uptime.advance(7 * 24 * 3600)
+    await asyncio.sleep(0.02)
+    assert len(failing.requests) == 6
+
+
+async def test_a_delay_is_drawn_on_top_of_the_ladder(world, receiver, uptime, change_outside):
+    change_outside(draw=lambda: 0.5)
+    await world.register(receiver.url)
+    receiver.always = an_answer(500)
+    await world.start()
+
+    await world.book()
+    await world.recorded(1)
+
+    await alarm_is(uptime, 63)
+
+
+async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, uptime):
+    await world.register(receiver.url)
+    receiver.always = an_answer(500)
+
+    async def slowly(writer, _request):
+        uptime.advance(9)
+        writer.write(an_answer(500))
+
+    receiver.answers = [slowly]
+    await world.start()
+
+    await world.book()
+    await world.recorded(1)
+
+    await alarm_is(uptime, 60)
+    assert world.rows("SELECT duration_ms FROM attempt") == [(9000,)]
+
+
+async def test_a_success_on_the_way_ends_the_ladder(world, failing, uptime):
+    await world.book()
+    await world.recorded(1)
+    failing.always = an_answer(204)
+
+    await alarm_is(uptime, 60)
+    uptime.advance(60)
+
+    await world.settled("delivered")
+    assert uptime.next_alarm is None
+    assert world.rows("SELECT attempts FROM delivery") == [(2,)]
+
+
+@pytest.mark.parametrize("status", [301, 400, 410, 404, 429])
+async def test_no_answer_but_2xx_ends_the_ladder(world, failing, uptime, status):
+    failing.always = an_answer(status, "Location: http://127.0.0.1:1/")
+    await world.book()
+    await world.recorded(1)
+
+    assert world.states() == ["pending"]
+    await alarm_is(uptime, 60)
+
+
+async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, uptime):
+    await world.book()
+    await world.recorded(1)
+    uptime.advance(60)
+    await world.recorded(2)
+    uptime.advance(100)
+    await world.stop()
+
+    uptime.advance(50)
+    await world.start()
+
+    await alarm_is(uptime, 150)
+    uptime.advance(149.999)
+    await asyncio.sleep(0.02)
+    assert len(failing.requests) == 2
+    uptime.advance(0.001)
+    await failing.got(3)
+    assert len({r.id for r in failing.requests}) == 1
+
+
+async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, failing, uptime):
+    await world.book()
+    await world.recorded(1)
+    await world.stop()
+
+    uptime.advance(24 * 3600)
+    await world.start()
+    await failing.got(2)
+    await world.recorded(2)
+
+    await alarm_is(uptime, 300)
+    assert len(failing.requests) == 2
+
+
+@pytest.mark.parametrize("instant", ["2027-11-21T19:00:00Z", "2025-11-21T19:00:00Z", "1970-01-01T00:00:00Z"])
+async def test_a_clock_that_steps_moves_no_retry(world, failing, uptime, clock, instant):
+    await world.book()
+    await world.recorded(1)
+    clock.set(instant)
+
+    uptime.advance(59.999)
+    await asyncio.sleep(0.02)
+    assert len(failing.requests) == 1
+    uptime.advance(0.001)
+
+    await failing.got(2)
+
+
+async def test_a_clock_that_steps_while_the_process_is_down_moves_no_retry(
+    world, failing, uptime, clock
+):
+    await world.book()
+    await world.recorded(1)
+    await world.stop()
+    clock.set("2027-01-01T00:00:00Z")
+    uptime.advance(20)
+
+    await world.start()
+
+    await alarm_is(uptime, 40)
+
+
+async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
+    world, failing, uptime, clock, change_outside
+):
+    await world.book()
+    await world.recorded(1)
+    await world.stop()
+    clock.advance(20)
+    rebooted = ManualUptime(clock, "second boot", 5_000)
+    change_outside(uptime=rebooted)
+
+    await world.start()
+
+    await alarm_is(rebooted, 40)
+    rebooted.advance(40)
+    await failing.got(2)
+
+
+@pytest.mark.parametrize(
+    ("instant", "remaining"), [("1970-01-01T00:00:00Z", 66.0), ("2030-01-01T00:00:00Z", 0.0)]
+)
+async def test_after_a_reboot_with_a_wrong_clock_no_wait_is_longer_than_the_ladder(
+    world, failing, clock, change_outside, instant, remaining
+):
+    await world.book()
+    await world.recorded(1)
+    await world.stop()
+    clock.set(instant)
+    rebooted = ManualUptime(clock, "second boot", 5_000)
+    change_outside(uptime=rebooted)
+
+    await world.start()
+
+    if remaining:
+        await alarm_is(rebooted, remaining)
+    else:
+        await failing.got(2)
+
+
+async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, receiver, uptime):
+    await world.register(receiver.url)
+    receiver.answers = [an_answer(500)]
+    await world.start()
+    [reservation_id] = await world.book()
+    await world.recorded(1)
+
+    await world.announce("reservation.cancelled", reservation_id)
+
+    await world.settled("pending", "delivered")
+
+
+async def test_there_is_one_alarm_for_any_number_of_retries(world, failing, uptime):
+    await world.book(40)
+    await world.recorded(40)
+
+    assert len(uptime.alarms) == 1
+    uptime.advance(60)
+    await failing.got(80)
+    await world.recorded(80)
+    assert len(uptime.alarms) == 1
+
+
+async def test_a_failing_receiver_is_sent_less_at_a_time_until_it_recovers(
+    world, failing, uptime, open_receiver
+):
+    await world.book(40)
+    await world.recorded(40)
+    failing.most_at_once, failing.delay = 0, 0.005
+
+    uptime.advance(60)
+    await world.recorded(80)
+    assert failing.most_at_once == 1
+
+    failing.always = an_answer(200)
+    uptime.advance(300)
+    await world.until(lambda: world.states() == ["delivered"] * 40)
+    assert failing.most_at_once == 4
