@@ -55,6 +55,8 @@ def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated:
         "reservation": _seen(verdict.reservation, known),
         "firstCheckIn": _first_check_in(verdict.first_check_in),
     }
+    if verdict.overrode is not None:
+        shown["overrode"] = verdict.overrode
     if verdict.candidates:
         shown["candidates"] = [_seen(seen, known) for seen in verdict.candidates]
     if simulated:

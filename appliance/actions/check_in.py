@@ -65,13 +65,13 @@ def _decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int)
         too_early=tx.now < _opens_at(reservation, venue, zone, early_minutes),
     )
     admitted = _count_admitted(reservation, scan, result)
-    if admitted:
-        result = "checked_in" if reservation.checked_in_at is None else "party_added"
+    passed = "checked_in" if reservation.checked_in_at is None else "party_added"
     verdict = Verdict(
-        result,
+        passed if admitted else result,
         see(reservation, arrived=reservation.arrived + admitted),
         admitted,
         _first_check_in(tx, terminal, scan, reservation, zone, admitted),
+        overrode=result if admitted and result != passed else None,
     )
     return Decided(verdict, found)
 
@@ -148,6 +148,6 @@ def _keep(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> 
         verdict,
         device_at=scan.device_at,
         read_hash=scan.reading.read_hash,
-        reason=scan.reason if verdict.admitted else None,
+        reason=scan.reason if verdict.overrode else None,
         staff_id=scan.staff.id if scan.staff else None,
     )

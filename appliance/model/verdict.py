@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 
@@ -45,6 +45,7 @@ OVERRIDABLE = frozenset(
     }
 )
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _UNSETTLED = {"requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due"}
 
 
@@ -78,13 +79,17 @@ class FirstCheckIn:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was decided. `admitted` counts people: negative for an undo."""
+    """What was decided. `admitted` counts people: negative for an undo.
+
+    `overrode` is the result that staff set aside with a reason.
+    """
 
     result: str
     reservation: Seen | None = None
     admitted: int = 0
     first_check_in: FirstCheckIn | None = None
     candidates: tuple[Seen, ...] = ()
+    overrode: str | None = None
 
     @property
     def colour(self) -> str:
@@ -93,16 +98,15 @@ class Verdict:
 
     def to_json(self) -> str:
         """As the door log keeps it, so that the same scanId is answered the same."""
-        return json.dumps(
+        return _encode(
             {
                 "result": self.result,
-                "reservation": self.reservation and astuple(self.reservation),
+                "reservation": self.reservation and _values(self.reservation),
                 "admitted": self.admitted,
-                "first": self.first_check_in and astuple(self.first_check_in),
-                "candidates": [astuple(seen) for seen in self.candidates],
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
+                "first": self.first_check_in and _values(self.first_check_in),
+                "candidates": [_values(seen) for seen in self.candidates],
+                "overrode": self.overrode,
+            }
         )
 
     @classmethod
@@ -115,7 +119,12 @@ class Verdict:
             admitted=kept["admitted"],
             first_check_in=FirstCheckIn(*kept["first"]) if kept["first"] else None,
             candidates=tuple(Seen(*seen) for seen in kept["candidates"]),
+            overrode=kept["overrode"],
         )
+
+
+def _values(part: Seen | FirstCheckIn) -> list[str | int | None]:
+    return [getattr(part, name) for name in part.__slots__]
 
 
 def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:

@@ -13,6 +13,8 @@ _CHAINED = (
     "result", "admitted", "undoes", "staff_id",
 )  # fmt: skip
 
+_encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Admission:
@@ -103,5 +105,4 @@ def find_broken_link(reader: Reader) -> int | None:
 
 
 def _chain(previous: bytes, row: list[Any]) -> bytes:
-    text = json.dumps(row, default=bytes.hex, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(previous + text.encode()).digest()
+    return hashlib.sha256(previous + _encode(row).encode()).digest()

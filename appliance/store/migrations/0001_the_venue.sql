@@ -256,7 +256,7 @@ CREATE TABLE scan (
     result TEXT NOT NULL,
     admitted INTEGER NOT NULL,       -- people let in by this scan; negative for an undo
     reason TEXT,                     -- of an override or an undo
-    undoes INTEGER REFERENCES scan (seq),  -- the check-in that this undo took back
+    undoes INTEGER,                  -- seq of the check-in that this undo took back
     staff_id TEXT,                   -- who did it from the portal; null at a terminal
     verdict TEXT NOT NULL,           -- JSON, answered again when the scanId comes again
     hash BLOB NOT NULL

@@ -1,0 +1,61 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.model.access_code import lookalikes, parse_access_code
+from appliance.tokens import ACCESS_CODE_ALPHABET
+
+codes = st.text(ACCESS_CODE_ALPHABET, min_size=4, max_size=4).map("SVC-{}".format)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SVC-7K2M",
+        "svc-7k2m",
+        "7K2M",
+        "7k2m",
+        " svc 7k2m ",
+        "SVC7K2M",
+        "svc_7k2m",
+        "SVC – 7K2M",
+        "7 K 2 M",
+    ],
+)
+def test_a_code_is_understood_however_it_is_typed(text):
+    assert parse_access_code(text) == "SVC-7K2M"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "SVC", "SVC-", "7K2", "SVC-7K2MX", "7K2MX", "ABC-7K2M", "7K2é", "SVC1" * 30]
+)
+def test_other_texts_are_no_codes(text):
+    assert parse_access_code(text) is None
+
+
+@given(codes)
+def test_every_code_is_understood(code):
+    assert parse_access_code(code) == code
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("SVC-O234", "SVC-Q234"), ("SVC-0234", "SVC-D234"), ("SVC-I234", "SVC-J234"),
+     ("SVC-Z345", "SVC-2345"), ("SVC-B345", "SVC-8345"), ("SVC-5345", "SVC-S345")],
+)  # fmt: skip
+def test_signs_that_resemble_each_other_are_forgiven(typed, meant):
+    assert meant in lookalikes(typed)
+
+
+@given(codes)
+def test_lookalikes_are_codes_that_could_be_given_and_never_the_code_itself(code):
+    found = lookalikes(code)
+
+    assert code not in found
+    assert len(found) < 2**4
+    assert all(set(other[4:]) <= set(ACCESS_CODE_ALPHABET) for other in found)
+
+
+@given(st.text("0O1ILZ", min_size=4, max_size=4).map("SVC-{}".format))
+def test_a_code_of_signs_that_none_has_stands_for_some_that_could_be_given(code):
+    assert all(set(other[4:]) <= set(ACCESS_CODE_ALPHABET) for other in lookalikes(code))

@@ -1,0 +1,186 @@
+import json
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from appliance.model.guest_pass import (
+    GuestPass,
+    ReadPass,
+    decode_pass,
+    decode_passes,
+    encode_pass,
+    resembles_pass,
+    venue_tag,
+)
+from appliance.model.qr import qr_svg
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "guest_pass.json").read_text("utf-8"))
+PRIVATE_KEY = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTORS["privateKey"]))
+PUBLIC_KEY = bytes.fromhex(VECTORS["publicKey"])
+BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
+slots = st.none() | st.builds("{:02d}:{:02d}".format, st.integers(0, 23), st.integers(0, 59))
+passes = st.builds(
+    GuestPass,
+    version=st.sampled_from([0x01, 0x81]),
+    kid=st.integers(0, 255),
+    venue_tag=st.binary(min_size=4, max_size=4),
+    pass_id=st.binary(min_size=8, max_size=8),
+    evening=st.dates(date(2020, 1, 1), date(2020, 1, 1) + timedelta(days=65535)),
+    slot=slots,
+    guests=st.integers(1, 255),
+    generation=st.integers(0, 255),
+)
+
+
+def genuine(text: str) -> ReadPass | None:
+    """What a door would believe: a reading that our key signed."""
+    return next((read for read in decode_passes(text) if read.is_signed_by(PUBLIC_KEY)), None)
+
+
+@given(passes)
+def test_a_pass_comes_back_from_its_text_as_it_was(guest_pass):
+    text = encode_pass(guest_pass, PRIVATE_KEY)
+
+    read = genuine(text)
+
+    assert read is not None
+    assert read.guest_pass == guest_pass
+    assert read.signed == guest_pass.to_bytes()
+
+
+@given(passes)
+def test_a_pass_is_139_characters_that_a_qr_code_can_carry_alphanumerically(guest_pass):
+    text = encode_pass(guest_pass, PRIVATE_KEY)
+
+    assert len(text) == 139
+    assert text.startswith("SVC1")
+    assert set(text[4:]) <= set(BASE32)
+
+
+def test_a_pass_is_a_qr_code_of_41_modules_and_a_quiet_zone_of_4():
+    guest_pass = passes_of_vectors()[0]
+
+    assert 'viewBox="0 0 49 49"' in qr_svg(guest_pass["text"])
+
+
+@pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
+def test_the_vectors_of_other_implementations_are_read_alike(vector):
+    read = genuine(vector.get("read", vector["text"]))
+
+    assert (read is not None) == vector["valid"]
+    if read is not None:
+        assert fields(read.guest_pass) == vector["pass"]
+
+
+@pytest.mark.parametrize(
+    "vector", [v for v in VECTORS["vectors"] if v["valid"]], ids=lambda vector: vector["note"]
+)
+def test_the_vectors_of_other_implementations_are_written_alike(vector):
+    read = genuine(vector["text"])
+
+    assert encode_pass(read.guest_pass, PRIVATE_KEY) == vector["text"]
+
+
+def test_the_tag_of_a_venue_is_the_start_of_a_hash_of_its_id():
+    assert venue_tag(VECTORS["venueId"]).hex() == VECTORS["venueTag"]
+    assert venue_tag(VECTORS["venueId"].upper()).hex() == VECTORS["venueTag"]
+
+
+def test_more_than_255_guests_are_written_as_255():
+    guest_pass = GuestPass(1, 1, bytes(4), bytes(8), date(2026, 11, 21), None, 300, 0)
+
+    assert genuine(encode_pass(guest_pass, PRIVATE_KEY)).guest_pass.guests == 255
+
+
+@settings(max_examples=100)
+@given(passes, st.data())
+def test_no_mutated_pass_is_believed_and_none_raises(guest_pass, data):
+    text = encode_pass(guest_pass, PRIVATE_KEY)
+
+    for _ in range(100):  # 10,000 in all
+        mutated = mutate(text, data.draw(st.randoms(use_true_random=False)))
+        read = genuine(mutated)
+        assert read is None or mutated == text
+
+
+@given(st.text(max_size=300))
+def test_no_text_whatever_is_believed_and_none_raises(text):
+    assert genuine(text) is None
+    assert genuine(f"SVC1{text}") is None
+    resembles_pass(text)
+
+
+@given(st.text(alphabet=BASE32, min_size=135, max_size=135))
+def test_our_form_without_our_signature_is_read_and_not_believed(body):
+    assert genuine(f"SVC1{body}") is None
+
+
+@pytest.mark.parametrize("public_key", [bytes(32), b"\xff" * 32, b"\x01" + bytes(31)])
+def test_a_public_key_that_is_no_point_of_the_curve_believes_nothing(public_key):
+    read = decode_pass(passes_of_vectors()[0]["text"])
+
+    assert not believes(read, public_key)
+
+
+@pytest.mark.parametrize(
+    "text", ["SVC1ABC", "svc1 whatever", "SVC&ABC", "svc1", "سرؤ1ضض", "\u064d{}1"]
+)
+def test_the_ruins_of_a_pass_are_known_for_ours(text):
+    assert resembles_pass(text)
+
+
+@pytest.mark.parametrize("text", ["", "SVC", "SVC-7K2M", "https://example.com", "svc2abc", "7K2M"])
+def test_other_texts_are_not_taken_for_ours(text):
+    assert not resembles_pass(text)
+
+
+def believes(read: ReadPass, public_key: bytes) -> bool:
+    try:
+        return read.is_signed_by(public_key)
+    except ValueError:
+        return False
+
+
+def passes_of_vectors():
+    return [vector for vector in VECTORS["vectors"] if vector["valid"]]
+
+
+def fields(guest_pass: GuestPass) -> dict:
+    return {
+        "version": guest_pass.version,
+        "kid": guest_pass.kid,
+        "venueTag": guest_pass.venue_tag.hex(),
+        "passId": guest_pass.pass_id.hex(),
+        "evening": guest_pass.evening.isoformat(),
+        "slot": guest_pass.slot,
+        "guests": guest_pass.guests,
+        "generation": guest_pass.generation,
+    }
+
+
+def mutate(text: str, random) -> str:
+    """One to three characters changed, lost, added, swapped or put in lower case."""
+    letters = list(text)
+    for _ in range(random.randint(1, 3)):
+        place = random.randrange(len(letters))
+        match random.randrange(6):
+            case 0:
+                letters[place] = random.choice(BASE32)
+            case 1:
+                letters[place] = chr(random.randrange(1, 0x700))
+            case 2:
+                del letters[place]
+            case 3:
+                letters.insert(place, random.choice(BASE32))
+            case 4 if place:
+                letters[place - 1], letters[place] = letters[place], letters[place - 1]
+            case _:
+                letters[place] = random.choice(BASE32)
+    mutated = "".join(letters)
+    # White space and case are forgiven; what is left has to differ.
+    return text if "".join(mutated.split()).upper() == text else mutated

@@ -1,0 +1,84 @@
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.model.keyboard_layouts import spellings
+
+LENGTH = 40
+texts = st.text(string.ascii_uppercase + string.digits, min_size=LENGTH, max_size=LENGTH)
+
+AZERTY = dict(zip("QAWZM1234567890", "AQZW?&é\"'(-è_çà", strict=True))
+AZERTY_CAPS_LOCK = dict(zip("QAWZM", "aqzw,", strict=True))
+ARABIC = dict(zip("QWERTYUIOPASDFGHJKLZXCVNM", "ضصثقفغعهخحشسيبلاتنمئءؤرىة", strict=True))
+ARABIC_WITH_SHIFT = dict(
+    zip(
+        "QWERYUIOPASDFHJKLZXCVNM",
+        "\u064e\u064b\u064f\u064cإ‘÷×؛\u0650\u064d][أـ،/~\u0652}{آ’",
+        strict=True,
+    )
+)
+
+
+def typed(text: str, keys: dict[str, str]) -> str:
+    return "".join(keys.get(key, key) for key in text)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param({}, id="US"),
+        pytest.param({k: k.lower() for k in string.ascii_uppercase}, id="US, Caps Lock"),
+        pytest.param(AZERTY, id="French"),
+        pytest.param(
+            {k: k.lower() for k in string.ascii_uppercase} | AZERTY_CAPS_LOCK,
+            id="French, Caps Lock as Windows does it",
+        ),
+        pytest.param(
+            {k: AZERTY.get(k, k).swapcase() for k in AZERTY} | {"M": "?"},
+            id="French, Caps Lock as Linux does it",
+        ),
+        pytest.param(
+            ARABIC_WITH_SHIFT | {"T": "لإ", "G": "لأ", "B": "لآ"}, id="Arabic, with Shift"
+        ),
+        pytest.param(
+            ARABIC_WITH_SHIFT | {"T": "\ufef9", "G": "\ufef7", "B": "\ufef5"},
+            id="Arabic of Linux, with Shift",
+        ),
+        pytest.param(ARABIC | {"B": "\ufefb"}, id="Arabic of Linux, without Shift"),
+        pytest.param(
+            ARABIC | {"B": "\ufefb"} | dict(zip("0123456789", "٠١٢٣٤٥٦٧٨٩", strict=True)),
+            id="Arabic with its own digits",
+        ),
+        pytest.param(
+            ARABIC | {"B": "\ufefb"} | {k: v for k, v in AZERTY.items() if k.isdigit()},
+            id="Arabic over French digits",
+        ),
+    ],
+)
+@given(text=texts)
+def test_what_a_host_makes_of_a_scan_is_turned_back(keys, text):
+    assert text in list(spellings(f" {typed(text, keys)}\r\n", LENGTH))
+
+
+@given(st.text(string.ascii_uppercase.replace("L", ""), min_size=LENGTH, max_size=LENGTH))
+def test_the_key_b_and_the_keys_g_h_are_told_apart_by_the_length(text):
+    # Where B writes lam and alef, a text with a few of both has few readings.
+    text = text.replace("GH", "GX").replace("B", "K")[:-6] + "BGHBGH"
+
+    assert text in list(spellings(typed(text, ARABIC | {"B": "لا"}), LENGTH))
+
+
+@given(st.text(max_size=400))
+def test_the_guesses_are_few_whatever_was_typed(text):
+    assert len(list(spellings(text, LENGTH))) <= 2 + 2 * 128
+
+
+def test_a_burst_of_pairs_costs_no_more_than_the_guesses_allowed():
+    assert len(list(spellings("لا" * LENGTH, LENGTH + 20))) <= 2 * 128 + 2
+
+
+@given(texts)
+def test_the_text_as_it_came_is_the_first_guess(text):
+    assert next(spellings(text, LENGTH)) == text

@@ -1,0 +1,148 @@
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.model.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict, judge, see
+from appliance.model.verdict_sentences import LANGUAGES, phrase
+from tests.appliance.arrivals import a_guest
+
+TONIGHT = date(2026, 11, 21)
+DOOR_MD = [
+    ("checked_in", "green"), ("party_added", "green"), ("already_checked_in", "amber"),
+    ("party_full", "amber"), ("not_yet", "amber"), ("too_late", "amber"),
+    ("not_confirmed", "amber"), ("payment_due", "amber"), ("ambiguous", "amber"),
+    ("cancelled", "red"), ("declined", "red"), ("revoked", "red"), ("wrong_venue", "red"),
+    ("test_code", "red"), ("bad_signature", "red"), ("unknown_code", "red"),
+    ("undone", "grey"), ("error", "grey"),
+]  # fmt: skip
+FIRST = FirstCheckIn(1_795_287_600_000, "19:00", "Porte 1", None)
+
+
+def decide(*, generation=0, arrivals=None, too_early=False, **changes) -> str:
+    return judge(
+        a_guest(date=TONIGHT.isoformat(), **changes),
+        generation=generation,
+        arrivals=arrivals,
+        tonight=TONIGHT,
+        too_early=too_early,
+    )
+
+
+def test_the_vocabulary_is_that_of_the_protocol_in_its_order():
+    assert list(COLOURS.items()) == DOOR_MD
+
+
+@pytest.mark.parametrize(
+    ("changes", "result"),
+    [
+        ({"generation": 1, "status": "cancelled"}, "revoked"),
+        ({"status": "cancelled", "date": "2026-11-20"}, "cancelled"),
+        ({"status": "declined", "date": "2026-11-22"}, "declined"),
+        ({"status": "requested", "date": "2026-11-20"}, "too_late"),
+        ({"status": "requested", "date": "2026-11-22"}, "not_yet"),
+        ({"status": "requested", "too_early": True}, "not_yet"),
+        ({"status": "requested", "arrived": 2}, "not_confirmed"),
+        ({"status": "pending", "arrived": 2}, "payment_due"),
+        ({"status": "partial", "arrivals": 9}, "payment_due"),
+        ({"arrived": 2, "checked_in_at": 1, "arrivals": 9}, "already_checked_in"),
+        ({"arrived": 1, "checked_in_at": 1, "arrivals": 2}, "party_full"),
+        ({"arrivals": 3}, "party_full"),
+        ({"arrived": 1, "checked_in_at": 1, "arrivals": 1}, "party_added"),
+        ({"arrived": 1, "checked_in_at": 1}, "party_added"),
+        ({"arrivals": 2}, "checked_in"),
+        ({"status": "completed"}, "checked_in"),
+        ({"generation": None}, "checked_in"),
+    ],
+)
+def test_the_first_check_that_fails_decides(changes, result):
+    if "date" in changes:
+        guest = a_guest(date=changes["date"], status=changes["status"])
+        found = judge(guest, generation=0, arrivals=None, tonight=TONIGHT, too_early=False)
+    else:
+        found = decide(**changes)
+
+    assert found == result
+
+
+def test_only_guests_whom_the_box_knows_can_be_let_in_with_a_reason():
+    unknown = {"unknown_code", "bad_signature", "wrong_venue", "test_code", "ambiguous"}
+
+    assert OVERRIDABLE.isdisjoint(unknown)
+    assert {COLOURS[result] for result in OVERRIDABLE} == {"amber", "red"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("result", COLOURS)
+def test_each_verdict_says_one_sentence_to_the_staff_and_one_to_the_guest(result, language):
+    verdict = Verdict(result, see(a_guest(), arrived=1), admitted=1, first_check_in=FIRST)
+
+    said = phrase(verdict, language)
+
+    for sentence in (said.staff, said.guest):
+        assert sentence.endswith(".")
+        assert sentence.count(". ") == 0
+        assert "{" not in sentence
+
+
+@pytest.mark.parametrize("result", COLOURS)
+def test_each_verdict_is_worded_differently_in_each_language_and_for_each_listener(result):
+    verdict = Verdict(result, see(a_guest(), arrived=1), admitted=1, first_check_in=FIRST)
+
+    said = [phrase(verdict, language) for language in LANGUAGES]
+
+    assert len({s.staff for s in said} | {s.guest for s in said}) == 6
+
+
+@pytest.mark.parametrize(
+    "result", ["unknown_code", "bad_signature", "wrong_venue", "test_code", "error"]
+)
+def test_a_verdict_about_nobody_has_its_sentences_too(result):
+    assert phrase(Verdict(result), "en").staff
+
+
+@pytest.mark.parametrize(
+    ("language", "count", "words"),
+    [("fr", 1, "1 personne."), ("fr", 4, "4 personnes."), ("en", 1, "1 guest."),
+     ("en", 2, "2 guests."),
+     ("ar", 1, "شخص واحد"), ("ar", 2, "شخصان"), ("ar", 3, "3 أشخاص"), ("ar", 11, "11 شخصًا")],
+)  # fmt: skip
+def test_people_are_counted_by_the_rules_of_the_language(language, count, words):
+    said = phrase(Verdict("checked_in", see(a_guest()), admitted=count), language)
+
+    assert words in said.staff
+
+
+def test_braces_in_the_name_of_a_table_are_only_braces():
+    verdict = Verdict("checked_in", see(a_guest(table_name="{party} {0}")), admitted=2)
+
+    assert "{party} {0}" in phrase(verdict, "fr").staff
+
+
+texts = st.text(max_size=20)
+seen = st.builds(
+    Seen, texts, texts, st.none() | texts, texts, texts, st.integers(1), st.integers(0), texts
+)
+verdicts = st.builds(
+    Verdict,
+    result=st.sampled_from(list(COLOURS)),
+    reservation=st.none() | seen,
+    admitted=st.integers(-9, 9),
+    first_check_in=st.none()
+    | st.builds(FirstCheckIn, st.integers(0), texts, st.none() | texts, st.none() | texts),
+    candidates=st.lists(seen, max_size=3).map(tuple),
+    overrode=st.none() | texts,
+)
+
+
+@given(verdicts)
+def test_a_verdict_comes_back_from_the_log_as_it_was(verdict):
+    assert Verdict.from_json(verdict.to_json()) == verdict
+
+
+def test_what_the_log_keeps_of_a_guest_is_nothing_personal():
+    kept = Verdict("checked_in", see(a_guest()), admitted=2).to_json()
+
+    for personal in ("Salma", "Idrissi", "salma@example.com", "600", "fenêtre"):
+        assert personal not in kept

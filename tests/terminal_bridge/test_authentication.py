@@ -1,0 +1,137 @@
+"""Who may speak for a terminal, and what each role may do."""
+
+import pytest
+
+from terminal_bridge.routes import TERMINAL_ROUTES
+
+GUARDED = [(method, path) for method, path, _ in TERMINAL_ROUTES if not path.endswith("/pair")]
+
+
+STRANGERS = (
+    None, "", "Bearer", "Bearer x", "Basic dGVzdDp0ZXN0", f"Bearer term_{'0' * 64}",
+    f"Bearer svc_live_{'0' * 48}", f"Bearer term_{'0' * 64} x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path"), GUARDED)
+async def test_without_a_terminals_token_every_call_is_refused(client, method, path):
+    for authorization in STRANGERS:
+        headers = {} if authorization is None else {"Authorization": authorization}
+        url = path.replace("{scanId}", "one")
+
+        async with client.request(method, url, headers=headers, json={}) as response:
+            refusal = await response.json()
+
+        assert (response.status, refusal["code"]) == (401, "UNAUTHORIZED"), authorization
+        assert refusal["error"] != refusal["error_en"]
+
+
+async def test_a_terminal_of_the_test_environment_is_a_stranger_to_live(door, test_door):
+    door.token, test_door.token = test_door.token, door.token
+
+    assert (await door.call("GET", "/me"))[0] == 401
+    assert (await test_door.call("GET", "/me"))[0] == 401
+
+
+async def test_the_cookie_of_pairing_is_as_good_as_the_token(door):
+    assert (await by_cookie(door, "GET", "/me", {}))[0] == 200
+
+
+async def test_the_cookies_of_both_environments_do_not_meet(door, test_door):
+    cookies = {"__Host-venuebox-terminal": door.token}
+    async with door.client.get("/test/terminal/v1/me", cookies=cookies) as response:
+        assert response.status == 401
+    cookies = {"__Host-venuebox-terminal-test": test_door.token}
+    async with door.client.get("/test/terminal/v1/me", cookies=cookies) as response:
+        assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Sec-Fetch-Site": "same-site"}, 401),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://box.example"}, 401),
+        ({"Origin": "https://box.example"}, 200),
+        ({"Origin": "OWN"}, 200),
+        ({"Origin": "https://evil.example"}, 401),
+        ({"Origin": "null"}, 401),
+    ],
+)
+async def test_a_cookie_scans_only_from_the_boxs_own_pages(door, headers, status):
+    own = {name: own_origin(door) if value == "OWN" else value for name, value in headers.items()}
+
+    found, _ = await by_cookie(door, "POST", "/scans", own, {"scanId": "one", "code": "x"})
+
+    assert found == status
+
+
+async def test_a_token_needs_no_page_to_come_from(door):
+    headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+
+    status, _ = await door.call("POST", "/scans", {"scanId": "a", "code": "x"}, headers=headers)
+
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    ("role", "allowed"), [("scan", [200, 403, 403]), ("search", [200, 200, 200])]
+)
+async def test_a_role_includes_the_ones_before_it_and_no_more(door, role, allowed):
+    guest = await door.guest()
+    there = await door.other(role=role)
+    calls = [
+        ("POST", "/scans", {"scanId": "one", "code": "nothing known"}),
+        ("POST", "/check-ins", {"scanId": "two", "reservationId": guest.id}),
+        ("GET", "/evening", None),
+    ]
+
+    assert [(await there.call(*call))[0] for call in calls] == allowed
+
+
+@pytest.mark.parametrize("role", ["scan", "search"])
+async def test_only_a_terminal_with_that_role_may_override(door, role):
+    guest = await door.guest(status="pending")
+    there = await door.other(role=role)
+    text = await door.pass_of(guest)
+
+    verdict = await there.scan(text)
+    body = {"scanId": "two", "code": text, "override": {"reason": "ami"}}
+    status, refusal = await there.call("POST", "/scans", body)
+
+    assert verdict["overridable"] is False
+    assert "override" not in verdict["actions"]
+    assert (status, refusal["code"]) == (403, "SCOPE_MISSING")
+    assert (await door.now_of(guest)).arrived == 0
+
+
+async def test_a_terminal_is_seen_once_a_minute(door):
+    start = door.clock.now()
+    for _ in range(3):
+        await door.call("GET", "/me")
+        door.clock.advance(29)
+    assert await door.rows("SELECT last_seen_at FROM terminal") == [(start,)]
+
+    door.clock.advance(60)
+    await door.call("GET", "/me")
+
+    assert await door.rows("SELECT last_seen_at FROM terminal") == [(door.clock.now(),)]
+
+
+async def test_a_full_disk_does_not_stop_reading_at_the_door(door):
+    door.environment.database._broken = True
+
+    assert (await door.call("GET", "/evening"))[0] == 200
+
+
+def own_origin(door) -> str:
+    return str(door.client.make_url("/").origin())
+
+
+async def by_cookie(door, method, path, headers, body=None):
+    url = f"/terminal/v1{path}"
+    headers = headers | {"Cookie": f"__Host-venuebox-terminal={door.token}"}
+    async with door.client.request(method, url, json=body, headers=headers) as response:
+        return response.status, await response.json()

@@ -1,0 +1,150 @@
+"""What else may be scanned or typed: access links, access codes, names."""
+
+import pytest
+
+CODE = "SVC-7K2M"
+
+
+async def test_the_guests_link_is_as_good_as_the_pass(door):
+    guest = await door.guest()
+    link = door.environment.links.access(door.environment.keyring.access_token(guest.id))
+
+    verdict = await door.scan(link)
+
+    assert verdict["result"] == "checked_in"
+    assert await door.rows("SELECT kind FROM scan") == [("link",)]
+
+
+@pytest.mark.parametrize("ending", ["", "/", "?lang=fr", "#pass", "  "])
+async def test_a_link_is_read_with_whatever_follows_it(door, ending):
+    guest = await door.guest()
+    token = door.environment.keyring.access_token(guest.id)
+
+    assert (await door.scan(f"http://10.0.0.7:8080/access/{token}{ending}"))[
+        "result"
+    ] == "checked_in"
+
+
+async def test_a_link_of_the_test_environment_opens_no_live_door(door, test_door):
+    guest = await test_door.guest()
+    link = test_door.environment.links.access(test_door.environment.keyring.access_token(guest.id))
+
+    assert (await door.scan(link))["result"] == "unknown_code"
+
+
+async def test_a_claim_link_opens_no_door(door):
+    guest = await door.guest()
+    link = door.environment.links.claim(door.environment.keyring.claim_token(guest.id))
+
+    assert (await door.scan(link))["result"] == "unknown_code"
+
+
+@pytest.mark.parametrize("typed", ["SVC-7K2M", "svc-7k2m", "7K2M", " 7k2m ", "svc 7k2m"])
+async def test_a_spoken_code_is_understood_however_it_is_typed(door, typed):
+    await door.guest(access_code=CODE)
+
+    assert (await door.scan(typed))["result"] == "checked_in"
+
+
+@pytest.mark.parametrize("day", ["2026-11-20", "2026-11-22"])
+async def test_a_typed_code_counts_only_for_tonight(door, day):
+    guest = await door.guest(access_code=CODE, date=day)
+
+    assert (await door.scan("7K2M"))["result"] == "unknown_code"
+    assert (await door.scan("7K2M", override={"reason": "ami"}))["result"] == "unknown_code"
+    assert (await door.now_of(guest)).arrived == 0
+
+
+async def test_a_code_that_resembles_one_of_tonight_is_taken_for_it(door):
+    await door.guest(access_code="SVC-Q2SV")
+
+    assert (await door.scan("OZ5U"))["result"] == "checked_in"
+
+
+async def test_the_exact_code_goes_before_its_lookalikes(door):
+    await door.guest(access_code="SVC-QQQQ", table="T2")
+    guest = await door.guest(access_code="SVC-DDDD")
+
+    assert (await door.scan("DDDD"))["reservation"]["id"] == guest.id
+
+
+async def test_a_typed_name_is_never_let_in_by_itself(door):
+    guest = await door.guest()
+
+    verdict = await door.scan("idrissi salma")
+
+    assert verdict["result"] == "ambiguous"
+    assert [candidate["id"] for candidate in verdict["candidates"]] == [guest.id]
+    assert (await door.now_of(guest)).arrived == 0
+
+
+async def test_a_name_of_four_letters_that_is_no_code_tonight_is_searched_as_a_name(door):
+    guest = await door.guest(customer_name="Adam Naciri")
+
+    verdict = await door.scan("Adam")
+
+    assert [candidate["id"] for candidate in verdict["candidates"]] == [guest.id]
+
+
+async def test_a_terminal_that_may_not_search_finds_no_names(door):
+    await door.guest()
+    there = await door.other(role="scan")
+
+    assert (await there.scan("Salma"))["result"] == "unknown_code"
+
+
+async def test_ten_wrong_codes_within_a_minute_close_the_keyboard(door):
+    await door.guest(access_code=CODE)
+    for _ in range(10):
+        assert (await door.scan("2222"))["result"] == "unknown_code"
+    door.clock.advance(59)
+
+    for code in ("2222", CODE):
+        status, refusal = await door.call("POST", "/scans", {"scanId": "last", "code": code})
+        assert (status, refusal["code"]) == (429, "RATE_LIMITED")
+        assert "QR" in refusal["error_en"]
+
+
+async def test_a_closed_keyboard_opens_a_minute_after_the_first_wrong_code(door):
+    await door.guest(access_code=CODE)
+    await door.scan("2222")
+    door.clock.advance(30)
+    for _ in range(9):
+        await door.scan("2222")
+    door.clock.advance(30)
+
+    assert (await door.scan("2222"))["result"] == "unknown_code"
+    assert (await door.call("POST", "/scans", {"scanId": "a", "code": CODE}))[0] == 429
+
+
+async def test_a_closed_keyboard_closes_neither_the_scanner_nor_the_other_terminals(door):
+    guest = await door.guest(access_code=CODE, guests=2)
+    for _ in range(10):
+        await door.scan("2222")
+
+    assert (await door.scan(await door.pass_of(guest), arrivals=1))["result"] == "checked_in"
+    assert (await (await door.other()).scan(CODE))["result"] == "party_added"
+
+
+async def test_simulated_guesses_are_guesses(door):
+    await door.guest(access_code=CODE)
+    for _ in range(10):
+        await door.scan("2222", simulate=True)
+
+    body = {"scanId": "last", "code": CODE, "simulate": True}
+    assert (await door.call("POST", "/scans", body))[0] == 429
+
+
+async def test_right_codes_are_no_guesses(door):
+    await door.guest(access_code=CODE)
+
+    results = [(await door.scan(CODE))["result"] for _ in range(12)]
+
+    assert results == ["checked_in", *["already_checked_in"] * 11]
+
+
+async def test_a_repeated_wrong_code_of_one_scan_is_one_guess(door):
+    for _ in range(12):
+        verdict = await door.scan("2222", scanId="one")
+
+    assert verdict["result"] == "unknown_code"

@@ -1,0 +1,84 @@
+"""The evening list."""
+
+import pytest
+
+
+async def test_the_list_shows_tonight_and_counts_people_and_reservations(door):
+    await door.guest(guests=4, slot="19:30", table="T1")
+    await door.guest(guests=2, table="T2")
+    door.clock.advance(1)
+    await door.guest(guests=3, table="T3", status="cancelled")
+    await door.guest(guests=9, date="2026-11-22")
+    late = await door.guest(guests=2, slot="22:00", table="T1", customer_name="Omar Alami")
+    await door.scan(await door.pass_of(late), arrivals=1, override={"reason": "tôt"})
+
+    status, evening = await door.call("GET", "/evening")
+
+    assert status == 200
+    assert evening["date"] == "2026-11-21"
+    assert evening["totals"] == {
+        "expected": {"people": 8, "reservations": 3},
+        "arrived": {"people": 1, "reservations": 1},
+    }
+    assert [(item["slot"], item["table"]["name"]) for item in evening["items"]] == [
+        (None, "Terrasse 2"), (None, "Terrasse 3"),
+        ("19:30", "Terrasse 1"), ("22:00", "Terrasse 1"),
+    ]  # fmt: skip
+    assert evening["items"][3]["checkedInAt"] == "2026-11-21T19:00:01.000Z"
+
+
+async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
+    guest = await door.guest(access_code="SVC-7K2M")
+
+    _, evening = await door.call("GET", "/evening")
+
+    assert evening["items"] == [
+        {
+            "id": guest.id,
+            "accessCode": "SVC-7K2M",
+            "customerFirstName": "Salma",
+            "table": {"id": guest.table_id, "name": "Terrasse 1"},
+            "date": "2026-11-21",
+            "slot": None,
+            "guests": 2,
+            "arrived": 0,
+            "notes": "Près de la fenêtre",
+            "status": "confirmed",
+            "checkedInAt": None,
+        }
+    ]
+
+
+@pytest.mark.parametrize("query", ["salma", "7k2m", "Terrasse 1", "457"])
+async def test_the_list_is_searched_and_the_totals_stay_those_of_the_evening(door, query):
+    guest = await door.guest(access_code="SVC-7K2M")
+    await door.guest(table="T2", customer_name="Omar Alami", customer_phone="0600998877")
+
+    _, evening = await door.call("GET", f"/evening?q={query}")
+
+    assert [item["id"] for item in evening["items"]] == [guest.id]
+    assert evening["totals"]["expected"] == {"people": 4, "reservations": 2}
+
+
+async def test_another_evening_can_be_asked_for(door):
+    guest = await door.guest(date="2026-11-22")
+
+    _, evening = await door.call("GET", "/evening?date=2026-11-22")
+
+    assert [item["id"] for item in evening["items"]] == [guest.id]
+
+
+@pytest.mark.parametrize("date", ["", "tonight", "2026-02-30", "21/11/2026"])
+async def test_a_date_that_is_none_is_refused(door, date):
+    status, refusal = await door.call("GET", f"/evening?date={date}")
+
+    assert (status, refusal["code"], refusal["field"]) == (400, "INVALID_DATE", "date")
+
+
+async def test_after_midnight_the_list_is_still_that_of_the_evening(door):
+    guest = await door.guest()
+    door.clock.set("2026-11-22T02:00:00Z")
+
+    _, evening = await door.call("GET", "/evening")
+
+    assert [item["id"] for item in evening["items"]] == [guest.id]

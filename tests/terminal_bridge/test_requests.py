@@ -1,0 +1,91 @@
+"""Malformed requests: each fault has its own answer, and nothing is recorded."""
+
+import pytest
+
+GOOD = {"scanId": "one", "code": "whatever it is"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"scanId": None}, "scanId"),
+        ({"scanId": ""}, "scanId"),
+        ({"scanId": 7}, "scanId"),
+        ({"scanId": "undo:1"}, "scanId"),
+        ({"scanId": "a b"}, "scanId"),
+        ({"scanId": "x" * 65}, "scanId"),
+        ({"code": None}, "code"),
+        ({"code": ""}, "code"),
+        ({"code": "  \n"}, "code"),
+        ({"code": ["SVC-7K2M"]}, "code"),
+        ({"code": "x" * 2049}, "code"),
+        ({"arrivals": 0}, "arrivals"),
+        ({"arrivals": -1}, "arrivals"),
+        ({"arrivals": 1000}, "arrivals"),
+        ({"arrivals": True}, "arrivals"),
+        ({"arrivals": 1.5}, "arrivals"),
+        ({"arrivals": "2"}, "arrivals"),
+        ({"simulate": "true"}, "simulate"),
+        ({"simulate": 1}, "simulate"),
+        ({"at": "yesterday"}, "at"),
+        ({"at": "2026-11-21T19:00:00"}, "at"),
+        ({"at": 1795287600}, "at"),
+        ({"override": {}}, "override.reason"),
+        ({"override": {"reason": " "}}, "override.reason"),
+        ({"override": {"reason": 7}}, "override.reason"),
+        ({"override": {"reason": "x" * 201}}, "override.reason"),
+        ({"override": "because"}, "override.reason"),
+    ],
+)
+async def test_a_malformed_member_is_named(door, changes, field):
+    status, refusal = await door.call("POST", "/scans", GOOD | changes)
+
+    assert (status, refusal["code"], refusal["field"]) == (400, "VALIDATION_ERROR", field)
+    assert await door.rows("SELECT * FROM scan") == []
+
+
+@pytest.mark.parametrize("reservation_id", [None, "", "SVC-7K2M", 7])
+async def test_a_manual_check_in_names_a_reservation(door, reservation_id):
+    body = {"scanId": "one", "reservationId": reservation_id}
+
+    status, refusal = await door.call("POST", "/check-ins", body)
+
+    assert (status, refusal["field"]) == (400, "reservationId")
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"scanId": NaN}', b'"\xff"', b'{"a":1,"a":1}'])
+@pytest.mark.parametrize("path", ["/scans", "/check-ins", "/pair"])
+async def test_a_body_that_is_no_object_is_refused(door, raw, path):
+    status, refusal = await door.call("POST", path, data=raw)
+
+    assert (status, refusal["code"]) == (400, "INVALID_JSON")
+
+
+@pytest.mark.parametrize("path", ["/scans", "/check-ins", "/pair", "/scans/one/undo"])
+async def test_a_body_over_64_kib_is_refused(door, path):
+    status, refusal = await door.call("POST", path, data=b'{"code":"' + b"x" * 65_536 + b'"}')
+
+    assert (status, refusal["code"]) == (413, "BODY_TOO_LARGE")
+
+
+async def test_a_body_of_unknown_length_is_cut_off_at_64_kib(door):
+    async def endless():
+        for _ in range(20):
+            yield b" " * 8192
+
+    status, refusal = await door.call("POST", "/scans", data=endless())
+
+    assert (status, refusal["code"]) == (413, "BODY_TOO_LARGE")
+
+
+async def test_members_that_nobody_knows_are_let_be(door):
+    status, _ = await door.call("POST", "/scans", GOOD | {"battery": 0.4})
+
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    "code", ["\u202e7K2M", "=1+1", "<script>", "'; DROP TABLE scan; --", "لا" * 400]
+)
+async def test_hostile_texts_are_unknown_codes(door, code):
+    assert (await door.scan(code))["result"] == "unknown_code"

@@ -1,0 +1,106 @@
+"""Midnight, the end of the evening, early guests, and the hour that Morocco lives twice."""
+
+import pytest
+
+from tests.conftest import with_settings
+
+
+@pytest.mark.parametrize(
+    ("now", "result"),
+    [
+        ("2026-11-21T05:59:59Z", "not_yet"),
+        ("2026-11-21T06:00:00Z", "checked_in"),
+        ("2026-11-21T23:59:00Z", "checked_in"),
+        ("2026-11-22T00:01:00Z", "checked_in"),
+        ("2026-11-22T05:59:59Z", "checked_in"),
+        ("2026-11-22T06:00:00Z", "too_late"),
+    ],
+)
+async def test_an_evening_lasts_until_six_in_the_morning(door, now, result):
+    guest = await door.guest(date="2026-11-21")
+    door.clock.set(now)
+
+    assert (await door.scan(await door.pass_of(guest)))["result"] == result
+
+
+@pytest.mark.parametrize(
+    ("now", "result"),
+    [
+        ("2026-09-20T04:59:00Z", "checked_in"),  # 04:59 at +00, 05:59 at the old +01
+        ("2026-09-20T05:59:00Z", "checked_in"),
+        ("2026-09-20T06:00:00Z", "too_late"),
+        ("2026-09-20T00:30:00Z", "checked_in"),  # 01:30 for the first time
+        ("2026-09-20T01:30:00Z", "checked_in"),  # 01:30 for the second
+        ("2026-09-19T04:59:59Z", "not_yet"),  # 05:59:59 at +01
+        ("2026-09-19T05:00:00Z", "checked_in"),
+    ],
+)
+async def test_the_repeated_hour_belongs_to_one_evening(door, now, result):
+    guest = await door.guest(date="2026-09-19")
+    door.clock.set(now)
+
+    assert (await door.scan(await door.pass_of(guest)))["result"] == result
+
+
+async def test_a_guest_scanned_in_both_repeated_hours_is_checked_in_once(door):
+    guest = await door.guest(date="2026-09-19")
+    text = await door.pass_of(guest)
+    door.clock.set("2026-09-20T00:30:00Z")
+    first = await door.scan(text)
+    door.clock.set("2026-09-20T01:30:00Z")
+
+    second = await door.scan(text)
+
+    assert [first["result"], second["result"]] == ["checked_in", "already_checked_in"]
+    assert second["firstCheckIn"]["at"] == "2026-09-20T00:30:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("slot", "now", "result"),
+    [
+        ("21:00", "2026-11-21T18:59:59Z", "not_yet"),
+        ("21:00", "2026-11-21T19:00:00Z", "checked_in"),
+        ("21:00", "2026-11-22T03:00:00Z", "checked_in"),
+        ("01:00", "2026-11-21T22:59:59Z", "not_yet"),  # a slot after midnight of that evening
+        ("01:00", "2026-11-21T23:00:00Z", "checked_in"),
+        ("06:00", "2026-11-21T06:00:00Z", "checked_in"),  # the first minute of the evening's day
+    ],
+)
+async def test_a_guest_is_let_in_from_two_hours_before_the_slot(door, slot, now, result):
+    guest = await door.guest(slot=slot)
+    door.clock.set(now)
+
+    assert (await door.scan(await door.pass_of(guest)))["result"] == result
+
+
+async def test_the_venue_sets_how_early_guests_may_come(door):
+    guest = await door.guest(slot="21:00")
+    object.__setattr__(door.environment, "settings", with_settings(door={"early_minutes": 0}))
+    door.clock.set("2026-11-21T20:59:59Z")
+
+    early = await door.scan(await door.pass_of(guest))
+    door.clock.advance(1)
+    on_time = await door.scan(await door.pass_of(guest))
+
+    assert [early["result"], on_time["result"]] == ["not_yet", "checked_in"]
+
+
+async def test_a_guest_who_was_moved_is_judged_by_the_box_and_not_by_the_paper(door):
+    guest = await door.guest(date="2026-11-22")
+    printed = await door.pass_of(guest)
+
+    def move(tx):
+        tx.execute("UPDATE reservation SET date = '2026-11-21'")
+
+    await door.environment.database.write(move)
+
+    assert (await door.scan(printed))["result"] == "checked_in"
+
+
+async def test_the_time_of_the_first_check_in_is_told_in_venue_time(door):
+    guest = await door.guest(date="2026-09-18")
+    text = await door.pass_of(guest)
+    door.clock.set("2026-09-18T21:41:00Z")  # 22:41 at +01
+    await door.scan(text)
+
+    assert "22:41" in (await door.scan(text))["say"]["staff"]
