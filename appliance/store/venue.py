@@ -21,7 +21,7 @@ def get_venue(reader: Reader) -> Venue:
     if row is None:
         raise LookupError("the box has no venue yet")
     *head, policies = row
-    venue = Venue(*head, json.loads(policies) if policies else None)
+    venue = Venue(*(*head, json.loads(policies) if policies else None))
     return replace(venue, auto_confirm=bool(venue.auto_confirm))
 
 
@@ -45,9 +45,9 @@ def list_slots(reader: Reader) -> list[Slot]:
     rows = reader.rows(
         'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
     )
-    return [Slot(*head, tuple(json.loads(days))) for *head, days in rows]
+    return [Slot(*(*head, tuple(json.loads(days)))) for *head, days in rows]
 
 
 def _table(row: Row) -> Table:
     *head, bookable = row
-    return Table(*head, bool(bookable))
+    return Table(*(*head, bool(bookable)))

@@ -1,0 +1,92 @@
+"""Cancelling: contract sections 3 and 4, rule 3."""
+
+import pytest
+
+from appliance.actions.enter import enter_by_staff, enter_for_guest
+from tests.builders import a_body, a_booking, a_key, table_id
+from tests.conftest import Running
+
+
+async def create(running: Running, **changes):
+    return await running.call("POST", "/v1/reservations", json=a_body(**changes))
+
+
+async def test_a_cancelled_reservation_frees_its_table(running: Running):
+    _, first, _ = await create(running)
+    path = f"/v1/reservations/{first['serviceReservationId']}"
+
+    status, body, _ = await running.call("DELETE", path)
+
+    assert status == 200
+    assert body == {
+        "serviceReservationId": first["serviceReservationId"],
+        "status": "cancelled",
+        "cancelledAt": "2026-11-21T19:00:00.000Z",
+    }
+    status, _, _ = await create(running, idempotencyKey="again")
+    assert status == 201
+
+
+async def test_cancelling_twice_says_so_and_announces_once(running: Running):
+    _, first, _ = await create(running)
+    path = f"/v1/reservations/{first['serviceReservationId']}"
+    _, once, _ = await running.call("DELETE", path)
+    running.clock.advance(60)
+
+    status, twice, _ = await running.call("DELETE", path)
+
+    assert (status, twice) == (200, {**once, "alreadyCancelled": True})
+    count = running.live.database.peek(
+        lambda reader: reader.value("SELECT count(*) FROM event WHERE type LIKE '%cancelled'")
+    )
+    assert count == 1
+
+
+async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running: Running):
+    _, first, _ = await create(running)
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE reservation SET checked_in_at = :now", {"now": tx.now})
+    )
+
+    await running.call("DELETE", f"/v1/reservations/{first['serviceReservationId']}")
+
+    _, listed, _ = await running.call("GET", "/v1/reservations")
+    assert listed["items"][0]["status"] == "cancelled"
+    assert listed["items"][0]["checkedInAt"] == "2026-11-21T19:00:00.000Z"
+
+
+@pytest.mark.parametrize("path_id", ["no-uuid", "2f1c8d5e-0000-4000-8000-000000000000", "%00", "'"])
+async def test_cancelling_what_is_not_there_is_not_found(running: Running, path_id: str):
+    status, body, _ = await running.call("DELETE", f"/v1/reservations/{path_id}")
+
+    assert (status, body["code"]) == (404, "NOT_FOUND")
+
+
+async def test_another_partners_reservation_cannot_be_told_from_none(running: Running):
+    _, first, _ = await create(running)
+    other = await a_key(running.live)
+
+    _, theirs, _ = await running.call(
+        "DELETE", f"/v1/reservations/{first['serviceReservationId']}", key=other
+    )
+    _, nobodys, _ = await running.call(
+        "DELETE", "/v1/reservations/2f1c8d5e-0000-4000-8000-000000000000", key=other
+    )
+
+    assert theirs == nobodys
+    _, listed, _ = await running.call("GET", "/v1/reservations")
+    assert listed["items"][0]["status"] == "confirmed"
+
+
+async def test_platform_and_staff_reservations_cannot_be_cancelled_through_the_interface(
+    running: Running,
+):
+    database = running.live.database
+    guest = await database.write(enter_for_guest, a_booking(table_id=table_id("T2")))
+    staff = await database.write(
+        enter_by_staff, a_booking(table_id=table_id("T3")), actor="staff:x"
+    )
+
+    for reservation in (guest, staff):
+        status, body, _ = await running.call("DELETE", f"/v1/reservations/{reservation.id}")
+        assert (status, body["code"]) == (404, "NOT_FOUND")
