@@ -52,8 +52,9 @@ def _arabic(typed: str, length: int) -> Iterator[str]:
     for pair, key in _SHIFTED_PAIRS.items():
         typed = typed.replace(pair, key)
     for guess in islice(_with_pairs(typed, length), _MOST_GUESSES):
-        yield guess.translate(_ARABIC)
-        yield guess.translate(_ARABIC_AZERTY)
+        yield (spelling := guess.translate(_ARABIC))
+        if (other := guess.translate(_ARABIC_AZERTY)) != spelling:
+            yield other
 
 
 def _with_pairs(typed: str, length: int) -> Iterator[str]:
@@ -62,7 +63,7 @@ def _with_pairs(typed: str, length: int) -> Iterator[str]:
     keys = len(typed) - length
     if not 0 <= keys < len(pieces):
         return
-    for chosen in combinations(range(1, len(pieces)), keys):
+    for chosen in map(frozenset, combinations(range(1, len(pieces)), keys)):
         yield pieces[0] + "".join(
             ("B" if n in chosen else _PAIR) + pieces[n] for n in range(1, len(pieces))
         )

@@ -19,6 +19,7 @@ from appliance.store.venue import get_venue
 from appliance.tokens import Keyring
 
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)/?(?:[?#].*)?$")
+_NAME_MAX = 80
 _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 _DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
 
@@ -37,7 +38,7 @@ def read_code(
     found = _find_by_code(reader, access_code) if access_code else ()
     if found:
         return Reading("code", found)
-    named = _find_by_name(reader, text) if by_name and _NAME.fullmatch(text.strip()) else ()
+    named = _find_by_name(reader, text) if by_name and _is_name(text.strip()) else ()
     if named:
         return Reading("name", named)
     kind = "code" if access_code else "other"
@@ -89,6 +90,10 @@ def _find_codes(reader: Reader, codes: Iterable[str]) -> tuple[str, ...]:
         {"codes": json.dumps(list(codes)), "tonight": find_tonight(reader).isoformat()},
     )
     return tuple(row[0] for row in rows)
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= _NAME_MAX and _NAME.fullmatch(text) is not None
 
 
 def _find_by_name(reader: Reader, text: str) -> tuple[str, ...]:
