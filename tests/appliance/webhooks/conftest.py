@@ -234,7 +234,7 @@ class World:
     clock: object
     outside: Outside
     dispatcher: Dispatcher = None
-    _minute: object = field(default_factory=lambda: iter(range(0, 2800)))
+    _minute: object = field(default_factory=lambda: iter(range(2800)))
 
     async def start(self):
         self.dispatcher = Dispatcher(self.environment, self.clock, self.outside)
@@ -269,7 +269,7 @@ class World:
         assignments = ", ".join(f"{name} = :{name}" for name in values)
         await self.database.write(
             lambda tx: tx.execute(
-                f"UPDATE reservation SET {assignments} WHERE id = :id",
+                f"UPDATE reservation SET {assignments} WHERE id = :id",  # noqa: S608 - columns of the test
                 {**values, "id": reservation_id},
             )
         )
@@ -287,7 +287,7 @@ class World:
     async def until(self, condition, seconds=5.0):
         """Wait for something that commits bring about."""
         async with asyncio.timeout(seconds):
-            while not condition():
+            while not condition():  # noqa: ASYNC110 - any commit may bring it about
                 await asyncio.sleep(0.002)
 
     async def settled(self, *states):

@@ -187,8 +187,10 @@ async def test_a_fresh_event_does_not_wait_behind_a_backlog_of_retries(world, re
     before = len(receiver.requests)
     [reservation_id] = await world.book()
     await world.until(
-        lambda: reservation_id
-        in [r.reservation["serviceReservationId"] for r in receiver.requests[before:]]
+        lambda: (
+            reservation_id
+            in [r.reservation["serviceReservationId"] for r in receiver.requests[before:]]
+        )
     )
 
     assert len(receiver.requests) - before <= 10

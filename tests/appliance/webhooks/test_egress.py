@@ -10,7 +10,14 @@ from appliance.errors import InvalidWebhookUrl, Trouble
 from appliance.webhooks.addresses import EgressPolicy, Reach, parse_allow_entry, reach_of
 from appliance.webhooks.egress import Blocked, EgressGuard, SystemResolver, is_own_address
 from appliance.webhooks.receiver import parse_receiver
-from tests.appliance.webhooks.corpus import ACCEPTED, LINK_LOCAL, LOOPBACK, PRIVATE, REFUSED, SPECIAL
+from tests.appliance.webhooks.corpus import (
+    ACCEPTED,
+    LINK_LOCAL,
+    LOOPBACK,
+    PRIVATE,
+    REFUSED,
+    SPECIAL,
+)
 
 OWN = "192.168.1.10"
 
@@ -52,7 +59,9 @@ async def test_an_ordinary_url_can_be_registered(guard, url):
     assert (await guard.check(url, allow_http=False)).secure
 
 
-@pytest.mark.parametrize("url", [u for u in LOOPBACK + LINK_LOCAL + PRIVATE + SPECIAL if "%" not in u])
+@pytest.mark.parametrize(
+    "url", [u for u in LOOPBACK + LINK_LOCAL + PRIVATE + SPECIAL if "%" not in u]
+)
 async def test_plain_http_opens_no_address_that_https_does_not(guard, url):
     with pytest.raises(InvalidWebhookUrl):
         await guard.check(url.replace("https:", "http:"), allow_http=True)
@@ -83,7 +92,9 @@ async def test_a_name_that_does_not_resolve_is_registered_as_the_box_may_be_offl
     assert (await guard.check("https://later.example/", allow_http=False)).host == "later.example"
 
 
-@pytest.mark.parametrize("inside", ["10.0.0.7", "127.0.0.1", "169.254.169.254", "::1", "::ffff:1.2.3.4"])
+@pytest.mark.parametrize(
+    "inside", ["10.0.0.7", "127.0.0.1", "169.254.169.254", "::1", "::ffff:1.2.3.4"]
+)
 async def test_one_forbidden_address_among_good_ones_blocks_the_connection(guard, names, inside):
     names.known["mixed.example"] = ["93.184.216.34", inside]
 
@@ -152,7 +163,9 @@ def test_the_box_is_not_reached_by_its_public_address_either_unless_that_is_name
     assert permits(a_policy("93.184.216.99"), "93.184.216.99")
 
 
-@pytest.mark.parametrize("address", ["0.0.0.0", "224.0.0.1", "::", "64:ff9b::a00:1", "2002:a00:1::1"])
+@pytest.mark.parametrize(
+    "address", ["0.0.0.0", "224.0.0.1", "::", "64:ff9b::a00:1", "2002:a00:1::1"]
+)
 def test_no_entry_opens_what_is_special(address):
     with pytest.raises(Trouble):
         a_policy(address)

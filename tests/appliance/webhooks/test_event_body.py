@@ -10,14 +10,12 @@ from appliance.model.reservation import Reservation
 from appliance.model.venue import Venue
 from appliance.webhooks.event_body import event_body
 
-VENUE = Venue(
-    "v1", "Riad Atlas", "riad", "active", "free", True, 24, "MAD", "UTC", "06:00", None  # noqa: FBT003
-)
+VENUE = Venue("v1", "Riad Atlas", "riad", "active", "free", True, 24, "MAD", "UTC", "06:00", None)
 DELIVERY = DueDelivery(1, "d1", 0, "reservation.created", "r1", 1_795_287_600_123)
 
 
 def a_reservation(**changes):
-    values = {name: None for name in Reservation.__dataclass_fields__} | {
+    values = dict.fromkeys(Reservation.__dataclass_fields__) | {
         "id": "r1", "access_code": "SVC-7K2M", "status": "confirmed", "source": "partner",
         "table_id": "t1", "table_name": "Terrasse 1", "date": "2026-11-21", "slot": "19:30",
         "guests": 4, "customer_name": "Salma Idrissi", "created_at": 1_795_287_600_000,
@@ -66,9 +64,7 @@ def test_without_a_reference_the_member_is_absent_and_erased_names_are_null():
 def test_a_test_event_has_every_member_of_a_partner_reservation():
     real = json.loads(event_body(DELIVERY, a_reservation(), VENUE))
     sample = json.loads(
-        event_body(
-            replace(DELIVERY, event_type="webhook.test", reservation_id=None), None, VENUE
-        )
+        event_body(replace(DELIVERY, event_type="webhook.test", reservation_id=None), None, VENUE)
     )
 
     assert sample["type"] == "webhook.test"

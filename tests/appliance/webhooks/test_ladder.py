@@ -11,9 +11,7 @@ def after_failures(count, draw=lambda: 0.0, charged=True):
     return next_step(count - 1, delivered=False, charged=charged, draw=draw)
 
 
-@pytest.mark.parametrize(
-    ("failures", "minutes"), [(1, 1), (2, 5), (3, 30), (4, 120), (5, 720)]
-)
+@pytest.mark.parametrize(("failures", "minutes"), [(1, 1), (2, 5), (3, 30), (4, 120), (5, 720)])
 def test_the_waits_are_those_of_the_contract(failures, minutes):
     step = after_failures(failures)
 

@@ -1,6 +1,7 @@
 """The ladder in virtual time: exact across restarts, reboots and clocks that step."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -47,7 +48,7 @@ async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_curren
     assert len({r.body["occurredAt"] for r in requests}) == 1
     assert [r.reservation["guests"] for r in requests] == [2, 3, 4, 5, 6, 7]
     times = [int(r.headers["x-service-signature"][2:12]) for r in requests]
-    assert [b - a for a, b in zip(times, times[1:], strict=False)] == LADDER
+    assert [b - a for a, b in pairwise(times)] == LADDER
     assert world.attempts() == [(n, "http_500") for n in range(1, 7)]
     uptime.advance(7 * 24 * 3600)
     await asyncio.sleep(0.02)
@@ -141,7 +142,9 @@ async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, f
     assert len(failing.requests) == 2
 
 
-@pytest.mark.parametrize("instant", ["2027-11-21T19:00:00Z", "2025-11-21T19:00:00Z", "1970-01-01T00:00:00Z"])
+@pytest.mark.parametrize(
+    "instant", ["2027-11-21T19:00:00Z", "2025-11-21T19:00:00Z", "1970-01-01T00:00:00Z"]
+)
 async def test_a_clock_that_steps_moves_no_retry(world, failing, uptime, clock, instant):
     await world.book()
     await world.recorded(1)

@@ -1,0 +1,34 @@
+"""Time since the machine started."""
+
+import asyncio
+import time
+
+from appliance.webhooks.uptime import SystemUptime
+
+
+async def test_it_counts_milliseconds_of_one_boot_whoever_asks():
+    first, second = SystemUptime(), SystemUptime()
+
+    assert first.boot == second.boot
+    assert 0 <= second.milliseconds() - first.milliseconds() < 1000
+
+
+async def test_where_the_machine_has_no_such_count_each_process_is_a_boot(monkeypatch):
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+
+    first, second = SystemUptime(), SystemUptime()
+
+    assert first.boot != second.boot
+    assert 0 <= second.milliseconds() - first.milliseconds() < 1000
+
+
+async def test_an_alarm_rings_when_its_time_has_come_and_not_when_it_was_cancelled():
+    uptime, rang = SystemUptime(), []
+    due = uptime.milliseconds() + 30
+
+    uptime.call_at(due, lambda: rang.append(uptime.milliseconds()))
+    uptime.call_at(due, lambda: rang.append("cancelled")).cancel()
+    await asyncio.sleep(0.1)
+
+    assert len(rang) == 1
+    assert due - 2 <= rang[0] < due + 60
