@@ -20,7 +20,7 @@ class Drain:
         self._in_flight = 0
         self._draining = False
         self._empty = asyncio.Event()
-        app.middlewares.insert(0, web.middleware(self._count))
+        app.middlewares.insert(0, self._count)
 
     async def wait(self, seconds: float) -> bool:
         """Wait until nothing is in flight, at most `seconds`; whether that came true.
@@ -37,6 +37,7 @@ class Drain:
             return False
         return True
 
+    @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         self._in_flight += 1
         try:

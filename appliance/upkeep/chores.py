@@ -59,14 +59,18 @@ def find_next_due(reader: Reader) -> int | None:
 
 
 def _last_ended(reader: Reader) -> date:
+    """The latest evening that is over by now."""
+    venue = get_venue(reader)
+    return last_ended_evening(reader.now, venue, reader.zones.zone(venue.time_zone))
+
+
+def last_ended_evening(now: int, venue: Venue, zone: ZoneInfo) -> date:
     """The latest evening that is over, by the very instants that `find_next_due` names.
 
     Not simply the day before tonight: when the clock goes back, an hour belongs to both.
     """
-    venue = get_venue(reader)
-    zone = reader.zones.zone(venue.time_zone)
-    day = tonight(reader.now, zone, venue.evening_ends_at) + timedelta(days=1)
-    while _end(day, venue, zone) > reader.now:
+    day = tonight(now, zone, venue.evening_ends_at) + timedelta(days=1)
+    while _end(day, venue, zone) > now:
         day -= timedelta(days=1)
     return day
 

@@ -39,6 +39,7 @@ Where to look
   door, live          terminal token {terminal}
   door, test          terminal token {test_terminal}
   partner's server    {receiver}/   (as JSON: {receiver}/received.json)
+  letters of test     {test_base}/outbox
   what was sent       venuebox deliveries --data {directory} --environment live --json
 """
 

@@ -1,0 +1,93 @@
+import pytest
+
+from appliance.actions.cancel import cancel_own
+from appliance.actions.issue_key import issue_key
+from appliance.actions.reserve import reserve
+from appliance.actions.revoke_key import revoke_key
+from appliance.errors import NotFound, Trouble
+from appliance.model.api_key import SCOPES
+from appliance.store.keys import find_key, find_key_by_hash, list_keys, touch_key
+from appliance.tokens import hash_token
+from tests.builders import a_booking
+
+
+async def issue(box, **changes):
+    return await box.live.database.write(issue_key, "live", "Partner", **changes)
+
+
+async def find(box, key_id):
+    return await box.live.database.read(find_key, key_id)
+
+
+async def test_a_key_is_found_by_its_hash_and_kept_with_what_recognises_it(box):
+    issued = await issue(box)
+
+    found = await box.live.database.read(find_key_by_hash, hash_token(issued.key))
+
+    assert found.id == found.lineage == issued.id
+    assert (found.prefix, found.last_four) == (issued.key[:13], issued.key[-4:])
+    assert found.scopes == issued.scopes == SCOPES
+    assert (found.last_used_at, found.revoked_at) == (None, None)
+
+
+async def test_scopes_are_kept_in_the_order_of_the_contract(box):
+    issued = await issue(box, scopes=["webhooks:manage", "venue:read"])
+
+    assert (await find(box, issued.id)).scopes == ("venue:read", "webhooks:manage")
+
+
+async def test_a_successor_replays_and_cancels_what_its_line_has_reserved(box):
+    first = await issue(box)
+    second = await issue(box, successor_of=first.id)
+    third = await issue(box, successor_of=second.id)
+    booking = a_booking(idempotency_key="k-1")
+    old, new = await find(box, first.id), await find(box, third.id)
+
+    granted = await box.live.database.write(reserve, "live", old, booking)
+    again = await box.live.database.write(reserve, "live", new, booking)
+
+    assert again.replayed
+    assert again.reservation.id == granted.reservation.id
+    await box.live.database.write(cancel_own, new, granted.reservation.id)
+
+
+async def test_a_key_of_another_line_may_not_cancel(box):
+    mine, other = await issue(box), await issue(box)
+    key, stranger = await find(box, mine.id), await find(box, other.id)
+    granted = await box.live.database.write(reserve, "live", key, a_booking(idempotency_key="k-1"))
+
+    with pytest.raises(NotFound):
+        await box.live.database.write(cancel_own, stranger, granted.reservation.id)
+
+
+async def test_a_successor_of_nothing_is_refused_and_leaves_no_trace(box):
+    with pytest.raises(Trouble, match="there is no key nope"):
+        await issue(box, successor_of="nope")
+
+    assert await box.live.database.read(list_keys) == []
+
+
+async def test_revoking_counts_from_the_first_time(box, clock):
+    issued = await issue(box)
+    assert await box.live.database.write(revoke_key, issued.id)
+    first = (await find(box, issued.id)).revoked_at
+    clock.advance(60)
+
+    assert await box.live.database.write(revoke_key, issued.id)
+
+    assert (await find(box, issued.id)).revoked_at == first == clock.now() - 60_000
+    assert not await box.live.database.write(revoke_key, "nope")
+
+
+async def test_the_last_use_is_kept_to_the_minute(box, clock):
+    issued = await issue(box)
+    await box.live.database.write(touch_key, issued.id)
+    first = clock.now()
+    clock.advance(59)
+    await box.live.database.write(touch_key, issued.id)
+    assert (await find(box, issued.id)).last_used_at == first
+
+    clock.advance(1)
+    await box.live.database.write(touch_key, issued.id)
+
+    assert (await find(box, issued.id)).last_used_at == first + 60_000

@@ -1,0 +1,172 @@
+import asyncio
+
+import argon2
+import pytest
+
+from appliance.actions.create_staff import INVITATION_MILLISECONDS, create_staff
+from tests.conftest import running_box, with_settings
+from web.portal import welcome
+
+PASSWORD = "le thé est servi à minuit"
+
+
+async def invite(running, name="Yasmine"):
+    invitation = await running.live.database.write(create_staff, name, "owner")
+    return invitation.secret
+
+
+async def send(running, secret, password=PASSWORD, **headers):
+    form = {"link": secret, "password": password}
+    headers = {"Accept-Language": "en", **headers}
+    async with running.client.post("/portal/welcome", data=form, headers=headers) as response:
+        return response.status, await response.text()
+
+
+async def stored_password(running):
+    return await running.live.database.read(lambda tx: tx.value("SELECT password FROM staff"))
+
+
+async def test_a_password_is_set_once_and_kept_as_argon2id(running):
+    secret = await invite(running)
+
+    status, page = await send(running, secret)
+
+    assert status == 200
+    assert "Your account is ready, Yasmine." in page
+    assert "comes with a later version" in page
+    stored = await stored_password(running)
+    assert stored.startswith("$argon2id$")
+    assert argon2.PasswordHasher().verify(stored, PASSWORD)
+
+
+async def test_the_whole_link_may_be_pasted_where_there_is_no_script(running):
+    secret = await invite(running)
+
+    status, _ = await send(running, f" https://box.example/portal/welcome#{secret} ")
+
+    assert status == 200
+
+
+async def test_unknown_used_and_expired_links_get_the_very_same_answer(running):
+    used, expired = await invite(running), await invite(running, "Karim")
+    await send(running, used)
+    running.clock.advance(INVITATION_MILLISECONDS / 1000)
+
+    answers = {await send(running, secret) for secret in (used, expired, "unknown", "")}
+
+    [(status, page)] = answers
+    assert status == 404
+    assert "This link no longer works" in page
+
+
+async def test_a_link_lives_until_its_last_second(running):
+    secret = await invite(running)
+    running.clock.advance(INVITATION_MILLISECONDS / 1000 - 1)
+
+    assert (await send(running, secret))[0] == 200
+
+
+async def test_looking_at_the_page_does_not_use_the_link(running):
+    secret = await invite(running)
+
+    for _ in range(3):
+        async with running.client.get("/portal/welcome") as response:
+            assert response.status == 200
+            assert response.headers["Cache-Control"] == "no-store"
+            assert response.headers["Referrer-Policy"] == "no-referrer"
+            assert "unsafe" not in response.headers["Content-Security-Policy"]
+
+    assert (await send(running, secret))[0] == 200
+
+
+@pytest.mark.parametrize("password", ["short", "x" * 257, "12345678", "Yasmine2026", "riad atlas"])
+async def test_a_bad_password_is_explained_and_the_link_stays_good(running, password):
+    secret = await invite(running)
+
+    status, page = await send(running, secret, password)
+
+    assert status == 400
+    assert "Please choose" in page
+    assert f'value="{secret}"' in page
+    assert await stored_password(running) is None
+    assert (await send(running, secret))[0] == 200
+
+
+async def test_a_long_sentence_in_any_script_is_a_good_password(running):
+    secret = await invite(running)
+
+    assert (await send(running, secret, "جملة طويلة يسهل تذكرها ولا يعرفها أحد " * 4))[0] == 200
+
+
+async def test_ten_tries_a_minute_and_no_more(running):
+    secret = await invite(running)
+    for _ in range(10):
+        assert (await send(running, "guess"))[0] == 404
+
+    status, page = await send(running, secret)
+    assert status == 429
+    assert "One moment" in page
+
+    running.clock.advance(61)
+    assert (await send(running, secret))[0] == 200
+
+
+async def test_the_form_of_another_site_does_nothing(running):
+    secret = await invite(running)
+
+    status, _ = await send(running, secret, **{"Sec-Fetch-Site": "cross-site"})
+
+    assert status == 403
+    assert await stored_password(running) is None
+
+
+async def test_a_body_that_is_no_form_of_ours_is_a_dead_link(running):
+    for kind in ("application/json", "multipart/form-data; boundary=x",
+                 "application/x-www-form-urlencoded; charset=nonsense"):  # fmt: skip
+        async with running.client.post(
+            "/portal/welcome", data=b"link=\xff&password", headers={"Content-Type": kind}
+        ) as response:
+            assert response.status == 404
+
+
+@pytest.mark.parametrize(
+    ("peer", "proto", "private"),
+    [
+        ("127.0.0.1", None, True),
+        ("192.168.1.20", None, False),
+        ("192.168.1.20", "https", False),
+        ("10.0.0.5", None, False),
+        ("10.0.0.5", "http", False),
+        ("10.0.0.5", "https", True),
+    ],
+)
+async def test_a_password_travels_within_the_machine_or_over_tls_only(
+    tmp_path, clock, monkeypatch, peer, proto, private
+):
+    settings = with_settings(server={"trusted_proxies": ("10.0.0.0/8",)})
+    async with running_box(tmp_path, clock, settings) as running:
+        secret = await invite(running)
+        monkeypatch.setattr("aiohttp.web_request.BaseRequest.remote", peer)
+        headers = {} if proto is None else {"X-Forwarded-Proto": proto}
+
+        async with running.client.get("/portal/welcome", headers=headers) as response:
+            looked = response.status
+        status, _ = await send(running, secret, **headers)
+
+        assert (looked, status) == ((200, 200) if private else (403, 403))
+        assert (await stored_password(running) is not None) is private
+
+
+async def test_two_who_send_the_same_link_at_once_set_one_password(running):
+    secret = await invite(running)
+    answers = await asyncio.gather(
+        send(running, secret, "first of the two"), send(running, secret, "second of the two")
+    )
+
+    assert sorted(status for status, _ in answers) == [200, 404]
+    winner = "first of the two" if answers[0][0] == 200 else "second of the two"
+    assert argon2.PasswordHasher().verify(await stored_password(running), winner)
+
+
+def test_the_page_exists_once_for_the_house(clock):
+    assert [path for _, path, _ in welcome.welcome_routes(clock)] == ["/portal/welcome"] * 2

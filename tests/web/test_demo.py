@@ -1,0 +1,220 @@
+"""The demo, followed as a stranger would: only by what it prints."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.web.processes import Serving
+from web.main import main
+
+CURL = """
+import sys, urllib.request
+words, headers, data = sys.argv[1:], {}, None
+while words:
+    word = words.pop(0)
+    if word == "-H":
+        name, _, value = words.pop(0).partition(": ")
+        headers[name] = value
+    elif word == "-d":
+        data = words.pop(0).encode()
+    elif word != "-s":
+        url = word
+answer = urllib.request.urlopen(urllib.request.Request(url, data, headers))
+sys.stdout.write(answer.read().decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def demo():
+    """A demo on a free port."""
+    with Serving("--demo", "--port", "0") as serving:
+        yield serving
+
+
+def fetch(url, data=None, **headers):
+    """Status and body; a POST when there is `data`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(url, data, named)  # noqa: S310 - an address the demo printed
+    try:
+        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - as above
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def printed(demo, pattern):
+    """The first group of the first match in what it printed."""
+    found = re.search(pattern, "\n".join(demo.lines))
+    assert found, pattern
+    return found.group(1)
+
+
+def received(demo):
+    return json.loads(fetch(printed(demo, r"as JSON: (\S+)\)"))[1])
+
+
+def wait_for_event(demo, kind, name):
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        for one in received(demo):
+            if (one["type"], one["reservation"].get("customerFirstName")) == (kind, name):
+                return one
+        time.sleep(0.05)
+    raise AssertionError(f"{kind} for {name} did not arrive: {received(demo)}")
+
+
+def test_ready_is_its_last_word(demo):
+    assert demo.lines[-1] == f"ready {demo.address}"
+
+
+@pytest.fixture
+def path_with_curl(tmp_path):
+    """PATH; where the machine has no curl, with a stand-in for the options that the guide uses."""
+    if shutil.which("curl") is None:
+        stand_in = tmp_path / "curl"
+        stand_in.write_text(f"#!{sys.executable}\n{CURL}", "utf-8")
+        stand_in.chmod(0o700)
+    return f"{tmp_path}:{os.environ['PATH']}"
+
+
+def test_the_printed_lines_book_open_scan_and_the_signed_events_arrive(demo, path_with_curl):
+    kinds = ("BOOKING=", "LINK=", "PASS=", "curl")
+    commands = [line for line in demo.lines if line.startswith(kinds)]
+
+    followed = subprocess.run(
+        ["bash", "-euc", "\n".join(commands)],
+        capture_output=True, text=True, check=True, env={"PATH": path_with_curl},
+    )  # fmt: skip
+
+    booking, link, guest_pass, verdict = followed.stdout.splitlines()
+    assert json.loads(booking)["status"] == "confirmed"
+    assert link == json.loads(booking)["guestAccessUrl"]
+    assert re.fullmatch(r"SVC1[A-Z2-7]{135}", guest_pass)
+    assert json.loads(verdict)["result"] == "checked_in"
+    assert wait_for_event(demo, "reservation.created", "Amina")["signature"] == "valid"
+    assert wait_for_event(demo, "reservation.checked_in", "Amina")["signature"] == "valid"
+
+
+def test_tonight_has_guests_from_all_three_sources_in_both_environments(demo):
+    for environment, prefix in (("live", ""), ("test", "/test")):
+        key = printed(demo, rf"(svc_{environment}_[0-9a-f]{{48}})")
+        url = f"{demo.address}{prefix}/v1/reservations"
+        _, body = fetch(url, Authorization=f"Bearer {key}")
+
+        items = json.loads(body)["items"]
+        assert {item["source"] for item in items} == {"partner", "manual", "platform"}
+        assert any("externalRef" in item for item in items)
+
+
+def test_what_happened_before_the_stranger_came_was_delivered_too(demo):
+    for name in ("Salma", "Nadia", "Mehdi", "Sara"):
+        assert wait_for_event(demo, "reservation.created", name)["signature"] == "valid"
+
+
+def test_every_printed_address_answers(demo):
+    for line in demo.lines:
+        for url in re.findall(
+            r"^ .*?(http://127\.0\.0\.1:\S+?(?:/docs|/|/access/\S+|#\S+))(?:\s|$)", line
+        ):
+            assert fetch(url.partition("#")[0])[0] == 200, url
+
+
+def test_the_guests_link_itself_may_be_scanned(demo):
+    link = printed(demo, r"a guest's link +(\S+)")
+    token = printed(demo, r"door, live +terminal token (\S+)")
+    scan = {"scanId": "00000000-0000-4000-8000-000000000001", "code": link}
+    _, verdict = fetch(
+        f"{demo.address}/terminal/v1/scans",
+        json.dumps(scan).encode(),
+        Authorization=f"Bearer {token}",
+        Content_Type="application/json",
+    )
+
+    assert json.loads(verdict)["result"] == "checked_in"
+    wait_for_event(demo, "reservation.checked_in", "Salma")
+
+
+def test_the_receiver_shows_what_is_forged_and_shows_it_harmlessly(demo):
+    page = printed(demo, r"(http://\S+/) +\(as JSON")
+
+    status, _ = fetch(
+        f"{page}live",
+        b'{"data":{"reservation":{}}}',
+        X_Service_Signature=f"t={int(time.time())},v1={'0' * 64}",
+        X_Service_Event="<script>alert(1)</script>",
+        X_Service_Delivery="x",
+    )
+
+    assert status == 400
+    assert received(demo)[0]["signature"] == "wrong"
+    shown = fetch(page)[1]
+    assert "✗ wrong" in shown
+    assert "<script>alert" not in shown
+
+
+def test_the_receivers_page_learns_of_news_by_itself(demo):
+    page = printed(demo, r"(http://\S+/) +\(as JSON")
+    host, _, port = page.removeprefix("http://").rstrip("/").partition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as watcher:
+        watcher.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"text/event-stream" in watcher.recv(4096)
+
+        fetch(f"{page}test", b"{}")
+
+        assert b"data: more" in watcher.recv(4096)
+
+
+def test_it_takes_everything_along_when_it_stops():
+    with Serving("--demo", "--port", "0") as serving:
+        folder = Path(printed(serving, r"--data (\S+)"))
+        assert (folder / "live.db").exists()
+
+        assert serving.terminate() < 10
+
+        assert serving.process.returncode == 0
+    assert not folder.exists()
+
+
+def test_in_a_directory_of_its_own_each_start_is_a_fresh_evening(tmp_path):
+    data = str(tmp_path / "demo")
+    keys = []
+    for _ in range(2):
+        with Serving("--demo", "--data", data, "--port", "0") as serving:
+            keys.append(printed(serving, r"(svc_live_[0-9a-f]{48})"))
+            _, body = fetch(
+                f"{serving.address}/v1/reservations", Authorization=f"Bearer {keys[-1]}"
+            )
+            assert json.loads(body)["total"] == 7
+            serving.terminate()
+
+    assert keys[0] != keys[1]
+    assert (tmp_path / "demo" / "live.db").exists()
+
+
+def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
+    data = tmp_path / "box"
+    venue = Path("web/demo/venue.toml").absolute()
+    assert main(["init", "--data", str(data), "--venue", str(venue)], {}) == 0
+    before = (data / "live.db").read_bytes()
+
+    assert main(["serve", "--demo", "--data", str(data), "--port", "0"], {}) == 1
+
+    assert "already holds a box" in capsys.readouterr().err
+    assert (data / "live.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("host", ["::", "192.168.1.5", "box.example"])
+def test_it_listens_on_this_machine_alone(host, capsys):
+    assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
+
+    assert "this machine alone" in capsys.readouterr().err
