@@ -33,7 +33,7 @@ ARABIC = Words(
         "confirmation": KindWords(
             subject="حجزكم: {venue}، {day}",
             heading="تم تأكيد حجزكم",
-            intro="{venue} في انتظاركم. إليكم كل ما تحتاجونه لهذه الأمسية.",
+            intro="يسعدنا استقبالكم في {venue}. إليكم كل ما تحتاجونه لهذه الأمسية.",
         ),
     },
 )

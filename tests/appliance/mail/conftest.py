@@ -1,0 +1,255 @@
+"""A live environment on disk, a reservation with a pass, and mail servers that misbehave."""
+
+import asyncio
+import contextlib
+import dataclasses
+from pathlib import Path
+
+import pytest
+from aiosmtpd.smtp import SMTP
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from appliance.actions.queue_letter import queue_letter
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.environment import Environment, Links
+from appliance.mail.smtp import Undelivered
+from appliance.model.letter import Outcome
+from appliance.settings import MailSettings, Settings
+from appliance.store.database import Database
+from appliance.store.letters import find_letter
+from appliance.store.migrate import migrate
+from appliance.tokens import Keyring, Tokens
+
+MASTER = bytes(range(32))
+VENUE_ID = "018f0000-0000-7000-8000-00000000aaaa"
+TABLE_ID = "018f0000-0000-7000-8000-00000000bbbb"
+SENDER = "table@riad.example"
+GUEST = "yasmine@guest.example"
+
+
+@pytest.fixture
+def clock():
+    return StoppedClock("2026-11-20T12:00:00Z")
+
+
+@pytest.fixture
+def mail_settings():
+    return MailSettings(host="127.0.0.1", port=1, security="none", sender=SENDER)
+
+
+@pytest.fixture
+async def environment(tmp_path, clock, mail_settings):
+    opened = await open_environment(tmp_path / "live.db", clock, mail_settings)
+    yield opened
+    await opened.database.close()
+
+
+@pytest.fixture
+async def kept_environment(tmp_path, clock, mail_settings):
+    opened = await open_environment(tmp_path / "test.db", clock, mail_settings, "test")
+    yield opened
+    await opened.database.close()
+
+
+@pytest.fixture
+def open_at(clock, mail_settings):
+    """Open an environment by hand: `await open_at(path)`; the test closes its database."""
+    return lambda path: open_environment(path, clock, mail_settings)
+
+
+async def open_environment(path: Path, clock, mail_settings, name="live"):
+    """Open the box's database at `path`; a new one is given a venue, a table and a pass key."""
+    migrate(path, clock, create=True)
+    database = Database(path, clock, Tokens(), newest_zone_database())
+    fresh = database.peek(lambda reader: reader.row("SELECT 1 FROM venue")) is None
+    environment = Environment(
+        name,
+        database,
+        Keyring(MASTER, name),
+        Settings(mail=mail_settings),
+        Links("https://box.example" + ("/test" if name == "test" else "")),
+    )
+    if fresh:
+        await database.write(_furnish, environment.keyring)
+    return environment
+
+
+def _furnish(tx, keyring):
+    tx.insert(
+        "venue",
+        {"id": VENUE_ID, "name": "Riad Atlas", "slug": "riad", "status": "active",
+         "reservation_mode": "free", "auto_confirm": 1, "request_expiry_hours": 24,
+         "currency": "MAD", "time_zone": "Africa/Casablanca", "evening_ends_at": "06:00"},
+    )  # fmt: skip
+    tx.insert(
+        "venue_table",
+        {"id": TABLE_ID, "position": 1, "number": "T1", "name": "Terrasse 1", "capacity_min": 1,
+         "capacity_max": 20, "minimum_spend": 500, "type": "standard", "bookable": 1},
+    )  # fmt: skip
+    key = Ed25519PrivateKey.from_private_bytes(b"k" * 32)
+    tx.insert(
+        "signing_key",
+        {"kid": 1, "public_key": key.public_key().public_bytes_raw(),
+         "private_key": keyring.wrap(key.private_bytes_raw(), b"n" * 12), "created_at": tx.now},
+    )  # fmt: skip
+
+
+def a_reservation(tx, **changes):
+    """Insert a confirmed reservation for the evening of 2026-11-21; its id."""
+    starts = changes.pop("starts", 1170)
+    values = {
+        "id": tx.new_id(), "status": "confirmed", "source": "partner", "table_id": TABLE_ID,
+        "date": "2026-11-21", "slot": "19:30", "starts": starts, "ends": 1320, "guests": 4,
+        "customer_name": "Yasmine El Fassi", "customer_email": GUEST,
+        "access_code": tx.tokens.new_access_code(), "pass_id": tx.tokens.random_bytes(8),
+        "link_expires_at": tx.now + 10**9, "created_at": tx.now, "updated_at": tx.now,
+    } | changes  # fmt: skip
+    tx.insert("reservation", values)
+    return values["id"]
+
+
+def a_letter_in(tx, *, keep=False, recipient=GUEST, language="fr", **reservation):
+    """Insert a reservation and queue its confirmation; the letter's id."""
+    reservation_id = a_reservation(tx, **reservation)
+    return queue_letter(tx, reservation_id, "confirmation", recipient, language, keep=keep)
+
+
+@pytest.fixture
+def a_letter(environment):
+    """Queue a confirmation: `await a_letter(language="ar")`. Each takes its own table time."""
+    minute = iter(range(0, 2000, 2))
+
+    async def queue(**values):
+        starts = next(minute)
+        values = {"starts": starts, "ends": starts + 1} | values
+        return await environment.database.write(a_letter_in, **values)
+
+    return queue
+
+
+@pytest.fixture
+def letter_row(environment):
+    return lambda letter_id: environment.database.peek(find_letter, letter_id)
+
+
+class Mailbox:
+    """A `send` that is handed in: keeps what it was given, or does what it is told instead."""
+
+    def __init__(self):
+        self.messages = []
+        self.sending = 0
+        self.most_at_once = 0
+        self.trouble = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self, message):
+        self.sending += 1
+        self.most_at_once = max(self.most_at_once, self.sending)
+        try:
+            await self.gate.wait()
+            if self.trouble is not None:
+                raise Undelivered(self.trouble)
+            self.messages.append(message)
+        finally:
+            self.sending -= 1
+
+    def refuse(self, result, trouble="because"):
+        self.trouble = Outcome(result, trouble)
+
+    def accept(self):
+        self.trouble = None
+
+
+@pytest.fixture
+def mailbox():
+    return Mailbox()
+
+
+class Handler:
+    """What the real mail server of a test does at each stage."""
+
+    def __init__(self):
+        self.envelopes = []
+        self.rcpt = "250 OK"
+        self.data = "250 OK"
+        self.mail = "250 OK"
+        self.greylist = 0
+
+    async def handle_MAIL(self, _server, _session, envelope, address, options):  # noqa: N802
+        if self.mail.startswith("2"):
+            envelope.mail_from = address
+            envelope.mail_options.extend(options)
+        return self.mail
+
+    async def handle_RCPT(self, _server, _session, envelope, address, _options):  # noqa: N802
+        if self.greylist:
+            self.greylist -= 1
+            return "451 4.7.1 greylisted, come back later"
+        if self.rcpt.startswith("2"):
+            envelope.rcpt_tos.append(address)
+        return self.rcpt
+
+    async def handle_DATA(self, _server, _session, envelope):  # noqa: N802
+        if self.data.startswith("2"):
+            self.envelopes.append(envelope)
+        return self.data
+
+
+@pytest.fixture
+def smtp_server():
+    """`async with smtp_server() as (port, handler)`: a real SMTP server on loopback."""
+    return _smtp_server
+
+
+@contextlib.asynccontextmanager
+async def _smtp_server(handler=None, **options):
+    handler = handler or Handler()
+    options = {"enable_SMTPUTF8": True, "hostname": "mx.example"} | options
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: SMTP(handler, loop=loop, **options), "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], handler
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def raw_server():
+    """`async with raw_server(converse) as port`: speaks as `converse(reader, writer)` does."""
+    return _raw_server
+
+
+@contextlib.asynccontextmanager
+async def _raw_server(converse):
+    tasks = set()
+
+    async def connected(reader, writer):
+        tasks.add(asyncio.current_task())
+        try:
+            await converse(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+def at_port(environment):
+    """`at_port(1025)`: the environment with its mail server at that port."""
+    return lambda port, **settings: _at_port(environment, port, **settings)
+
+
+def _at_port(environment, port, **settings):
+    mail = dataclasses.replace(environment.settings.mail, port=port, **settings)
+    return dataclasses.replace(environment, settings=dataclasses.replace(
+        environment.settings, mail=mail))  # fmt: skip

@@ -1,0 +1,404 @@
+import asyncio
+import base64
+import email
+import email.policy
+import io
+import logging
+import ssl
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import zxingcpp
+from aiosmtpd.smtp import AuthResult
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from PIL import Image
+
+from appliance.mail.contents import read_contents
+from appliance.mail.outbox import render_letter
+from appliance.mail.postman import Postman
+from appliance.mail.smtp import SmtpSender, Undelivered
+from appliance.model.qr import qr_png
+from appliance.settings import MailSettings
+
+GUEST = "yasmine@guest.example"
+
+
+@pytest.fixture
+async def deliver(at_port, clock, a_letter, letter_row):
+    """Queue a letter for the server at a port, as a booking does: what was answered, its row."""
+    postmen = []
+
+    async def through(port, *, answer_within=5.0, attempt_within=60.0, settings=None, **letter):
+        postman = Postman(
+            at_port(port, **(settings or {})), clock,
+            answer_within=answer_within, attempt_within=attempt_within,
+        )  # fmt: skip
+        postmen.append(postman)
+        letter_id = await a_letter(**letter)
+        outcome = await postman.send_now(letter_id)
+        return outcome, letter_row(letter_id), postman
+
+    yield through
+    for postman in postmen:
+        await postman.close()
+
+
+async def retry(postman, clock):
+    await settle(postman)
+    clock.advance(60)
+    postman.wake()
+    await settle(postman)
+
+
+async def settle(postman):
+    while postman._in_flight or postman._round is not None:  # noqa: ASYNC110 - no hook for tests
+        await asyncio.sleep(0.01)
+
+
+async def test_a_real_server_receives_a_letter_whose_pass_can_be_scanned(
+    deliver, smtp_server, environment
+):
+    async with smtp_server() as (port, handler):
+        outcome, row, _ = await deliver(port)
+
+    assert outcome == "sent"
+    assert row.state == "sent"
+    (envelope,) = handler.envelopes
+    assert envelope.mail_from == "table@riad.example"
+    assert envelope.rcpt_tos == [GUEST]
+    letter = email.message_from_bytes(envelope.content, policy=email.policy.default)
+    assert not letter.defects
+    (picture,) = [p for p in letter.walk() if p.get_content_type() == "image/png"]
+    (code,) = zxingcpp.read_barcodes(Image.open(io.BytesIO(picture.get_content())).convert("L"))
+    contents = environment.database.peek(read_contents, environment, row.id)
+    assert code.text == contents.pass_text
+
+
+@pytest.mark.parametrize(
+    ("stage", "answer", "state", "trouble"),
+    [
+        ("rcpt", "550 5.1.1 <{guest}> no such user", "failed", "recipient refused with 550 5.1.1"),
+        ("rcpt", "553 {guest} unknown", "failed", "recipient refused with 553"),
+        ("rcpt", "452 4.2.2 {guest} is full", "waiting", "recipient refused with 452 4.2.2"),
+        ("rcpt", "550 5.7.1 relaying denied", "waiting",
+         "settings: not allowed to send: 550 5.7.1"),
+        ("rcpt", "421 4.3.2 going down", "waiting", "the mail server answered 421 4.3.2"),
+        ("mail", "550 5.1.8 sender unknown", "waiting", "settings: sender refused with 550 5.1.8"),
+        ("mail", "530 5.7.0 sign in first", "waiting",
+         "settings: not allowed to send: 530 5.7.0"),
+        ("mail", "451 4.3.0 later", "waiting", "sender refused with 451 4.3.0"),
+        ("data", "554 5.6.0 no thanks {guest}", "failed", "letter refused with 554 5.6.0"),
+        ("data", "451 4.3.0 later", "waiting", "letter refused with 451 4.3.0"),
+    ],
+)  # fmt: skip
+async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
+    deliver, smtp_server, caplog, stage, answer, state, trouble
+):
+    with caplog.at_level(logging.DEBUG, "appliance"):
+        async with smtp_server() as (port, handler):
+            setattr(handler, stage, answer.format(guest=GUEST))
+            outcome, row, _ = await deliver(port)
+
+    assert outcome == "failed"
+    assert (row.state, row.trouble) == (state, trouble)
+    assert handler.envelopes == []
+    assert GUEST not in caplog.text
+
+
+async def test_a_greylisting_server_gets_the_letter_a_minute_later(
+    deliver, smtp_server, clock, letter_row
+):
+    async with smtp_server() as (port, handler):
+        handler.greylist = 1
+        outcome, row, postman = await deliver(port)
+        assert (outcome, row.state) == ("failed", "waiting")
+
+        await retry(postman, clock)
+
+    assert letter_row(row.id).state == "sent"
+    assert len(handler.envelopes) == 1
+
+
+async def test_no_server_at_the_port_fails_at_once_and_waits(deliver, smtp_server):
+    async with smtp_server() as (port, _):
+        pass
+    before = time.monotonic()
+
+    outcome, row, _ = await deliver(port)
+
+    assert time.monotonic() - before < 4
+    assert (outcome, row.state) == ("failed", "waiting")
+    assert row.trouble == "no connection to the mail server, or it was lost"
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_total(
+    deliver, raw_server
+):
+    async def silent(reader, _writer):
+        await reader.read()
+
+    async with raw_server(silent) as port:
+        before = time.monotonic()
+        outcome, row, _ = await deliver(port)
+        took = time.monotonic() - before
+
+    assert outcome == "failed"
+    assert row.state == "waiting"
+    assert 4.9 < took < 6
+
+
+async def test_a_server_that_drips_byte_by_byte_does_not_stretch_the_deadline(deliver, raw_server):
+    async def dripping(_reader, writer):
+        while True:
+            writer.write(b"2")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async with raw_server(dripping) as port:
+        before = time.monotonic()
+        outcome, _, _ = await deliver(port, answer_within=0.3, attempt_within=0.5)
+        assert time.monotonic() - before < 2
+    assert outcome == "failed"
+
+
+async def test_after_a_hang_the_retry_in_the_background_succeeds(
+    deliver, raw_server, smtp_server, clock, letter_row
+):
+    async with smtp_server() as (healthy, handler):
+
+        async def hang_once(reader, writer):
+            if not hung:
+                hung.append(True)
+                await reader.read()
+                return
+            upstream, downstream = await asyncio.open_connection("127.0.0.1", healthy)
+            await asyncio.gather(pump(upstream, writer), pump(reader, downstream))
+
+        hung = []
+        async with raw_server(hang_once) as port:
+            outcome, row, postman = await deliver(port, answer_within=0.1, attempt_within=1)
+            assert outcome == "failed"
+            await settle(postman)
+            assert letter_row(row.id).trouble == "the mail server did not answer in time"
+
+            await retry(postman, clock)
+
+    assert letter_row(row.id).state == "sent"
+    assert len(handler.envelopes) == 1
+
+
+async def pump(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def converse(reader, writer, *, until):
+    """Speak SMTP up to a stage: greeting, mail, data, body, accepted."""
+    writer.write(b"220 mx.example\r\n")
+    if until == "greeting":
+        return
+    while line := await reader.readline():
+        command = line.split()[0].upper()
+        if command == b"DATA":
+            if until == "data":
+                return
+            writer.write(b"354 go on\r\n")
+            if until == "body":
+                await reader.read(100)
+                return
+            await reader.readuntil(b"\r\n.\r\n")
+            writer.write(b"250 taken\r\n")
+        elif command == b"QUIT":
+            await asyncio.sleep(30)
+        else:
+            writer.write(b"250 OK\r\n")
+
+
+@pytest.mark.parametrize("stage", ["greeting", "data", "body"])
+async def test_a_server_that_dies_mid_way_has_not_taken_the_letter(deliver, raw_server, stage):
+    async with raw_server(lambda r, w: converse(r, w, until=stage)) as port:
+        outcome, row, _ = await deliver(port)
+
+    assert (outcome, row.state) == ("failed", "waiting")
+    assert row.trouble == "no connection to the mail server, or it was lost"
+
+
+async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver, raw_server):
+    async with raw_server(lambda r, w: converse(r, w, until="accepted")) as port:
+        before = time.monotonic()
+        outcome, row, _ = await deliver(port)
+
+        assert time.monotonic() - before < 4
+    assert (outcome, row.state) == ("sent", "sent")
+
+
+async def test_nothing_that_speaks_another_protocol_is_taken_for_a_mail_server(deliver, raw_server):
+    async def http(_reader, writer):
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+
+    async with raw_server(http) as port:
+        outcome, row, _ = await deliver(port)
+    assert (outcome, row.state) == ("failed", "waiting")
+
+
+async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deliver, smtp_server):
+    async with smtp_server() as (port, handler):
+        outcome, _, _ = await deliver(port, recipient="zoë@guest.example")
+    assert outcome == "sent"
+    assert handler.envelopes[0].rcpt_tos == ["zoë@guest.example"]
+    assert "SMTPUTF8" in handler.envelopes[0].mail_options
+
+    async with smtp_server(enable_SMTPUTF8=False) as (port, handler):
+        outcome, row, _ = await deliver(port, recipient="zoë@guest.example")
+    assert (outcome, row.state) == ("failed", "failed")
+    assert row.trouble == "the mail server has no SMTPUTF8"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for `localhost` and its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
+    path.write_bytes(
+        certificate.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def server_tls(certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+@pytest.fixture
+async def message(environment, a_letter):
+    return await render_letter(environment, await a_letter())
+
+
+def settings_for(port, security, **more):
+    more = {"host": "localhost", "sender": "table@riad.example"} | more
+    return MailSettings(port=port, security=security, **more)
+
+
+async def test_starttls_protects_the_sign_in_and_the_letter(
+    smtp_server, server_tls, certificate, message
+):
+    seen = []
+
+    def check(_server, session, _envelope, mechanism, data):
+        seen.append((mechanism, data.login, data.password, session.ssl is not None))
+        return AuthResult(success=data.password == b"secret", handled=False)
+
+    options = {"tls_context": server_tls, "require_starttls": True, "auth_required": True,
+               "authenticator": check}  # fmt: skip
+    trust = ssl.create_default_context(cafile=certificate)
+    async with smtp_server(**options) as (port, handler):
+        settings = settings_for(port, "starttls", user="box", password="secret")
+        await SmtpSender(settings, trust).send(message)
+        assert len(handler.envelopes) == 1
+        assert seen == [("PLAIN", b"box", b"secret", True)]
+
+        wrong = settings_for(port, "starttls", user="box", password="wrong")
+        with pytest.raises(Undelivered) as refused:
+            await SmtpSender(wrong, trust).send(message)
+    assert refused.value.outcome.result == "unreachable"
+    assert refused.value.outcome.trouble.startswith("settings: ")
+    assert "wrong" not in str(refused.value)
+    assert base64.b64encode(b"wrong").decode() not in str(refused.value)
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused(smtp_server, server_tls, message):
+    async with smtp_server(tls_context=server_tls) as (port, handler):
+        with pytest.raises(Undelivered) as refused:
+            await SmtpSender(settings_for(port, "starttls")).send(message)
+    assert "no trusted TLS" in refused.value.outcome.trouble
+    assert refused.value.outcome.trouble.startswith("settings: ")
+    assert handler.envelopes == []
+
+
+async def test_a_certificate_of_another_name_is_refused(
+    smtp_server, server_tls, certificate, message
+):
+    trust = ssl.create_default_context(cafile=certificate)
+    async with smtp_server(tls_context=server_tls) as (port, handler):
+        with pytest.raises(Undelivered) as refused:
+            await SmtpSender(settings_for(port, "starttls", host="127.0.0.1"), trust).send(message)
+    assert "no trusted TLS" in refused.value.outcome.trouble
+    assert handler.envelopes == []
+
+
+async def test_starttls_that_the_server_does_not_offer_is_never_done_without(smtp_server, message):
+    async with smtp_server() as (port, handler):
+        with pytest.raises(Undelivered) as refused:
+            await SmtpSender(settings_for(port, "starttls")).send(message)
+    assert refused.value.outcome.trouble.startswith("settings: ")
+    assert handler.envelopes == []
+
+
+async def test_tls_from_the_first_byte_is_spoken_and_verified(server_tls, certificate, message):
+    taken = []
+
+    async def serve(reader, writer):
+        try:
+            await converse(reader, writer, until="accepted")
+        finally:
+            taken.append(True)
+            writer.close()
+
+    server = await asyncio.start_server(serve, "localhost", 0, ssl=server_tls)
+    port = server.sockets[0].getsockname()[1]
+    trust = ssl.create_default_context(cafile=certificate)
+    await SmtpSender(settings_for(port, "tls"), trust).send(message)
+    with pytest.raises(Undelivered) as refused:
+        await SmtpSender(settings_for(port, "tls")).send(message)
+    server.close()
+
+    assert "no trusted TLS" in refused.value.outcome.trouble
+
+
+async def test_an_unusable_host_is_the_owners_to_correct(message):
+    with pytest.raises(Undelivered) as refused:
+        await SmtpSender(settings_for(25, "none", host="a..b")).send(message)
+    assert refused.value.outcome.result == "unreachable"
+
+
+async def test_letters_are_composed_outside_the_event_loop(deliver, smtp_server, monkeypatch):
+    threads = []
+
+    def watched(text, scale):
+        threads.append(threading.current_thread())
+        return qr_png(text, scale)
+
+    monkeypatch.setattr("appliance.mail.composing.qr_png", watched)
+    async with smtp_server() as (port, _):
+        await deliver(port)
+
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()

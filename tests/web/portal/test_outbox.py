@@ -1,0 +1,115 @@
+import re
+
+import pytest
+
+from tests.builders import a_body, a_key
+
+OUTBOX = "/test/outbox"
+
+
+@pytest.fixture
+async def booked(running):
+    """A booking in the test environment whose letter is kept, and the guest's link."""
+    body = a_body(customer={"name": "<b>Salma</b> Idrissi", "email": "salma@guest.example"})
+    status, answer, _ = await running.call("POST", "/test/v1/reservations", json=body)
+    assert (status, answer["notifications"]["email"]) == (201, "sent")
+    return answer
+
+
+async def get(running, path, **headers):
+    async with running.client.get(path, headers=headers) as response:
+        return response.status, await response.text(), response.headers
+
+
+async def letter_path(running):
+    _, page, _ = await get(running, OUTBOX)
+    return re.search(rf'href="({OUTBOX}/[0-9a-f-]+)"', page)[1]
+
+
+async def test_a_letter_of_the_test_environment_is_kept_and_can_be_read(running, booked):
+    status, page, _ = await get(running, OUTBOX)
+    assert status == 200
+    assert "salma@guest.example" in page
+
+    status, page, _ = await get(running, await letter_path(running))
+    assert status == 200
+    assert booked["accessCode"] in page
+    assert booked["guestAccessUrl"] in page
+    assert "data:image/png;base64," in page
+    assert "cid:" not in page
+
+
+async def test_the_letter_runs_no_script_and_fetches_nothing(running, booked):
+    _, page, headers = await get(running, await letter_path(running))
+
+    assert "<script" not in page
+    assert '<iframe title="The letter' in page
+    assert 'sandbox="allow-popups allow-popups-to-escape-sandbox"' in page
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    assert "<b>Salma" not in page
+
+
+async def test_an_empty_outbox_says_how_to_fill_it(running):
+    status, page, _ = await get(running, OUTBOX)
+
+    assert status == 200
+    assert "POST /test/v1/reservations" in page
+
+
+async def test_a_letter_that_does_not_exist_is_not_found(running, booked):
+    for missing in ("018f0000-0000-7000-8000-00000000ffff", "x", "..%2f"):
+        status, text, _ = await get(running, f"{OUTBOX}/{missing}")
+        assert status == 404
+        assert "NOT_FOUND" in text
+
+
+async def test_the_outbox_exists_in_test_alone(running):
+    status, _, _ = await get(running, "/outbox")
+    assert status == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "box.example"},
+        {"Host": "192.168.1.20:8080"},
+        {"Host": "localhost.evil.example"},
+        {"X-Forwarded-For": "203.0.113.9"},
+        {"Forwarded": "for=203.0.113.9"},
+        {"Via": "1.1 tunnel"},
+        {"Authorization": "Bearer svc_test_" + "0" * 48},
+        {"Authorization": "Basic eDp5"},
+        {"Authorization": ""},
+    ],
+)
+async def test_nobody_but_this_machine_or_a_key_reads_the_outbox(running, booked, headers):
+    path = await letter_path(running)
+
+    for asked in (OUTBOX, path):
+        status, text, _ = await get(running, asked, **headers)
+        assert status == 401
+        assert "UNAUTHORIZED" in text
+        assert "salma" not in text
+
+
+async def test_a_test_key_with_the_scope_reads_it_from_anywhere(running, booked):
+    reader = {"Host": "box.example", "Authorization": f"Bearer {running.test_key}"}
+    assert (await get(running, OUTBOX, **reader))[0] == 200
+
+    live = {**reader, "Authorization": f"Bearer {running.live_key}"}
+    assert (await get(running, OUTBOX, **live))[0] == 401
+
+    narrow = await a_key(running.test, ("venue:read",))
+    status, text, _ = await get(running, OUTBOX, **{**reader, "Authorization": f"Bearer {narrow}"})
+    assert (status, "SCOPE_MISSING" in text) == (403, True)
+
+
+async def test_a_revoked_key_reads_nothing(running, booked):
+    key = await a_key(running.test)
+    await running.test.database.write(
+        lambda tx: tx.execute("UPDATE api_key SET revoked_at = :now", {"now": tx.now})
+    )
+    status, text, _ = await get(running, OUTBOX, Authorization=f"Bearer {key}")
+    assert (status, "KEY_REVOKED" in text) == (401, True)
