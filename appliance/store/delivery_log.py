@@ -41,4 +41,5 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
            ORDER BY d.seq"""
     )
     for *head, attempts in rows:
-        yield LoggedDelivery(*head, tuple(LoggedAttempt(*a) for a in json.loads(attempts)))
+        told = tuple(LoggedAttempt(*attempt) for attempt in json.loads(attempts))
+        yield LoggedDelivery(*(*head, told))
