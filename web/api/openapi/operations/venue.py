@@ -33,7 +33,8 @@ def _get_availability() -> Operation:
         parameters=(
             query_parameter(
                 "date",
-                "The evening, in venue time: from tonight to 730 days ahead.",
+                "The evening, in venue time. After midnight and until the evening ends, tonight is "
+                "still yesterday's date.",
                 venue_date("The evening."),
                 required=True,
                 example="2026-11-21",

@@ -172,7 +172,9 @@ def _create() -> Schema:
                 )
             ),
             "guests": integer(
-                "Size of the party, within the table's `capacityMin` to `capacityMax`.", minimum=1
+                "Size of the party, within the table's `capacityMin` to `capacityMax`. Written "
+                "without a decimal point: `4`, never `4.0`.",
+                minimum=1,
             ),
             "customer": ref("Customer"),
             "notes": nullable(text("For the venue's staff.", maxLength=booking.NOTES_MAX)),
