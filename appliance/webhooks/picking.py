@@ -57,12 +57,14 @@ def _share(lane: Lane, lanes: Sequence[Lane]) -> int:
 
 
 def _pick(reader: Reader, lane: Lane, uptime: int, share: int) -> list[tuple[DueDelivery, bool]]:
-    chosen = [(delivery, False) for delivery in _pick_released(reader, lane, share)]
-    if not lane.released and lane.more_untried:
-        chosen += [(d, False) for d in _pick_untried(reader, lane, share - len(chosen))]
+    untried = _pick_released(reader, lane, share)
+    untried += _pick_untried(reader, lane, share - len(untried))
+    retries: list[DueDelivery] = []
     if lane.more_retries:
-        chosen += [(d, True) for d in _pick_retries(reader, lane, uptime, share - len(chosen))]
-    return chosen
+        retries = _pick_retries(reader, lane, uptime, share - len(untried))
+        # Only now it is known whether the slot kept for a retry is needed.
+        untried += _pick_untried(reader, lane, share - len(untried) - len(retries))
+    return [(d, False) for d in untried] + [(d, True) for d in retries]
 
 
 def _pick_released(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
@@ -82,7 +84,7 @@ def _pick_released(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
 
 def _pick_untried(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
     chosen: list[DueDelivery] = []
-    while lane.more_untried and not lane.holds_too_many:
+    while lane.more_untried and not (lane.released or lane.holds_too_many):
         room = min(lane.room_for_untried(), share - len(chosen))
         if room <= 0:
             break

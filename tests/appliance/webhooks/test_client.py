@@ -1,7 +1,7 @@
 """One attempt, against receivers that do everything wrong."""
 
 import asyncio
-import datetime
+import datetime as dt
 import os
 import socket
 import ssl
@@ -387,7 +387,7 @@ async def test_the_very_addresses_that_were_checked_are_dialled(make_client, nam
 
 @pytest.mark.parametrize(
     "inside",
-    ["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "0.0.0.0",
+    ["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "0.0.0.0",  # noqa: S104 - it is refused
      "224.0.0.1", "255.255.255.255", "::", "fe80::1", "fd00::1", "::ffff:10.0.0.1",
      "64:ff9b::a00:1", "2002:a00:1::1", "2606:4700::5efe:a00:1"],
 )  # fmt: skip
@@ -514,7 +514,7 @@ async def attempt_over_tls(make_client, names, name="receiver.example", *, days=
 
 def a_certificate(name, days):
     key = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     certificate = (
         x509.CertificateBuilder()
@@ -522,8 +522,8 @@ def a_certificate(name, days):
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=10))
-        .not_valid_after(now + datetime.timedelta(days=days))
+        .not_valid_before(now - dt.timedelta(days=10))
+        .not_valid_after(now + dt.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
         .sign(key, hashes.SHA256())
     )
