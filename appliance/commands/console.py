@@ -5,13 +5,16 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from appliance.clock import Clock, ZoneDatabase, newest_zone_database
 from appliance.data_directory import DataDirectory, choose_data_directory
 from appliance.environment import EnvironmentName, Links, path_prefix
+from appliance.errors import Trouble
 from appliance.settings import Settings, read_settings
 from appliance.store.connection import Reader, Transaction, open_connection
+from appliance.store.migrate import list_migrations
 from appliance.store.session import session
 from appliance.tokens import Tokens
 
@@ -60,19 +63,21 @@ class Console:
         self, directory: DataDirectory, environment: EnvironmentName
     ) -> Iterator[Transaction]:
         """One durable transaction beside a running box; see `session`."""
-        directory.check()
-        path = directory.database(environment)
+        path = _existing_database(directory, environment)
         with session(path, self.clock, self.tokens, self.zones) as tx:
+            _check_schema(tx, path)
             yield tx
 
     @contextmanager
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
         """One snapshot beside a running box, which need not wait for it."""
-        directory.check()
-        connection = open_connection(directory.database(environment), writable=False)
+        path = _existing_database(directory, environment)
+        connection = open_connection(path, writable=False)
         try:
             connection.execute("BEGIN")
-            yield Reader(connection, self.clock, self.zones)
+            reader = Reader(connection, self.clock, self.zones)
+            _check_schema(reader, path)
+            yield reader
         finally:
             connection.close()
 
@@ -126,3 +131,21 @@ def _name(text: str) -> str:
     if not 1 <= len(name) <= _NAME_MAX:
         raise argparse.ArgumentTypeError("1 to 200 characters are allowed")
     return name
+
+
+def _existing_database(directory: DataDirectory, environment: EnvironmentName) -> Path:
+    directory.check()
+    path = directory.database(environment)
+    if not path.exists():
+        raise Trouble(f"{path.name} is missing from {path.parent}: restore a backup")
+    return path
+
+
+def _check_schema(reader: Reader, path: Path) -> None:
+    """A box that was last served by another version is upgraded by `serve`, never beside it."""
+    found, known = reader.value("PRAGMA user_version"), list_migrations()[-1][0]
+    if found != known:
+        raise Trouble(
+            f"{path.name} has schema {found}, this program knows {known}: "
+            "start the box with this version first"
+        )

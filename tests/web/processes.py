@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 READY_SECONDS = 20.0
 
@@ -33,7 +34,7 @@ class Serving:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def __enter__(self) -> "Serving":
+    def __enter__(self) -> Self:
         try:
             self.wait_until_ready()
         except BaseException:

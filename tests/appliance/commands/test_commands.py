@@ -42,6 +42,21 @@ def test_an_accident_is_one_sentence_too(box):
     box.complaint("key", "list")
 
 
+@pytest.mark.parametrize("argv", [("key", "list"), ("key", "revoke", "x")])
+def test_a_database_of_another_version_is_left_to_serve(box, argv):
+    with transaction(box) as tx:
+        tx.execute("PRAGMA user_version = 99")
+
+    assert "start the box with this version first" in box.complaint(*argv)
+
+
+@pytest.mark.parametrize("argv", [("key", "list"), ("key", "revoke", "x")])
+def test_a_database_that_is_missing_is_named(box, argv):
+    (box.data / "live.db").unlink()
+
+    assert "live.db is missing" in box.complaint(*argv)
+
+
 def test_a_bad_setting_is_named_before_anything_is_done(box):
     (box.data / "settings.toml").write_text("[server]\nport = 'http'\n")
 

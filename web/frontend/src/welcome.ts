@@ -3,12 +3,16 @@
  * and is therefore not sent along when the page is opened.
  */
 
-const field = document.querySelector<HTMLInputElement>("[data-link]");
-const secret = location.hash.slice(1);
-
-if (field && secret) {
+function takeSecret(): void {
+  const field = document.querySelector<HTMLInputElement>("[data-link]");
+  const secret = location.hash.slice(1);
+  if (!field || !secret) return;
   field.value = secret;
   field.closest<HTMLElement>("[data-link-field]")?.setAttribute("hidden", "");
 }
+
+takeSecret();
+// A link opened over the page that is already there changes nothing but what follows the #.
+addEventListener("hashchange", takeSecret);
 
 export {};
