@@ -39,6 +39,7 @@ def demo():
     """A demo on a free port."""
     with Serving("--demo", "--port", "0") as serving:
         yield serving
+        serving.terminate()
 
 
 def fetch(url, data=None, **headers):
