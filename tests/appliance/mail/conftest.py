@@ -1,24 +1,20 @@
-"""A live environment on disk, a reservation with a pass, and mail servers that misbehave."""
+"""A live environment on disk, with a reservation, its pass and its letter."""
 
-import asyncio
-import contextlib
 import dataclasses
 from pathlib import Path
 
 import pytest
-from aiosmtpd.smtp import SMTP
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from appliance.actions.queue_letter import queue_letter
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.environment import Environment, Links
-from appliance.mail.smtp import Undelivered
-from appliance.model.letter import Outcome
 from appliance.settings import MailSettings, Settings
 from appliance.store.database import Database
 from appliance.store.letters import find_letter
 from appliance.store.migrate import migrate
 from appliance.tokens import Keyring, Tokens
+from tests.appliance.mail.mail_servers import Mailbox
 
 MASTER = bytes(range(32))
 VENUE_ID = "018f0000-0000-7000-8000-00000000aaaa"
@@ -132,115 +128,9 @@ def letter_row(environment):
     return lambda letter_id: environment.database.peek(find_letter, letter_id)
 
 
-class Mailbox:
-    """A `send` that is handed in: keeps what it was given, or does what it is told instead."""
-
-    def __init__(self):
-        self.messages = []
-        self.sending = 0
-        self.most_at_once = 0
-        self.trouble = None
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    async def __call__(self, message):
-        self.sending += 1
-        self.most_at_once = max(self.most_at_once, self.sending)
-        try:
-            await self.gate.wait()
-            if self.trouble is not None:
-                raise Undelivered(self.trouble)
-            self.messages.append(message)
-        finally:
-            self.sending -= 1
-
-    def refuse(self, result, trouble="because"):
-        self.trouble = Outcome(result, trouble)
-
-    def accept(self):
-        self.trouble = None
-
-
 @pytest.fixture
 def mailbox():
     return Mailbox()
-
-
-class Handler:
-    """What the real mail server of a test does at each stage."""
-
-    def __init__(self):
-        self.envelopes = []
-        self.rcpt = "250 OK"
-        self.data = "250 OK"
-        self.mail = "250 OK"
-        self.greylist = 0
-
-    async def handle_MAIL(self, _server, _session, envelope, address, options):  # noqa: N802
-        if self.mail.startswith("2"):
-            envelope.mail_from = address
-            envelope.mail_options.extend(options)
-        return self.mail
-
-    async def handle_RCPT(self, _server, _session, envelope, address, _options):  # noqa: N802
-        if self.greylist:
-            self.greylist -= 1
-            return "451 4.7.1 greylisted, come back later"
-        if self.rcpt.startswith("2"):
-            envelope.rcpt_tos.append(address)
-        return self.rcpt
-
-    async def handle_DATA(self, _server, _session, envelope):  # noqa: N802
-        if self.data.startswith("2"):
-            self.envelopes.append(envelope)
-        return self.data
-
-
-@pytest.fixture
-def smtp_server():
-    """`async with smtp_server() as (port, handler)`: a real SMTP server on loopback."""
-    return _smtp_server
-
-
-@contextlib.asynccontextmanager
-async def _smtp_server(handler=None, **options):
-    handler = handler or Handler()
-    options = {"enable_SMTPUTF8": True, "hostname": "mx.example"} | options
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(handler, loop=loop, **options), "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1], handler
-    finally:
-        server.close()
-
-
-@pytest.fixture
-def raw_server():
-    """`async with raw_server(converse) as port`: speaks as `converse(reader, writer)` does."""
-    return _raw_server
-
-
-@contextlib.asynccontextmanager
-async def _raw_server(converse):
-    tasks = set()
-
-    async def connected(reader, writer):
-        tasks.add(asyncio.current_task())
-        try:
-            await converse(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
-        finally:
-            writer.close()
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture

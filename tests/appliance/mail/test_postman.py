@@ -4,11 +4,10 @@ import time
 
 import pytest
 
-from appliance.actions.queue_letter import queue_letter
 from appliance.clock import SystemClock
 from appliance.errors import Unavailable
 from appliance.mail.postman import Postman
-from appliance.store.letters import find_letter
+from tests.appliance.mail.mail_servers import pass_time, settle, until
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
@@ -19,24 +18,6 @@ async def postman(environment, clock, mailbox):
     await started.start()
     yield started
     await started.close()
-
-
-async def settle(postman):
-    """Let everything that is under way come to its end."""
-    await until(lambda: not postman._in_flight and postman._round is None)
-
-
-async def until(condition):
-    """Wait until something has come true; TimeoutError when it does not."""
-    async with asyncio.timeout(20):
-        while not condition():  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.005)
-
-
-async def pass_time(postman, clock, seconds):
-    clock.advance(seconds)
-    postman.wake()
-    await settle(postman)
 
 
 async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
@@ -203,55 +184,6 @@ async def test_new_letters_do_not_wait_behind_retries(postman, a_letter, mailbox
     assert await fresh == "sent"
 
 
-async def test_after_a_restart_everything_that_waits_is_sent_and_nothing_that_was(
-    tmp_path, open_at, environment, clock, mailbox, a_letter
-):
-    sent_id = await a_letter()
-    first = Postman(environment, clock, mailbox)
-    await first.start()
-    assert await first.send_now(sent_id) == "sent"
-    await first.close()
-    waiting_id = await a_letter()
-    await environment.database.close()
-
-    again = await open_at(tmp_path / "live.db")
-    second = Postman(again, clock, mailbox)
-    await second.start()
-    second.wake()
-    await settle(second)
-    await second.close()
-    await again.database.close()
-
-    ids = [message["Message-ID"].split("@")[0].strip("<") for message in mailbox.messages]
-    assert ids == [sent_id, waiting_id]
-
-
-async def test_what_was_in_flight_when_the_box_died_is_sent_again_under_the_same_message_id(
-    environment, clock, mailbox, a_letter, letter_row
-):
-    letter_id = await a_letter()
-    died = Postman(environment, clock, mailbox)
-    await died.start()
-
-    async def die(*_):
-        raise asyncio.CancelledError
-
-    died._record = die
-    died._begin(letter_id, died._fresh)
-    await settle(died)
-    assert letter_row(letter_id).state == "waiting"
-
-    restarted = Postman(environment, clock, mailbox)
-    await restarted.start()
-    restarted.wake()
-    await settle(restarted)
-    await restarted.close()
-
-    first, second = mailbox.messages
-    assert first["Message-ID"] == second["Message-ID"]
-    assert letter_row(letter_id).state == "sent"
-
-
 async def test_an_accepted_letter_that_could_not_be_recorded_is_not_sent_again(
     postman, environment, a_letter, mailbox, letter_row, clock, monkeypatch
 ):
@@ -293,109 +225,6 @@ async def test_the_timer_itself_brings_the_retry(environment, clock, mailbox, a_
     await postman.close()
 
 
-async def test_a_restart_waits_no_longer_than_planned_when_the_clock_had_been_wrong(
-    environment, clock, mailbox, a_letter, letter_row
-):
-    mailbox.refuse("deferred")
-    clock.set("2026-11-21T20:00:00Z")
-    letter_id = await a_letter()
-    first = Postman(environment, clock, mailbox)
-    await first.start()
-    await first.send_now(letter_id)
-    await first.close()
-    clock.set("2026-10-22T20:00:00Z")
-    mailbox.accept()
-
-    second = Postman(environment, clock, mailbox)
-    await second.start()
-    clock.advance(MINUTE)
-    second.wake()
-    await settle(second)
-    await second.close()
-
-    assert letter_row(letter_id).state == "sent"
-
-
-async def test_letters_that_waited_for_the_owner_are_tried_at_once_after_a_restart(
-    environment, clock, mailbox, a_letter, letter_row
-):
-    mailbox.refuse("unreachable", "settings: sign-in refused with 535")
-    letter_id = await a_letter(date="2026-12-31")
-    first = Postman(environment, clock, mailbox)
-    await first.start()
-    await first.send_now(letter_id)
-    await first.close()
-    assert letter_row(letter_id).state == "waiting"
-    mailbox.accept()
-
-    second = Postman(environment, clock, mailbox)
-    await second.start()
-    second.wake()
-    await settle(second)
-    await second.close()
-
-    assert letter_row(letter_id).state == "sent"
-
-
-async def test_without_a_mail_server_letters_fail_at_once_and_wait(
-    at_port, clock, a_letter, letter_row
-):
-    postman = Postman(at_port(25, host=""), clock)
-    await postman.start()
-    letter_id = await a_letter()
-
-    assert await postman.send_now(letter_id) == "failed"
-    assert letter_row(letter_id).state == "waiting"
-    assert postman._timer is None
-    await postman.close()
-
-
-async def test_without_a_sender_letters_wait_for_the_owner(
-    at_port, clock, a_letter, letter_row, mailbox
-):
-    postman = Postman(at_port(25, sender=""), clock, mailbox)
-    await postman.start()
-    letter_id = await a_letter()
-
-    assert await postman.send_now(letter_id) == "failed"
-    row = letter_row(letter_id)
-    assert (row.state, row.trouble) == ("waiting", "settings: mail.sender is not an address")
-    await postman.close()
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"status": "cancelled"}, "the reservation is cancelled"),
-        ({"date": "2026-11-18"}, "the evening is over"),
-        ({"recipient": "two words@guest.example"}, "the address cannot be used"),
-    ],
-)
-async def test_a_letter_that_has_nothing_left_to_say_is_not_sent(
-    postman, a_letter, mailbox, letter_row, change, reason
-):
-    letter_id = await a_letter(**change)
-
-    assert await postman.send_now(letter_id) == "failed"
-    row = letter_row(letter_id)
-    assert (row.state, row.trouble) == ("failed", reason)
-    assert mailbox.messages == []
-
-
-async def test_an_erased_recipient_is_written_to_no_more(
-    postman, environment, a_letter, mailbox, letter_row, clock
-):
-    mailbox.refuse("deferred")
-    letter_id = await a_letter()
-    await postman.send_now(letter_id)
-    await environment.database.write(lambda tx: tx.execute("UPDATE letter SET recipient = NULL"))
-    mailbox.accept()
-    await pass_time(postman, clock, MINUTE)
-
-    assert letter_row(letter_id).trouble == "the address was erased"
-    assert mailbox.messages == []
-
-
 async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
     postman, a_letter, mailbox, letter_row, clock, caplog
 ):
@@ -412,62 +241,3 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
     await pass_time(postman, clock, MINUTE)
 
     assert letter_row(letter_id).state == "sent"
-
-
-async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mailbox, a_letter):
-    postman = Postman(environment, clock, mailbox)
-    await postman.start()
-    mailbox.gate.clear()
-    await a_letter()
-    await until(lambda: mailbox.sending)
-    asyncio.get_running_loop().call_later(0.1, mailbox.gate.set)
-
-    await postman.close()
-
-    assert len(mailbox.messages) == 1
-    assert await postman.send_now(await a_letter()) == "failed"
-
-
-async def test_closing_does_not_wait_for_a_server_that_hangs(
-    environment, clock, mailbox, a_letter, letter_row
-):
-    postman = Postman(environment, clock, mailbox)
-    await postman.start()
-    mailbox.gate.clear()
-    letter_id = await a_letter()
-    asked = asyncio.create_task(postman.send_now(letter_id))
-    await until(lambda: mailbox.sending)
-    before = time.monotonic()
-
-    postman._answer_within = 0.1
-    await postman.close()
-
-    assert time.monotonic() - before < 3
-    assert await asked == "failed"
-    assert letter_row(letter_id).state == "waiting"
-
-
-async def test_the_test_environment_keeps_its_letters_and_says_sent(
-    kept_environment, clock, mailbox
-):
-    postman = Postman(kept_environment, clock, mailbox)
-    await postman.start()
-    letter_id = await kept_environment.database.write(_keep)
-
-    assert await postman.send_now(letter_id) == "sent"
-    assert kept_environment.database.peek(find_letter, letter_id).state == "kept"
-    assert mailbox.messages == []
-    await postman.close()
-
-
-def _keep(tx):
-    reservation_id = tx.new_id()
-    table_id = tx.value("SELECT id FROM venue_table")
-    tx.insert(
-        "reservation",
-        {"id": reservation_id, "status": "confirmed", "source": "partner", "table_id": table_id,
-         "date": "2026-11-21", "starts": 0, "ends": 2880, "guests": 2, "customer_name": "Ali",
-         "access_code": "SVC-7K2M", "pass_id": b"12345678", "link_expires_at": 0,
-         "created_at": tx.now, "updated_at": tx.now},
-    )  # fmt: skip
-    return queue_letter(tx, reservation_id, "confirmation", "ali@guest.example", None, keep=True)

@@ -1,28 +1,26 @@
 import asyncio
-import base64
 import email
 import email.policy
 import io
 import logging
-import ssl
 import threading
 import time
-from datetime import UTC, datetime, timedelta
 
 import pytest
 import zxingcpp
-from aiosmtpd.smtp import AuthResult
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from PIL import Image
 
 from appliance.mail.contents import read_contents
-from appliance.mail.outbox import render_letter
 from appliance.mail.postman import Postman
-from appliance.mail.smtp import SmtpSender, Undelivered
 from appliance.model.qr import qr_png
-from appliance.settings import MailSettings
+from tests.appliance.mail.mail_servers import (
+    converse,
+    pass_time,
+    pump,
+    raw_server,
+    settle,
+    smtp_server,
+)
 
 GUEST = "yasmine@guest.example"
 
@@ -47,21 +45,7 @@ async def deliver(at_port, clock, a_letter, letter_row):
         await postman.close()
 
 
-async def retry(postman, clock):
-    await settle(postman)
-    clock.advance(60)
-    postman.wake()
-    await settle(postman)
-
-
-async def settle(postman):
-    while postman._in_flight or postman._round is not None:  # noqa: ASYNC110 - no hook for tests
-        await asyncio.sleep(0.01)
-
-
-async def test_a_real_server_receives_a_letter_whose_pass_can_be_scanned(
-    deliver, smtp_server, environment
-):
+async def test_a_real_server_receives_a_letter_whose_pass_can_be_scanned(deliver, environment):
     async with smtp_server() as (port, handler):
         outcome, row, _ = await deliver(port)
 
@@ -96,7 +80,7 @@ async def test_a_real_server_receives_a_letter_whose_pass_can_be_scanned(
     ],
 )  # fmt: skip
 async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
-    deliver, smtp_server, caplog, stage, answer, state, trouble
+    deliver, caplog, stage, answer, state, trouble
 ):
     with caplog.at_level(logging.DEBUG, "appliance"):
         async with smtp_server() as (port, handler):
@@ -109,21 +93,19 @@ async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
     assert GUEST not in caplog.text
 
 
-async def test_a_greylisting_server_gets_the_letter_a_minute_later(
-    deliver, smtp_server, clock, letter_row
-):
+async def test_a_greylisting_server_gets_the_letter_a_minute_later(deliver, clock, letter_row):
     async with smtp_server() as (port, handler):
         handler.greylist = 1
         outcome, row, postman = await deliver(port)
         assert (outcome, row.state) == ("failed", "waiting")
 
-        await retry(postman, clock)
+        await pass_time(postman, clock, 60)
 
     assert letter_row(row.id).state == "sent"
     assert len(handler.envelopes) == 1
 
 
-async def test_no_server_at_the_port_fails_at_once_and_waits(deliver, smtp_server):
+async def test_no_server_at_the_port_fails_at_once_and_waits(deliver):
     async with smtp_server() as (port, _):
         pass
     before = time.monotonic()
@@ -135,9 +117,7 @@ async def test_no_server_at_the_port_fails_at_once_and_waits(deliver, smtp_serve
     assert row.trouble == "no connection to the mail server, or it was lost"
 
 
-async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_total(
-    deliver, raw_server
-):
+async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_total(deliver):
     async def silent(reader, _writer):
         await reader.read()
 
@@ -151,7 +131,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_five_seconds_in_t
     assert 4.9 < took < 6
 
 
-async def test_a_server_that_drips_byte_by_byte_does_not_stretch_the_deadline(deliver, raw_server):
+async def test_a_server_that_drips_byte_by_byte_does_not_stretch_the_deadline(deliver):
     async def dripping(_reader, writer):
         while True:
             writer.write(b"2")
@@ -165,9 +145,7 @@ async def test_a_server_that_drips_byte_by_byte_does_not_stretch_the_deadline(de
     assert outcome == "failed"
 
 
-async def test_after_a_hang_the_retry_in_the_background_succeeds(
-    deliver, raw_server, smtp_server, clock, letter_row
-):
+async def test_after_a_hang_the_retry_in_the_background_succeeds(deliver, clock, letter_row):
     async with smtp_server() as (healthy, handler):
 
         async def hang_once(reader, writer):
@@ -185,43 +163,15 @@ async def test_after_a_hang_the_retry_in_the_background_succeeds(
             await settle(postman)
             assert letter_row(row.id).trouble == "the mail server did not answer in time"
 
-            await retry(postman, clock)
+            postman._attempt_within = 60
+            await pass_time(postman, clock, 60)
 
     assert letter_row(row.id).state == "sent"
     assert len(handler.envelopes) == 1
 
 
-async def pump(reader, writer):
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
-
-
-async def converse(reader, writer, *, until):
-    """Speak SMTP up to a stage: greeting, mail, data, body, accepted."""
-    writer.write(b"220 mx.example\r\n")
-    if until == "greeting":
-        return
-    while line := await reader.readline():
-        command = line.split()[0].upper()
-        if command == b"DATA":
-            if until == "data":
-                return
-            writer.write(b"354 go on\r\n")
-            if until == "body":
-                await reader.read(100)
-                return
-            await reader.readuntil(b"\r\n.\r\n")
-            writer.write(b"250 taken\r\n")
-        elif command == b"QUIT":
-            await asyncio.sleep(30)
-        else:
-            writer.write(b"250 OK\r\n")
-
-
 @pytest.mark.parametrize("stage", ["greeting", "data", "body"])
-async def test_a_server_that_dies_mid_way_has_not_taken_the_letter(deliver, raw_server, stage):
+async def test_a_server_that_dies_mid_way_has_not_taken_the_letter(deliver, stage):
     async with raw_server(lambda r, w: converse(r, w, until=stage)) as port:
         outcome, row, _ = await deliver(port)
 
@@ -229,7 +179,7 @@ async def test_a_server_that_dies_mid_way_has_not_taken_the_letter(deliver, raw_
     assert row.trouble == "no connection to the mail server, or it was lost"
 
 
-async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver, raw_server):
+async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver):
     async with raw_server(lambda r, w: converse(r, w, until="accepted")) as port:
         before = time.monotonic()
         outcome, row, _ = await deliver(port)
@@ -238,7 +188,7 @@ async def test_a_server_that_hangs_at_the_goodbye_has_taken_the_letter(deliver, 
     assert (outcome, row.state) == ("sent", "sent")
 
 
-async def test_nothing_that_speaks_another_protocol_is_taken_for_a_mail_server(deliver, raw_server):
+async def test_nothing_that_speaks_another_protocol_is_taken_for_a_mail_server(deliver):
     async def http(_reader, writer):
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await writer.drain()
@@ -248,7 +198,7 @@ async def test_nothing_that_speaks_another_protocol_is_taken_for_a_mail_server(d
     assert (outcome, row.state) == ("failed", "waiting")
 
 
-async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deliver, smtp_server):
+async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deliver):
     async with smtp_server() as (port, handler):
         outcome, _, _ = await deliver(port, recipient="zoë@guest.example")
     assert outcome == "sent"
@@ -261,135 +211,7 @@ async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deli
     assert row.trouble == "the mail server has no SMTPUTF8"
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate for `localhost` and its key, in one file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    path.write_bytes(
-        certificate.public_bytes(serialization.Encoding.PEM)
-        + key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    return path
-
-
-@pytest.fixture
-def server_tls(certificate):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
-
-
-@pytest.fixture
-async def message(environment, a_letter):
-    return await render_letter(environment, await a_letter())
-
-
-def settings_for(port, security, **more):
-    more = {"host": "localhost", "sender": "table@riad.example"} | more
-    return MailSettings(port=port, security=security, **more)
-
-
-async def test_starttls_protects_the_sign_in_and_the_letter(
-    smtp_server, server_tls, certificate, message
-):
-    seen = []
-
-    def check(_server, session, _envelope, mechanism, data):
-        seen.append((mechanism, data.login, data.password, session.ssl is not None))
-        return AuthResult(success=data.password == b"secret", handled=False)
-
-    options = {"tls_context": server_tls, "require_starttls": True, "auth_required": True,
-               "authenticator": check}  # fmt: skip
-    trust = ssl.create_default_context(cafile=certificate)
-    async with smtp_server(**options) as (port, handler):
-        settings = settings_for(port, "starttls", user="box", password="secret")
-        await SmtpSender(settings, trust).send(message)
-        assert len(handler.envelopes) == 1
-        assert seen == [("PLAIN", b"box", b"secret", True)]
-
-        wrong = settings_for(port, "starttls", user="box", password="wrong")
-        with pytest.raises(Undelivered) as refused:
-            await SmtpSender(wrong, trust).send(message)
-    assert refused.value.outcome.result == "unreachable"
-    assert refused.value.outcome.trouble.startswith("settings: ")
-    assert "wrong" not in str(refused.value)
-    assert base64.b64encode(b"wrong").decode() not in str(refused.value)
-
-
-async def test_a_certificate_that_nobody_vouches_for_is_refused(smtp_server, server_tls, message):
-    async with smtp_server(tls_context=server_tls) as (port, handler):
-        with pytest.raises(Undelivered) as refused:
-            await SmtpSender(settings_for(port, "starttls")).send(message)
-    assert "no trusted TLS" in refused.value.outcome.trouble
-    assert refused.value.outcome.trouble.startswith("settings: ")
-    assert handler.envelopes == []
-
-
-async def test_a_certificate_of_another_name_is_refused(
-    smtp_server, server_tls, certificate, message
-):
-    trust = ssl.create_default_context(cafile=certificate)
-    async with smtp_server(tls_context=server_tls) as (port, handler):
-        with pytest.raises(Undelivered) as refused:
-            await SmtpSender(settings_for(port, "starttls", host="127.0.0.1"), trust).send(message)
-    assert "no trusted TLS" in refused.value.outcome.trouble
-    assert handler.envelopes == []
-
-
-async def test_starttls_that_the_server_does_not_offer_is_never_done_without(smtp_server, message):
-    async with smtp_server() as (port, handler):
-        with pytest.raises(Undelivered) as refused:
-            await SmtpSender(settings_for(port, "starttls")).send(message)
-    assert refused.value.outcome.trouble.startswith("settings: ")
-    assert handler.envelopes == []
-
-
-async def test_tls_from_the_first_byte_is_spoken_and_verified(server_tls, certificate, message):
-    taken = []
-
-    async def serve(reader, writer):
-        try:
-            await converse(reader, writer, until="accepted")
-        finally:
-            taken.append(True)
-            writer.close()
-
-    server = await asyncio.start_server(serve, "localhost", 0, ssl=server_tls)
-    port = server.sockets[0].getsockname()[1]
-    trust = ssl.create_default_context(cafile=certificate)
-    await SmtpSender(settings_for(port, "tls"), trust).send(message)
-    with pytest.raises(Undelivered) as refused:
-        await SmtpSender(settings_for(port, "tls")).send(message)
-    server.close()
-
-    assert "no trusted TLS" in refused.value.outcome.trouble
-
-
-async def test_an_unusable_host_is_the_owners_to_correct(message):
-    with pytest.raises(Undelivered) as refused:
-        await SmtpSender(settings_for(25, "none", host="a..b")).send(message)
-    assert refused.value.outcome.result == "unreachable"
-
-
-async def test_letters_are_composed_outside_the_event_loop(deliver, smtp_server, monkeypatch):
+async def test_letters_are_composed_outside_the_event_loop(deliver, monkeypatch):
     threads = []
 
     def watched(text, scale):

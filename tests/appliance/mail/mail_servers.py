@@ -1,0 +1,153 @@
+"""Mail servers that do as a test tells them, and waiting for what goes on beside it."""
+
+import asyncio
+import contextlib
+
+from aiosmtpd.smtp import SMTP
+
+from appliance.mail.smtp import Undelivered
+from appliance.model.letter import Outcome
+
+
+async def settle(postman):
+    """Let everything that is under way come to its end."""
+    await until(lambda: not postman._in_flight and postman._round is None)
+
+
+async def until(condition):
+    """Wait until something has come true; TimeoutError when it does not."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+
+
+async def pass_time(postman, clock, seconds):
+    """Let `seconds` pass, and everything that is due by then happen."""
+    clock.advance(seconds)
+    postman.wake()
+    await settle(postman)
+
+
+class Mailbox:
+    """A `send` that is handed in: keeps what it was given, or does what it is told instead."""
+
+    def __init__(self):
+        self.messages = []
+        self.sending = 0
+        self.most_at_once = 0
+        self.trouble = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self, message):
+        self.sending += 1
+        self.most_at_once = max(self.most_at_once, self.sending)
+        try:
+            await self.gate.wait()
+            if self.trouble is not None:
+                raise Undelivered(self.trouble)
+            self.messages.append(message)
+        finally:
+            self.sending -= 1
+
+    def refuse(self, result, trouble="because"):
+        self.trouble = Outcome(result, trouble)
+
+    def accept(self):
+        self.trouble = None
+
+
+class Handler:
+    """What the real mail server of a test does at each stage."""
+
+    def __init__(self):
+        self.envelopes = []
+        self.rcpt = "250 OK"
+        self.data = "250 OK"
+        self.mail = "250 OK"
+        self.greylist = 0
+
+    async def handle_MAIL(self, _server, _session, envelope, address, options):  # noqa: N802
+        if self.mail.startswith("2"):
+            envelope.mail_from = address
+            envelope.mail_options.extend(options)
+        return self.mail
+
+    async def handle_RCPT(self, _server, _session, envelope, address, _options):  # noqa: N802
+        if self.greylist:
+            self.greylist -= 1
+            return "451 4.7.1 greylisted, come back later"
+        if self.rcpt.startswith("2"):
+            envelope.rcpt_tos.append(address)
+        return self.rcpt
+
+    async def handle_DATA(self, _server, _session, envelope):  # noqa: N802
+        if self.data.startswith("2"):
+            self.envelopes.append(envelope)
+        return self.data
+
+
+@contextlib.asynccontextmanager
+async def smtp_server(handler=None, **options):
+    """A real SMTP server on loopback: `async with smtp_server() as (port, handler)`."""
+    handler = handler or Handler()
+    options = {"enable_SMTPUTF8": True, "hostname": "mx.example"} | options
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: SMTP(handler, loop=loop, **options), "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1], handler
+    finally:
+        server.close()
+
+
+@contextlib.asynccontextmanager
+async def raw_server(converse):
+    """A server that speaks as `converse(reader, writer)` does: yields its port."""
+    tasks = set()
+
+    async def connected(reader, writer):
+        tasks.add(asyncio.current_task())
+        try:
+            await converse(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def pump(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+async def converse(reader, writer, *, until):
+    """Speak SMTP up to a stage: greeting, mail, data, body, accepted."""
+    writer.write(b"220 mx.example\r\n")
+    if until == "greeting":
+        return
+    while line := await reader.readline():
+        command = line.split()[0].upper()
+        if command == b"DATA":
+            if until == "data":
+                return
+            writer.write(b"354 go on\r\n")
+            if until == "body":
+                await reader.read(100)
+                return
+            await reader.readuntil(b"\r\n.\r\n")
+            writer.write(b"250 taken\r\n")
+        elif command == b"QUIT":
+            await asyncio.sleep(30)
+        else:
+            writer.write(b"250 OK\r\n")

@@ -1,0 +1,101 @@
+import pytest
+
+from appliance.actions.queue_letter import queue_letter
+from appliance.mail.postman import Postman
+from appliance.store.letters import find_letter
+from tests.appliance.mail.mail_servers import pass_time
+
+MINUTE = 60
+
+
+@pytest.fixture
+async def postman(environment, clock, mailbox):
+    started = Postman(environment, clock, mailbox)
+    await started.start()
+    yield started
+    await started.close()
+
+
+async def test_without_a_mail_server_letters_fail_at_once_and_wait(
+    at_port, clock, a_letter, letter_row
+):
+    postman = Postman(at_port(25, host=""), clock)
+    await postman.start()
+    letter_id = await a_letter()
+
+    assert await postman.send_now(letter_id) == "failed"
+    assert letter_row(letter_id).state == "waiting"
+    assert postman._timer is None
+    await postman.close()
+
+
+async def test_without_a_sender_letters_wait_for_the_owner(
+    at_port, clock, a_letter, letter_row, mailbox
+):
+    postman = Postman(at_port(25, sender=""), clock, mailbox)
+    await postman.start()
+    letter_id = await a_letter()
+
+    assert await postman.send_now(letter_id) == "failed"
+    row = letter_row(letter_id)
+    assert (row.state, row.trouble) == ("waiting", "settings: mail.sender is not an address")
+    await postman.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"status": "cancelled"}, "the reservation is cancelled"),
+        ({"date": "2026-11-18"}, "the evening is over"),
+        ({"recipient": "two words@guest.example"}, "the address cannot be used"),
+    ],
+)
+async def test_a_letter_that_has_nothing_left_to_say_is_not_sent(
+    postman, a_letter, mailbox, letter_row, change, reason
+):
+    letter_id = await a_letter(**change)
+
+    assert await postman.send_now(letter_id) == "failed"
+    row = letter_row(letter_id)
+    assert (row.state, row.trouble) == ("failed", reason)
+    assert mailbox.messages == []
+
+
+async def test_an_erased_recipient_is_written_to_no_more(
+    postman, environment, a_letter, mailbox, letter_row, clock
+):
+    mailbox.refuse("deferred")
+    letter_id = await a_letter()
+    await postman.send_now(letter_id)
+    await environment.database.write(lambda tx: tx.execute("UPDATE letter SET recipient = NULL"))
+    mailbox.accept()
+    await pass_time(postman, clock, MINUTE)
+
+    assert letter_row(letter_id).trouble == "the address was erased"
+    assert mailbox.messages == []
+
+
+async def test_the_test_environment_keeps_its_letters_and_says_sent(
+    kept_environment, clock, mailbox
+):
+    postman = Postman(kept_environment, clock, mailbox)
+    await postman.start()
+    letter_id = await kept_environment.database.write(_keep)
+
+    assert await postman.send_now(letter_id) == "sent"
+    assert kept_environment.database.peek(find_letter, letter_id).state == "kept"
+    assert mailbox.messages == []
+    await postman.close()
+
+
+def _keep(tx):
+    reservation_id = tx.new_id()
+    table_id = tx.value("SELECT id FROM venue_table")
+    tx.insert(
+        "reservation",
+        {"id": reservation_id, "status": "confirmed", "source": "partner", "table_id": table_id,
+         "date": "2026-11-21", "starts": 0, "ends": 2880, "guests": 2, "customer_name": "Ali",
+         "access_code": "SVC-7K2M", "pass_id": b"12345678", "link_expires_at": 0,
+         "created_at": tx.now, "updated_at": tx.now},
+    )  # fmt: skip
+    return queue_letter(tx, reservation_id, "confirmation", "ali@guest.example", None, keep=True)
