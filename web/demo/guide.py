@@ -40,13 +40,13 @@ Where to look
   door, test          terminal token {test_terminal}
   partner's server    {receiver}/   (as JSON: {receiver}/received.json)
   letters of test     {test_base}/outbox
-  what was sent       venuebox deliveries --data {directory} --environment live --json
+  what was sent       {program} deliveries --data {directory} --environment live --json
 """
 
 
 def make_guide(
     live: Prepared, test: Prepared, *, receiver: Receiver, welcome: str, directory: Path,
-    passing: bool, scan_id: str,
+    passing: bool, scan_id: str, program: str,
 ) -> str:  # fmt: skip
     """The guide. Every command in it is one line, so that it survives being copied."""
     booking = {
@@ -71,6 +71,7 @@ def make_guide(
         terminal=live.terminal_token,
         test_terminal=test.terminal_token,
         scan_id=scan_id,
+        program=program,
         guest_link=live.guest_link,
         welcome=welcome,
         receiver=f"http://{receiver.authority}",

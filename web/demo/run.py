@@ -1,8 +1,10 @@
 """Run the demo: a box of its own, its evening, and the partner's receiver beside it."""
 
 import argparse
+import shlex
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -73,6 +75,7 @@ async def _explain(
         directory=directory.root,
         passing=passing,
         scan_id=box.tokens.new_id(box.clock.now()),
+        program=_program(),
     )
     print(guide, flush=True)
 
@@ -118,6 +121,12 @@ def _listen_beside(listener: socket.socket) -> socket.socket:
         return listen(_LOOPBACK, port)
     except (Trouble, OverflowError):
         return listen(_LOOPBACK, 0)
+
+
+def _program() -> str:
+    """How this program was called: `make` leaves it where no PATH leads."""
+    called = Path(sys.argv[0])
+    return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"
 
 
 def _is_loopback(host: str) -> bool:
