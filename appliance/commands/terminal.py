@@ -48,9 +48,13 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
         code = offer_pairing(tx, arguments.name)
-    url = f"{console.links(directory, arguments.environment).base}/door#pair={code}"
+    base = console.links(directory, arguments.environment).base
+    url = f"{base}/door#pair={code}"
     if arguments.json:
         print_json({"url": url, "code": code})
     else:
-        print(f"{url}\nWorks once, for 10 minutes. The code alone: {code}")
+        print(
+            f"{code}\nWorks once, for 10 minutes: POST it to {base}/terminal/v1/pair. "
+            f"The door's page, which comes with a later version, will be {url}"
+        )
     return 0
