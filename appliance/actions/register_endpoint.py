@@ -14,7 +14,10 @@ ACTIVE_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class EndpointsChanged:
-    """A notice after commit: an endpoint appeared, changed or was switched on or off."""
+    """A notice after commit: look at this endpoint's row and its deliveries again.
+
+    It appeared, changed, was switched on or off, or has deliveries to be sent once more.
+    """
 
     endpoint_id: str
 

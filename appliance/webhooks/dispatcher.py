@@ -119,7 +119,9 @@ class Dispatcher:
                         recipient.lane.more_untried = wake = True
             elif isinstance(notice, EndpointsChanged):
                 self._reload()
-                wake = True
+                recipient = self._recipients.get(notice.endpoint_id)
+                if recipient is not None:
+                    recipient.lane.more_untried = recipient.lane.more_retries = wake = True
         if wake:
             self._pump_soon()
 

@@ -5,6 +5,8 @@ import socket
 from ipaddress import ip_address
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from appliance.errors import InvalidWebhookUrl, Trouble
 from appliance.webhooks.addresses import EgressPolicy, Reach, parse_allow_entry, reach_of
@@ -239,3 +241,19 @@ async def test_lookups_that_never_end_hold_up_neither_the_loop_nor_later_ones(mo
     found = await asyncio.gather(*lookups[1:19])
 
     assert found == [[ip_address(f"93.184.216.{n}")] for n in range(1, 19)]
+
+
+@given(
+    st.text(max_size=60), st.sampled_from(["", "https://", "http://", "https://[", "https://a@"])
+)
+def test_no_text_at_all_becomes_a_receiver_that_could_break_a_request(text, start):
+    try:
+        receiver = parse_receiver(start + text, allow_http=True)
+    except InvalidWebhookUrl:
+        return
+
+    for part in (receiver.authority, receiver.target):
+        assert part.isascii()
+        assert part.isprintable()
+        assert " " not in part
+    assert receiver.target.startswith("/")

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from appliance.actions.register_endpoint import EndpointsChanged
 from tests.appliance.webhooks.conftest import ManualUptime, an_answer
 
 LADDER = [60, 300, 1800, 7200, 43200]
@@ -252,3 +253,25 @@ async def test_a_failing_receiver_is_sent_less_at_a_time_until_it_recovers(
     uptime.advance(300)
     await world.until(lambda: world.states() == ["delivered"] * 40)
     assert failing.most_at_once == 4
+
+
+async def test_a_dead_delivery_that_is_queued_again_is_sent_at_once_with_its_old_id(
+    world, failing, uptime
+):
+    await world.book()
+    for number, wait in enumerate([0, *LADDER], start=1):
+        uptime.advance(wait)
+        await world.recorded(number)
+    await world.settled("dead")
+    failing.always = an_answer(200)
+
+    def queue_again(tx):
+        tx.execute("""UPDATE delivery SET state = 'pending', attempts = 0, due_uptime = 0,
+                          finished_at = NULL, replays = replays + 1""")
+        tx.notices.append(EndpointsChanged(tx.value("SELECT id FROM endpoint")))
+
+    await world.database.write(queue_again)
+
+    await world.settled("delivered")
+    assert len({r.id for r in failing.requests}) == 1
+    assert world.attempts()[-1] == (7, "delivered")

@@ -1,0 +1,101 @@
+"""What a batch of outcomes leaves in the rows."""
+
+import pytest
+
+from appliance.actions.announce import queue_event
+from appliance.actions.deactivate_endpoint import deactivate_endpoint
+from appliance.actions.record_attempts import record_attempts
+from appliance.actions.register_endpoint import register_endpoint
+from appliance.model.delivery import AttemptRecord, Outcome
+
+DELIVERED = Outcome("done", "delivered", 200, "93.184.216.34", "ok")
+FAILED = Outcome("wait", "timeout")
+OFFLINE = Outcome("connect", "box_offline", charged=False)
+
+
+@pytest.fixture
+async def endpoint_id(box):
+    def queue(tx):
+        endpoint, _ = register_endpoint(
+            tx, box.live.keyring, "https://receiver.example/", ("webhook.test",)
+        )
+        queue_event(tx, "webhook.test", None, [endpoint.id] * 4)
+        return endpoint.id
+
+    return await box.live.database.write(queue)
+
+
+@pytest.fixture
+def record(box, endpoint_id):
+    """`await record((seq, outcome, state, attempts), …)`: written in one transaction."""
+
+    async def write(*rows):
+        records = [
+            AttemptRecord(
+                delivery_seq=seq,
+                endpoint_id=endpoint_id,
+                started_at=1,
+                duration_ms=2,
+                outcome=outcome,
+                state=state,
+                attempts=attempts,
+                due_at=3,
+                due_uptime=4 if state == "pending" else None,
+            )
+            for seq, outcome, state, attempts in rows
+        ]
+        await box.live.database.write(record_attempts, "boot", records)
+
+    return write
+
+
+def rows(box, sql):
+    return box.live.database.peek(lambda reader: list(reader.rows(sql)))
+
+
+async def test_each_delivery_moves_to_where_its_attempt_led(box, record):
+    await record(
+        (1, DELIVERED, "delivered", 1), (2, FAILED, "pending", 1), (3, FAILED, "dead", 6),
+        (4, None, "cancelled", 0),
+    )  # fmt: skip
+
+    assert rows(box, "SELECT seq, state, attempts, due_uptime, finished_at FROM delivery") == [
+        (1, "delivered", 1, None, 3),
+        (2, "pending", 1, 4, None),
+        (3, "dead", 6, None, 3),
+        (4, "cancelled", 0, None, 3),
+    ]
+
+
+async def test_attempts_are_numbered_over_all_replays_and_nothing_is_logged_unsent(box, record):
+    await record((1, FAILED, "pending", 1))
+    await record((1, OFFLINE, "pending", 1), (2, None, "cancelled", 0))
+    await record((1, DELIVERED, "delivered", 2))
+
+    assert rows(box, "SELECT delivery_seq, n, outcome, charged FROM attempt") == [
+        (1, 1, "timeout", 1),
+        (1, 2, "box_offline", 0),
+        (1, 3, "delivered", 1),
+    ]
+
+
+async def test_a_delivery_cancelled_meanwhile_stays_so_unless_it_had_arrived(
+    box, record, endpoint_id
+):
+    await box.live.database.write(deactivate_endpoint, endpoint_id)
+
+    await record((1, FAILED, "pending", 1), (2, FAILED, "dead", 6), (3, DELIVERED, "delivered", 1))
+
+    states = rows(box, "SELECT state FROM delivery ORDER BY seq")
+    assert states == [("cancelled",), ("cancelled",), ("delivered",), ("cancelled",)]
+
+
+async def test_health_counts_charged_failures_since_the_last_success(box, record):
+    health = "SELECT failures_in_a_row, last_outcome FROM endpoint"
+
+    await record((1, FAILED, "pending", 1), (2, FAILED, "pending", 1))
+    assert rows(box, health) == [(2, "timeout")]
+    await record((3, FAILED, "pending", 1), (4, OFFLINE, "pending", 0))
+    assert rows(box, health) == [(3, "box_offline")]
+    await record((1, DELIVERED, "delivered", 2), (2, FAILED, "pending", 2))
+    assert rows(box, health) == [(1, "timeout")]
