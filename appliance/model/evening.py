@@ -61,12 +61,13 @@ def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def tonight(now: int, zone: ZoneInfo, evening_ends_at: str) -> date:
-    """The evening that `now` (ms) belongs to: before `evening_ends_at` it is yesterday's."""
-    local = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone)
-    today = local.date()
-    if local.hour * 60 + local.minute < minutes(evening_ends_at):
-        return today - timedelta(days=1)
-    return today
+    """The evening that `now` (ms) belongs to: before `evening_ends_at` it is yesterday's.
+
+    By the instants of `evening_end`: in an hour that the clock repeats it does not go back.
+    """
+    today = datetime.fromtimestamp(now / 1000, UTC).astimezone(zone).date()
+    yesterday = today - timedelta(days=1)
+    return yesterday if now < evening_end(yesterday, zone, evening_ends_at) else today
 
 
 def may_be_booked(day: date, tonight_is: date) -> bool:

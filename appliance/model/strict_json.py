@@ -6,7 +6,7 @@ from typing import Any
 
 from appliance.errors import InvalidJson
 
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89abAB]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _DEEPEST = 32
 
 

@@ -1,0 +1,201 @@
+"""Intervals against brute-force minutes; dates and the evening, 2018 to 2040 in Casablanca."""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from appliance.clock import newest_zone_database, parse_instant
+from appliance.model.evening import (
+    WHOLE_EVENING,
+    day_of_week,
+    evening_end,
+    find_slot,
+    instant,
+    interval,
+    is_slot,
+    link_expiry,
+    may_be_booked,
+    minutes,
+    overlap,
+    parse_date,
+    tonight,
+)
+from appliance.model.venue import Slot
+
+CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
+FROM, UNTIL = parse_instant("2018-01-01T00:00:00Z"), parse_instant("2041-01-01T00:00:00Z")
+BEFORE_THE_REPEATED_HOUR = parse_instant("2026-09-20T00:59:00Z")  # 01:59 at +01
+AFTER_IT_BEGAN_AGAIN = parse_instant("2026-09-20T01:00:00Z")  # 01:00 at +00
+
+INSTANTS = st.integers(FROM, UNTIL)
+DAYS = st.dates(date(2018, 1, 1), date(2040, 12, 31))
+TIMES = st.builds("{:02d}:{:02d}".format, st.integers(0, 23), st.integers(0, 59))
+ENDS = st.builds("{:02d}:{:02d}".format, st.integers(0, 11), st.integers(0, 59))
+SLOTS = st.builds(Slot, st.just("id"), st.just("Dîner"), TIMES, TIMES, st.just(tuple(range(7))))
+INTERVALS = st.builds(interval, st.none() | SLOTS)
+
+
+def minutes_held(slot: Slot | None) -> set[int]:
+    """Brute force: walk the clock from `start` to `end`; no slot is two whole days."""
+    if slot is None:
+        return set(range(2880))
+    held, at = set(), minutes(slot.start)
+    while True:
+        held.add(at)
+        at += 1
+        if at % 1440 == minutes(slot.end):
+            return held
+
+
+@given(st.none() | SLOTS, st.none() | SLOTS)
+def test_two_intervals_overlap_exactly_when_they_share_a_minute(one: Slot | None, other):
+    assert overlap(interval(one), interval(other)) == bool(minutes_held(one) & minutes_held(other))
+
+
+@given(SLOTS)
+def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot):
+    starts, ends = interval(slot)
+
+    assert set(range(starts, ends)) == minutes_held(slot)
+
+
+@given(INTERVALS)
+def test_no_slot_overlaps_whatever_can_be_booked(held: tuple[int, int]):
+    assert overlap(WHOLE_EVENING, held)
+
+
+@given(SLOTS)
+def test_a_slot_whose_end_is_not_after_its_start_ends_the_next_morning(slot: Slot):
+    _, ends = interval(slot)
+
+    assert (ends > 1440) == (slot.end <= slot.start and slot.end != "00:00")
+
+
+def test_the_days_of_the_week_count_from_sunday_to_saturday():
+    sunday = date(2026, 11, 22)
+
+    assert [day_of_week(sunday + timedelta(days=n)) for n in range(7)] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_slot_is_found_by_its_start_on_its_own_days_alone():
+    dinner = Slot("a", "Dîner", "19:30", "22:00", (5, 6))
+    brunch = Slot("b", "Brunch", "12:00", "15:00", (0,))
+    saturday, sunday = date(2026, 11, 21), date(2026, 11, 22)
+
+    assert find_slot([dinner, brunch], "19:30", saturday) is dinner
+    assert find_slot([dinner, brunch], "12:00", sunday) is brunch
+    assert find_slot([dinner, brunch], "12:00", saturday) is None
+    assert find_slot([dinner, brunch], "20:00", saturday) is None
+
+
+@given(st.dates())
+def test_every_date_is_read_as_it_is_written(day: date):
+    assert parse_date(day.isoformat()) == day
+
+
+@given(st.text() | st.from_regex(r"[0-9]{3,5}.?[0-9]{1,3}.?[0-9]{1,3}") | st.none() | st.integers())
+@example("2026-02-29")
+@example("20261121")
+@example("2026-W47-6")
+@example(" 2026-11-21")
+@example("2026-11-21\n")
+@example("٢٠٢٦-١١-٢١")
+def test_what_is_not_written_as_a_date_is_none(text: object):
+    found = parse_date(text)
+
+    assert found is None or found.isoformat() == text
+
+
+def test_exactly_the_minutes_of_a_day_are_slots():
+    real = {f"{hour:02d}:{minute:02d}" for hour in range(24) for minute in range(60)}
+    tried = [f"{hour:02d}:{minute:02d}" for hour in range(100) for minute in range(100)]
+
+    assert {text for text in tried if is_slot(text)} == real
+
+
+@pytest.mark.parametrize(
+    "text", ["7:30", "19:3", "19h30", "19:30 ", "19:30\n", "١٩:٣٠", "", 1930, None]
+)
+def test_other_texts_are_no_slots(text: object):
+    assert not is_slot(text)
+
+
+@pytest.mark.parametrize(
+    ("now", "day"),
+    [
+        ("2026-11-21T23:59:59Z", "2026-11-21"),
+        ("2026-11-22T00:00:00Z", "2026-11-21"),  # midnight changes nothing
+        ("2026-11-22T05:59:59.999Z", "2026-11-21"),
+        ("2026-11-22T06:00:00Z", "2026-11-22"),
+        ("2026-06-15T04:59:59Z", "2026-06-14"),  # at +01, 05:59:59
+        ("2026-06-15T05:00:00Z", "2026-06-15"),
+        ("2026-09-20T00:30:00Z", "2026-09-19"),  # 01:30, the first time
+        ("2026-09-20T01:30:00Z", "2026-09-19"),  # 01:30, the second
+        ("2026-09-20T05:59:59Z", "2026-09-19"),
+        ("2026-09-20T06:00:00Z", "2026-09-20"),
+    ],
+)
+def test_tonight_is_yesterdays_date_until_the_evening_ends(now: str, day: str):
+    assert tonight(parse_instant(now), CASABLANCA, "06:00").isoformat() == day
+
+
+@given(INSTANTS, st.integers(0, 3 * 86_400_000), ENDS)
+@example(BEFORE_THE_REPEATED_HOUR, 60_000, "01:30")
+@example(parse_instant("2020-05-31T01:00:00Z"), 3_600_000, "02:30")  # an hour that is left out
+def test_tonight_never_runs_backwards(now: int, later: int, ends: str):
+    assert tonight(now, CASABLANCA, ends) <= tonight(now + later, CASABLANCA, ends)
+
+
+@given(INSTANTS, ENDS)
+@example(BEFORE_THE_REPEATED_HOUR, "01:30")
+@example(AFTER_IT_BEGAN_AGAIN, "01:30")
+@example(AFTER_IT_BEGAN_AGAIN, "01:00")
+@example(parse_instant("2020-05-31T02:15:00Z"), "02:30")
+def test_tonight_is_the_evening_that_has_not_ended_after_the_last_that_has(now: int, ends: str):
+    day = tonight(now, CASABLANCA, ends)
+
+    assert evening_end(day - timedelta(days=1), CASABLANCA, ends) <= now
+    assert now < evening_end(day, CASABLANCA, ends)
+
+
+@given(DAYS, ENDS)
+@example(date(2026, 9, 19), "01:30")
+def test_evenings_end_one_after_another_23_to_25_hours_apart(day: date, ends: str):
+    this = evening_end(day, CASABLANCA, ends)
+    following = evening_end(day + timedelta(days=1), CASABLANCA, ends)
+
+    assert 23 <= (following - this) / 3_600_000 <= 25
+
+
+@given(DAYS)
+@example(date(2026, 9, 19))
+def test_a_link_lives_until_noon_of_the_day_after_which_is_after_the_evening(day: date):
+    expires = link_expiry(day, CASABLANCA)
+
+    local = datetime.fromtimestamp(expires / 1000, UTC).astimezone(CASABLANCA)
+    assert (local.date(), local.hour, local.minute) == (day + timedelta(days=1), 12, 0)
+    assert expires > evening_end(day, CASABLANCA, "06:00")
+
+
+def test_the_links_of_the_evening_of_the_repeated_hour_live_until_noon_utc():
+    assert link_expiry(date(2026, 9, 18), CASABLANCA) == parse_instant("2026-09-19T11:00:00Z")
+    assert link_expiry(date(2026, 9, 19), CASABLANCA) == parse_instant("2026-09-20T12:00:00Z")
+
+
+@given(DAYS, TIMES)
+def test_an_instant_reads_as_its_date_and_time_except_in_an_hour_that_is_left_out(day, at: str):
+    local = datetime.fromtimestamp(instant(day, at, CASABLANCA) / 1000, UTC).astimezone(CASABLANCA)
+
+    assert local.date() == day
+    assert f"{local:%H:%M}" == at or re.match("0[23]:", at)
+
+
+@given(DAYS, st.integers(-3, 800))
+@example(date(2026, 11, 21), 730)
+@example(date(2026, 11, 21), 731)
+@example(date(2026, 11, 21), -1)
+def test_a_date_may_be_booked_from_tonight_to_730_days_ahead(tonight_is: date, ahead: int):
+    assert may_be_booked(tonight_is + timedelta(days=ahead), tonight_is) == (0 <= ahead <= 730)

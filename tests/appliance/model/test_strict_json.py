@@ -1,0 +1,90 @@
+"""Our JSON against the library's, and what breaks parsers (decisions.md, Partner API)."""
+
+import json
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.errors import InvalidJson
+from appliance.model.strict_json import parse_object
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | st.integers() | FLOATS | TEXTS
+OBJECTS = st.dictionaries(
+    TEXTS,
+    st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
+                 max_leaves=20),
+)  # fmt: skip
+
+
+def is_refused(raw: bytes) -> bool:
+    try:
+        parse_object(raw)
+    except InvalidJson:
+        return True
+    return False
+
+
+@given(OBJECTS, st.booleans(), st.sampled_from([None, 0, 2]))
+def test_a_well_formed_object_is_read_as_the_library_reads_it(value, ascii_only, indent):
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+
+    assert parse_object(text.encode()) == json.loads(text) == value
+
+
+@given(st.lists(SCALARS) | SCALARS)
+def test_anything_but_an_object_is_refused(value):
+    assert is_refused(json.dumps(value).encode())
+
+
+@given(st.binary())
+def test_no_bytes_whatever_end_in_anything_but_an_object_or_a_refusal(raw: bytes):
+    with suppress(InvalidJson):
+        assert isinstance(parse_object(raw), dict)
+
+
+@given(OBJECTS.filter(bool), st.data())
+def test_a_member_named_twice_is_refused_wherever_it_stands(value, data):
+    name = json.dumps(data.draw(st.sampled_from(list(value))))
+    inner = f"{json.dumps(value)[:-1]}, {name}: 1}}"
+
+    assert is_refused(inner.encode())
+    assert is_refused(f'{{"list": [{inner}]}}'.encode())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 5000, "01", "1.", ".5", "0x10",
+        "'text'", "True", "undefined", '"\\ud800"', '"\\udc00"', '"\\udc00\\ud800"', '"\\u0000"',
+        '"\n"', "/* */ 1", "[1,]",
+    ],
+)  # fmt: skip
+def test_what_parsers_read_differently_is_refused(value: str):
+    assert is_refused(f'{{"x": {value}}}'.encode())
+
+
+@pytest.mark.parametrize("name", ["\\ud800", "\\u0000"])
+def test_a_name_that_no_text_can_hold_is_refused_like_a_value(name: str):
+    assert is_refused(f'{{"{name}": 1}}'.encode())
+
+
+def test_a_pair_of_surrogates_is_one_character():
+    assert parse_object(b'{"x": "\\ud83d\\ude00"}') == {"x": "\N{GRINNING FACE}"}
+
+
+def test_a_number_of_thirty_digits_stays_exact():
+    assert parse_object(b'{"x": 1%s}' % (b"0" * 30)) == {"x": 10**30}
+
+
+@pytest.mark.parametrize(("levels", "refused"), [(31, False), (32, True), (100_000, True)])
+def test_thirty_two_levels_and_no_more(levels: int, refused: bool):
+    assert is_refused(b'{"x": %s%s}' % (b"[" * levels, b"]" * levels)) == refused
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "latin-1"])
+def test_other_encodings_than_utf_8_are_refused(encoding: str):
+    assert is_refused('{"x": "é"}'.encode(encoding))
