@@ -1,0 +1,67 @@
+"""Who blocks which table (contract section 2.4), against counting minutes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.model.availability import find_availability
+from appliance.model.evening import interval
+from appliance.model.venue import Slot, Table
+
+DINNER = Slot("a", "Dîner", "19:30", "22:00", tuple(range(7)))
+LATE = Slot("b", "Soirée", "22:00", "01:00", tuple(range(7)))
+SOURCES = ("platform", "manual", "partner")
+
+
+def a_table(number: str, *, bookable: bool = True) -> Table:
+    return Table(number, number, number, 2, 4, 500, "standard", bookable)
+
+
+def find(holds, slot, *, bookable=True):
+    [found] = find_availability([a_table("T1", bookable=bookable)], holds, slot)
+    return found.available, found.blocked_by
+
+
+def test_a_free_table_is_blocked_by_nobody():
+    assert find([], DINNER) == (True, None)
+
+
+def test_a_table_is_blocked_in_the_slot_that_is_held_and_in_no_other():
+    hold = ("T1", *interval(DINNER), "partner")
+
+    assert find([hold], DINNER) == (False, "partner")
+    assert find([hold], LATE) == (True, None)
+
+
+def test_the_hold_of_another_table_blocks_nothing():
+    assert find([("T2", *interval(None), "manual")], DINNER) == (True, None)
+
+
+def test_without_a_slot_one_held_slot_is_enough_and_the_earliest_holder_is_named():
+    holds = [("T1", *interval(LATE), "manual"), ("T1", *interval(DINNER), "partner")]
+
+    assert find(holds, None) == (False, "manual")
+    assert find(holds, DINNER) == (False, "partner")
+
+
+def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
+    assert find([], DINNER, bookable=False) == (False, None)
+
+
+def test_tables_keep_their_order():
+    tables = [a_table(number) for number in ("T9", "T1", "T5")]
+
+    assert [found.table for found in find_availability(tables, [], None)] == tables
+
+
+HOLDS = st.lists(
+    st.tuples(st.sampled_from(["T1", "T2"]), st.integers(0, 50), st.integers(1, 20),
+              st.sampled_from(SOURCES)).map(lambda h: (h[0], h[1] * 30, (h[1] + h[2]) * 30, h[3]))
+)  # fmt: skip
+
+
+@given(HOLDS, st.none() | st.sampled_from([DINNER, LATE]))
+def test_the_source_is_that_of_the_first_hold_that_shares_a_minute(holds, slot):
+    wanted = set(range(*interval(slot)))
+    sharing = [h[3] for h in holds if h[0] == "T1" and wanted & set(range(h[1], h[2]))]
+
+    assert find(holds, slot) == (not sharing, sharing[0] if sharing else None)

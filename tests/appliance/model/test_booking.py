@@ -1,0 +1,182 @@
+"""Parsing `POST /v1/reservations` (contract section 2.6): what comes out, and what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from appliance.errors import (
+    CustomerContactRequired,
+    CustomerNameRequired,
+    IdempotencyKeyRequired,
+    InvalidDate,
+    InvalidEmail,
+    InvalidGuests,
+    InvalidSlot,
+    InvalidTable,
+    Refusal,
+    ValidationError,
+)
+from appliance.model.booking import is_email, parse_booking, parse_uuid
+from tests.builders import a_body, table_id
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+MEMBERS = ("tableId", "date", "slot", "guests", "customer", "notes", "externalRef",
+           "idempotencyKey", "notifyCustomer")  # fmt: skip
+
+
+def a_customer(**changes):
+    return {"name": "Salma Idrissi", "phone": "+212 600 000 001", **changes}
+
+
+def test_a_full_body_is_read_whole():
+    booking = parse_booking(
+        a_body(
+            customer=a_customer(email="salma@example.com"),
+            notes="près de la fontaine",
+            externalRef="R-7",
+            notifyCustomer=False,
+        )
+    )
+
+    assert (booking.table_id, booking.date.isoformat()) == (table_id("T1"), "2026-11-21")
+    assert (booking.slot, booking.guests, booking.customer_name) == ("19:30", 2, "Salma Idrissi")
+    assert (booking.customer_email, booking.customer_phone) == (
+        "salma@example.com", "+212 600 000 001"
+    )  # fmt: skip
+    assert (booking.notes, booking.external_ref) == ("près de la fontaine", "R-7")
+    assert (booking.idempotency_key, booking.notify_customer) == ("booking-1", False)
+
+
+def test_what_is_left_out_is_the_whole_evening_no_notes_and_a_letter():
+    booking = parse_booking(a_body(slot=None))
+
+    assert (booking.slot, booking.notes, booking.external_ref) == (None, None, None)
+    assert booking.notify_customer
+
+
+def test_a_null_slot_is_the_whole_evening_too():
+    assert parse_booking({**a_body(), "slot": None}).slot is None
+
+
+@pytest.mark.parametrize("absent", [None, ""])
+def test_null_and_empty_contacts_count_as_absent(absent):
+    one = parse_booking(a_body(customer=a_customer(email=absent)))
+    other = parse_booking(a_body(customer=a_customer(email="s@example.com", phone=absent)))
+
+    assert one.customer_email is None
+    assert other.customer_phone is None
+    with pytest.raises(CustomerContactRequired):
+        parse_booking(a_body(customer=a_customer(email=absent, phone=absent)))
+
+
+def test_spaces_around_and_inside_a_name_are_tidied():
+    assert parse_booking(a_body(customer=a_customer(name=" Salma \n Idrissi "))).customer_name == (
+        "Salma Idrissi"
+    )
+
+
+@pytest.mark.parametrize("guests", [True, False, "4", 4.5, 4.0, None, [], 0, -1])
+def test_guests_that_are_no_whole_number_of_at_least_one_are_refused(guests):
+    with pytest.raises(InvalidGuests):
+        parse_booking({**a_body(), "guests": guests})
+
+
+ORDER = [
+    ("date", InvalidDate, {"date": "2026-11-21"}),
+    ("slot", InvalidSlot, {"slot": "19:30"}),
+    ("tableId", InvalidTable, {"tableId": table_id("T1")}),
+    ("guests", InvalidGuests, {"guests": 2}),
+    ("customer.name", CustomerNameRequired, {"customer": {"name": "S"}}),
+    ("customer.email", CustomerContactRequired, {"customer": {"name": "S", "email": "x"}}),
+    ("customer.email", InvalidEmail, {"customer": {"name": "n" * 201, "phone": "1"}}),
+    ("idempotencyKey", IdempotencyKeyRequired, {"idempotencyKey": "k" * 121}),
+    ("notes", ValidationError, {"notes": "ok"}),
+    ("externalRef", ValidationError, {"externalRef": "ok"}),
+    ("idempotencyKey", ValidationError, {"idempotencyKey": "ok"}),
+    ("customer.name", ValidationError, {"customer": {"name": "S", "phone": "1"}}),
+    ("customer.phone", ValidationError, {"customer": {"name": "S", "phone": "123456"}}),
+    ("notifyCustomer", ValidationError, {"notifyCustomer": True}),
+]
+
+
+def test_faults_are_named_in_the_order_of_section_7_and_then_the_unlisted_ones():
+    body = {"slot": "x", "notes": 5, "externalRef": 5, "notifyCustomer": 1}
+
+    for field, refusal, mending in ORDER:
+        with pytest.raises(Refusal) as refused:
+            parse_booking(body)
+        assert (type(refused.value), refused.value.field) == (refusal, field)
+        body |= mending
+
+    assert parse_booking(body).idempotency_key == "ok"
+
+
+@given(st.dictionaries(st.sampled_from(MEMBERS), JSON_VALUES), st.booleans())
+def test_whatever_is_in_the_body_the_answer_is_a_booking_or_a_refusal_that_names_a_field(
+    changes, complete
+):
+    try:
+        outcome = parse_booking({**a_body(), **changes} if complete else changes)
+    except Refusal as refusal:
+        outcome = refusal
+
+    if isinstance(outcome, Refusal):
+        assert (outcome.status, bool(outcome.field)) == (400, True)
+    else:
+        assert outcome.guests >= 1
+        assert outcome.customer_name.strip()
+
+
+@given(st.uuids())
+def test_an_id_is_read_in_either_case_and_kept_in_lower(uuid):
+    assert parse_uuid(str(uuid).upper()) == parse_uuid(str(uuid)) == str(uuid)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "T1", 5, None, table_id("T1").replace("-", ""), f"{{{table_id('T1')}}}",
+     f"urn:uuid:{table_id('T1')}", table_id("T1") + "\n", table_id("T1").replace("-", "—")],
+)  # fmt: skip
+def test_other_spellings_are_no_ids(text):
+    assert parse_uuid(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a@b.co", "o'hara+tag@mail.example.co", "x" * 64 + "@example.com", "a.b@c-d.example"],
+)
+def test_an_ordinary_address_is_taken(text: str):
+    assert is_email(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "a@b", "@b.co", "a@", "a b@c.de", "a@b..co", ".a@b.co", "a.@b.co", "a@-b.co",
+     "a@b.co\n", "a@b.co\r\nBcc: d@e.fr", "a@b.co,d@e.fr", "<a@b.co>", "x" * 65 + "@example.com",
+     "a@" + "b" * 64 + ".co", "a@" + "b." * 130 + "co", "a\x00@b.co", None, 5],
+)  # fmt: skip
+def test_what_mail_cannot_be_sent_to_is_no_address(text):
+    assert not is_email(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tableId": table_id("T2")}, {"date": "2026-11-22"}, {"slot": "22:00"}, {"guests": 3},
+        {"customer": a_customer(name="Sara")}, {"customer": a_customer(email="s@example.com")},
+        {"customer": a_customer(phone="0600000002")}, {"notes": "n"}, {"externalRef": "R"},
+        {"notifyCustomer": False},
+    ],
+)  # fmt: skip
+def test_two_bodies_that_differ_in_any_member_are_told_apart(changes: dict):
+    assert parse_booking(a_body(**changes)).fingerprint() != parse_booking(a_body()).fingerprint()
+
+
+def test_the_same_wish_in_another_spelling_is_the_same_body():
+    spelled = {"unknown": 1, **a_body(tableId=table_id("T1").upper(), notes="")}
+
+    assert parse_booking(spelled).fingerprint() == parse_booking(a_body()).fingerprint()
