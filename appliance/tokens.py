@@ -129,7 +129,7 @@ def _read_link_token(key: bytes, label: bytes, token: str) -> str | None:
         raw = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
         return None
-    if len(raw) != 16 + _MAC_BYTES:
+    if len(raw) != 16 + _MAC_BYTES or encode_url_safe(raw) != token:  # one spelling alone
         return None
     if not hmac.compare_digest(raw[16:], _mac(key, label, raw[:16])):
         return None

@@ -1,0 +1,189 @@
+"""Ids, codes and link tokens: their forms, and that nothing forged is ever read."""
+
+import base64
+import re
+from itertools import cycle, islice
+from uuid import UUID
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from appliance.tokens import ACCESS_CODE_ALPHABET, Keyring, Tokens, hash_token
+
+MASTER = bytes(range(32))
+LIVE, TEST = Keyring(MASTER, "live"), Keyring(MASTER, "test")
+URL_SAFE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+IDS = st.uuids().map(str)
+MASTERS = st.binary(min_size=32, max_size=32)
+
+
+def is_read_by_nobody(token: str, *keyrings: Keyring) -> bool:
+    return all(
+        keyring.read_access_token(token) is None and keyring.read_claim_token(token) is None
+        for keyring in keyrings
+    )
+
+
+@given(IDS)
+def test_a_link_token_opens_the_reservation_that_it_was_made_for(id_: str):
+    assert LIVE.read_access_token(LIVE.access_token(id_)) == id_
+    assert LIVE.read_claim_token(LIVE.claim_token(id_)) == id_
+
+
+@given(IDS)
+def test_a_link_token_is_44_url_safe_characters_and_the_same_each_time(id_: str):
+    token = LIVE.access_token(id_)
+
+    assert re.fullmatch(r"[A-Za-z0-9_-]{44}", token)
+    assert Keyring(MASTER, "live").access_token(id_) == token
+
+
+def test_a_link_token_carries_at_least_128_bits_that_cannot_be_guessed():
+    raw = base64.urlsafe_b64decode(LIVE.access_token("00000000-0000-4000-8000-000000000000"))
+
+    assert (len(raw) - 16) * 8 == 136
+
+
+@given(IDS, st.integers(0, 43), st.sampled_from(URL_SAFE))
+def test_a_token_with_one_other_character_opens_nothing(id_: str, at: int, letter: str):
+    for token in (LIVE.access_token(id_), LIVE.claim_token(id_)):
+        mutated = token[:at] + letter + token[at + 1 :]
+        assert mutated == token or is_read_by_nobody(mutated, LIVE, TEST)
+
+
+@given(IDS)
+def test_the_other_alphabet_of_base64_is_another_spelling_and_opens_nothing(id_: str):
+    token = LIVE.access_token(id_)
+    other = token.replace("-", "+").replace("_", "/")
+
+    assert other == token or is_read_by_nobody(other, LIVE)
+
+
+@given(IDS, st.integers(0, 33 * 8 - 1))
+def test_a_token_with_one_bit_flipped_opens_nothing(id_: str, bit: int):
+    raw = bytearray(base64.urlsafe_b64decode(LIVE.access_token(id_)))
+    raw[bit // 8] ^= 1 << bit % 8
+
+    assert is_read_by_nobody(base64.urlsafe_b64encode(raw).decode(), LIVE, TEST)
+
+
+@given(IDS, IDS)
+def test_the_mac_of_one_reservation_does_not_open_another(one: str, other: str):
+    mine = base64.urlsafe_b64decode(LIVE.access_token(one))
+    forged = base64.urlsafe_b64encode(UUID(other).bytes + mine[16:]).decode()
+
+    assert one == other or is_read_by_nobody(forged, LIVE, TEST)
+
+
+@given(IDS)
+def test_a_token_opens_nothing_for_another_purpose(id_: str):
+    assert LIVE.read_claim_token(LIVE.access_token(id_)) is None
+    assert LIVE.read_access_token(LIVE.claim_token(id_)) is None
+
+
+@given(IDS)
+def test_a_token_opens_nothing_in_the_other_environment(id_: str):
+    assert is_read_by_nobody(LIVE.access_token(id_), TEST)
+    assert is_read_by_nobody(TEST.access_token(id_), LIVE)
+    assert is_read_by_nobody(LIVE.claim_token(id_), TEST)
+    assert is_read_by_nobody(TEST.claim_token(id_), LIVE)
+
+
+@given(IDS, MASTERS.filter(lambda master: master != MASTER))
+@example("00000000-0000-4000-8000-000000000000", bytes([1, *range(1, 32)]))  # one bit away
+def test_a_token_opens_nothing_on_a_box_with_another_master_key(id_: str, master: bytes):
+    other = Keyring(master, "live")
+
+    assert is_read_by_nobody(LIVE.access_token(id_), other)
+    assert is_read_by_nobody(LIVE.claim_token(id_), other)
+
+
+@given(st.text() | st.text(URL_SAFE, min_size=42, max_size=46))
+@example("")
+@example("é" * 44)
+@example("A" * 44)
+@example("\x00" * 44)
+def test_no_text_whatever_opens_anything_and_none_raises(text: str):
+    assert is_read_by_nobody(text, LIVE, TEST)
+
+
+@given(IDS, st.sampled_from(["=", "==", " ", "\n", "/", "?x=1", "A"]))
+def test_what_is_added_to_a_token_spoils_it(id_: str, added: str):
+    assert is_read_by_nobody(LIVE.access_token(id_) + added, LIVE)
+    assert is_read_by_nobody(added + LIVE.access_token(id_), LIVE)
+
+
+@given(st.binary(max_size=200), st.binary(min_size=12, max_size=12))
+def test_a_wrapped_secret_comes_back_and_does_not_show(secret: bytes, nonce: bytes):
+    wrapped = LIVE.wrap(secret, nonce)
+
+    assert LIVE.unwrap(wrapped) == secret
+    assert len(secret) < 8 or secret not in wrapped[12:]
+
+
+@given(st.binary(max_size=50), st.integers(0))
+def test_a_wrapped_secret_that_was_touched_is_refused(secret: bytes, bit: int):
+    wrapped = bytearray(LIVE.wrap(secret, b"n" * 12))
+    bit %= len(wrapped) * 8
+    wrapped[bit // 8] ^= 1 << bit % 8
+
+    with pytest.raises(ValueError, match="another master key, or damaged"):
+        LIVE.unwrap(bytes(wrapped))
+
+
+@pytest.mark.parametrize("other", [TEST, Keyring(bytes(32), "live")])
+def test_a_secret_is_unwrapped_by_its_own_box_and_environment_alone(other: Keyring):
+    with pytest.raises(ValueError, match="another master key, or damaged"):
+        other.unwrap(LIVE.wrap(b"whsec_x", b"n" * 12))
+
+
+@given(st.binary(min_size=10, max_size=10), st.integers(0, 2**48 - 1))
+def test_an_id_is_a_uuid_of_version_7_that_begins_with_its_time(random: bytes, now: int):
+    found = Tokens(lambda _n: random).new_id(now)
+
+    assert str(UUID(found)) == found
+    assert (UUID(found).version, UUID(found).variant) == (7, "specified in RFC 4122")
+    assert int(found.replace("-", "")[:12], 16) == now
+
+
+@given(st.binary(min_size=1, max_size=64))
+def test_an_access_code_has_four_characters_that_cannot_be_confused(seed: bytes):
+    assume(any(byte < 248 for byte in seed))  # another source would never give a letter
+    drawn = cycle(seed)
+    tokens = Tokens(lambda n: bytes(islice(drawn, n)))
+
+    code = tokens.new_access_code()
+
+    assert re.fullmatch(f"SVC-[{ACCESS_CODE_ALPHABET}]{{4}}", code)
+    assert not set(code[4:]) & set("01IO")
+
+
+def test_every_letter_of_a_code_is_as_likely_as_any_other():
+    letters = [Tokens(lambda n, b=b: bytes([b]) * n).new_access_code()[4] for b in range(248)]
+
+    assert {letters.count(letter) for letter in ACCESS_CODE_ALPHABET} == {8}
+
+
+@pytest.mark.parametrize(
+    ("make", "form"),
+    [
+        (lambda tokens: tokens.new_api_key("live"), r"svc_live_[0-9a-f]{48}"),
+        (lambda tokens: tokens.new_api_key("test"), r"svc_test_[0-9a-f]{48}"),
+        (lambda tokens: tokens.new_terminal_token(), r"term_[0-9a-f]{64}"),
+        (lambda tokens: tokens.new_webhook_secret(), r"whsec_[A-Za-z0-9_-]{43}"),
+        (lambda tokens: tokens.new_link_secret(), r"[A-Za-z0-9_-]{43}"),
+        (lambda tokens: tokens.new_pairing_code(), r"[0-9]{8}"),
+    ],
+)
+def test_keys_and_secrets_have_their_documented_forms_and_do_not_repeat(make, form: str):
+    made = [make(Tokens()) for _ in range(20)]
+
+    assert all(re.fullmatch(form, one) for one in made)
+    assert len(set(made)) == 20
+
+
+def test_what_is_stored_of_a_token_is_its_sha_256():
+    assert hash_token("abc").hex() == (
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
