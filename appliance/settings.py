@@ -1,6 +1,7 @@
 """Settings: `settings.toml` and `VENUEBOX_SECTION_NAME`, one frozen value, one clear error."""
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -137,7 +138,7 @@ def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str
 
 
 def _from_text(name: str, hint: Any, text: str) -> Any:
-    if hint is int and text.strip().lstrip("-").isdecimal():
+    if hint is int and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
         return int(text)
     if hint is bool and text.lower() in {"true", "false"}:
         return text.lower() == "true"
