@@ -1,0 +1,293 @@
+"""Granting: the order of refusals, and that no two holders ever overlap, code or no code."""
+
+import asyncio
+from datetime import date
+
+import apsw
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as profile
+from hypothesis import strategies as st
+
+from appliance.actions.cancel import cancel
+from appliance.actions.grant import grant
+from appliance.box import Box
+from appliance.clock import StoppedClock
+from appliance.errors import (
+    GuestsOutOfRange,
+    InvalidDate,
+    InvalidSlot,
+    TableNotBookable,
+    TableNotFound,
+    TableTaken,
+    Unavailable,
+    VenueInactive,
+)
+from appliance.settings import Settings
+from appliance.store.connection import Transaction
+from appliance.store.reservations import get_reservation, list_holds, update_reservation
+from appliance.tokens import Tokens
+from tests.builders import TONIGHT, a_booking, table_id
+from tests.conftest import opened_box
+
+SATURDAY, SUNDAY = date(2026, 11, 21), date(2026, 11, 22)
+NOWHERE = "2f1c8d5e-0000-4000-8000-000000000000"
+SLOTS = ("19:30", "22:00", "21:00", "16:00", None)
+
+
+def grant_it(tx: Transaction, **changes) -> str:
+    return grant(tx, a_booking(**changes), source="manual", status="confirmed", actor="staff:x")
+
+
+async def execute(box: Box, sql: str, **values) -> None:
+    await box.live.database.write(lambda tx: tx.execute(sql, values))
+
+
+def add_slot(tx: Transaction, start: str, end: str) -> None:
+    tx.insert(
+        "slot",
+        {"id": tx.new_id(), "position": 9, "name": start, "start": start, "end": end,
+         "days_of_week": "[0, 1, 2, 3, 4, 5, 6]"},
+    )  # fmt: skip
+
+
+async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(box: Box):
+    id_ = await box.live.database.write(grant_it)
+
+    found = await box.live.database.read(get_reservation, id_)
+    assert (found.date, found.slot, found.starts, found.ends) == (TONIGHT, "19:30", 1170, 1320)
+    assert (found.status, found.source, found.arrived) == ("confirmed", "manual", 0)
+    assert len(found.pass_id) == 8
+    rows = box.live.database.peek(
+        lambda reader: list(reader.rows("SELECT what, actor FROM history"))
+    )
+    assert rows == [("created", "staff:x")]
+    events = box.live.database.peek(lambda reader: list(reader.rows("SELECT type FROM event")))
+    assert events == [("reservation.created",)]
+
+
+async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
+    await box.live.database.write(grant_it)
+    await execute(box, "UPDATE venue SET status = 'suspended'")
+    wish = {"table_id": NOWHERE, "guests": 99, "slot": "12:00", "date": date(2020, 1, 4)}
+    mendings = [
+        (VenueInactive, None),
+        (TableNotFound, {"table_id": table_id("T6")}),
+        (TableNotBookable, {"table_id": table_id("T1")}),
+        (GuestsOutOfRange, {"guests": 2}),
+        (InvalidSlot, {"slot": "19:30"}),
+        (InvalidDate, {"date": SATURDAY}),
+        (TableTaken, {"table_id": table_id("T2")}),
+    ]
+
+    for refusal, mending in mendings:
+        with pytest.raises(refusal):
+            await box.live.database.write(grant_it, **wish)
+        if mending is None:
+            await execute(box, "UPDATE venue SET status = 'active'")
+        else:
+            wish |= mending
+    assert await box.live.database.write(grant_it, **wish)
+
+    counts = "SELECT (SELECT count(*) FROM reservation), (SELECT count(*) FROM event)"
+    assert box.live.database.peek(lambda reader: reader.row(counts)) == (2, 2)
+
+
+@pytest.mark.parametrize(("guests", "fits"), [(1, False), (2, True), (4, True), (5, False)])
+async def test_a_party_is_within_the_capacity_of_its_table(box: Box, guests: int, fits: bool):
+    if fits:
+        await box.live.database.write(grant_it, guests=guests)
+    else:
+        with pytest.raises(GuestsOutOfRange, match="seats 2 to 4 guests"):
+            await box.live.database.write(grant_it, guests=guests)
+
+
+async def test_a_slot_is_granted_on_its_own_weekdays_alone(box: Box):
+    with pytest.raises(InvalidSlot):
+        await box.live.database.write(grant_it, slot="12:00", date=SATURDAY)
+
+    await box.live.database.write(grant_it, slot="12:00", date=SUNDAY)
+
+
+@pytest.mark.parametrize(
+    ("status", "blocks"),
+    [
+        ("confirmed", True), ("completed", True), ("requested", True), ("pending", True),
+        ("partial", True), ("cancelled", False), ("declined", False),
+    ],
+)  # fmt: skip
+async def test_each_state_blocks_its_table_or_frees_it(box: Box, status: str, blocks: bool):
+    id_ = await box.live.database.write(grant_it)
+    await box.live.database.write(update_reservation, id_, status=status)
+
+    if blocks:
+        with pytest.raises(TableTaken):
+            await box.live.database.write(grant_it)
+    else:
+        await box.live.database.write(grant_it)
+
+
+async def test_when_every_code_that_is_drawn_is_in_use_the_answer_is_unavailable(
+    tmp_path, clock: StoppedClock, settings: Settings
+):
+    drawn = iter(range(1, 10**6))
+    stuck = Tokens(lambda n: b"\x00" * n if n == 8 else next(drawn).to_bytes(n, "big"))
+    async with opened_box(tmp_path, clock, settings, stuck) as box:
+        await box.live.database.write(grant_it)
+        with pytest.raises(Unavailable):
+            await box.live.database.write(grant_it, table_id=table_id("T2"))
+
+
+# The store against a model: whatever is booked and cancelled on one table, in any order.
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["book", "book", "book", "cancel"]),
+        st.sampled_from(SLOTS),
+        st.sampled_from([SATURDAY, SUNDAY]),
+        st.integers(0, 9),
+    ),
+    max_size=14,
+)
+MINUTES = {"19:30": (1170, 1320), "22:00": (1320, 1500), "21:00": (1260, 1380),
+           "16:00": (960, 1170), None: (0, 2880)}  # fmt: skip
+
+
+class Model:
+    """What a careful host would keep on paper: for each day, the minutes that are taken."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[date, set[int]]] = {}
+
+    def is_free(self, day: date, wanted: set[int]) -> bool:
+        return not any(on == day and taken & wanted for on, taken in self.held.values())
+
+
+def follow(tx: Transaction, steps) -> None:
+    """Take the steps through the real actions, and compare after each with the model."""
+    model, granted = Model(), []
+    for what, slot, day, which in steps:
+        if what == "cancel" and granted:
+            id_ = granted[which % len(granted)]
+            cancel(tx, id_, actor="staff:x")
+            model.held.pop(id_, None)
+        elif what == "book":
+            wanted = set(range(*MINUTES[slot]))
+            expected = model.is_free(day, wanted)
+            try:
+                id_ = grant_it(tx, slot=slot, date=day)
+            except TableTaken:
+                assert not expected, (slot, day)
+                continue
+            assert expected, (slot, day)
+            granted.append(id_)
+            model.held[id_] = (day, wanted)
+    for day in (SATURDAY, SUNDAY):
+        holds = {(starts, ends) for _, starts, ends, _ in list_holds(tx, day.isoformat())}
+        assert holds == {(min(m), max(m) + 1) for on, m in model.held.values() if on == day}
+
+
+class Undo(Exception):
+    """Ends a transaction without a trace, so that the next example finds an empty house."""
+
+
+async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box):
+    await box.live.database.write(add_slot, "21:00", "23:00")  # across 19:30 and 22:00
+    await box.live.database.write(add_slot, "16:00", "19:30")  # ends where 19:30 begins
+    loop = asyncio.get_running_loop()
+
+    def write(steps) -> None:
+        def action(tx: Transaction) -> None:
+            follow(tx, steps)
+            raise Undo
+
+        future = asyncio.run_coroutine_threadsafe(box.live.database.write(action), loop)
+        with pytest.raises(Undo):
+            future.result(timeout=30)
+
+    check = profile(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    await asyncio.to_thread(check(given(STEPS)(write)))
+
+
+# The schema alone, with the code's own check left out.
+
+
+def insert_directly(tx: Transaction, starts: int, ends: int, **changes) -> str:
+    id_ = tx.new_id()
+    tx.insert(
+        "reservation",
+        {"id": id_, "status": "confirmed", "source": "manual", "table_id": table_id("T1"),
+         "date": TONIGHT, "starts": starts, "ends": ends, "guests": 2,
+         "pass_id": tx.tokens.random_bytes(8), "link_expires_at": 0, "created_at": tx.now,
+         "updated_at": tx.now, **changes},
+    )  # fmt: skip
+    return id_
+
+
+OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]
+NEIGHBOURS = [(1000, 1170), (1320, 1400), (0, 1), (2879, 2880)]
+
+
+@pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
+async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, ends: int):
+    await box.live.database.write(insert_directly, 1170, 1320)
+
+    with pytest.raises(apsw.ConstraintError):
+        await box.live.database.write(insert_directly, starts, ends)
+
+    count = "SELECT count(*) FROM reservation"
+    assert box.live.database.peek(lambda reader: reader.value(count)) == 1
+
+
+@pytest.mark.parametrize(("starts", "ends"), NEIGHBOURS)
+async def test_the_schema_lets_neighbours_be(box: Box, starts: int, ends: int):
+    await box.live.database.write(insert_directly, 1170, 1320)
+    await box.live.database.write(insert_directly, starts, ends)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"date": "2026-11-22"}, {"table_id": table_id("T2")}, {"status": "cancelled"},
+     {"status": "declined"}],
+)  # fmt: skip
+async def test_the_schema_lets_another_day_another_table_and_who_freed_it_be(box: Box, elsewhere):
+    await box.live.database.write(insert_directly, 1170, 1320)
+    await box.live.database.write(insert_directly, 1170, 1320, **elsewhere)
+
+
+@pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
+@pytest.mark.parametrize(
+    ("before", "change"),
+    [
+        ({"table_id": table_id("T2")}, {"table_id": table_id("T1")}),  # moved to another table
+        ({"date": "2026-11-22"}, {"date": TONIGHT}),
+        ({"status": "cancelled"}, {"status": "confirmed"}),  # a freed table taken back
+        ({"status": "declined"}, {"status": "requested"}),
+    ],
+)
+async def test_the_schema_refuses_a_change_that_would_overlap(
+    box: Box, starts: int, ends: int, before: dict, change: dict
+):
+    await box.live.database.write(insert_directly, 1170, 1320)
+    id_ = await box.live.database.write(insert_directly, starts, ends, **before)
+
+    with pytest.raises(TableTaken):
+        await box.live.database.write(update_reservation, id_, **change)
+
+    unchanged = await box.live.database.read(get_reservation, id_)
+    assert all(getattr(unchanged, name) == value for name, value in before.items())
+
+
+async def test_the_schema_refuses_a_reservation_that_is_stretched_into_its_neighbour(box: Box):
+    await box.live.database.write(insert_directly, 1170, 1320)
+    id_ = await box.live.database.write(insert_directly, 1320, 1500)
+
+    with pytest.raises(TableTaken):
+        await box.live.database.write(update_reservation, id_, starts=1319)
+
+
+async def test_a_change_that_keeps_to_its_own_interval_is_no_conflict_with_itself(box: Box):
+    id_ = await box.live.database.write(insert_directly, 1170, 1320)
+
+    await box.live.database.write(update_reservation, id_, status="completed", ends=1330)
+
+    assert (await box.live.database.read(get_reservation, id_)).ends == 1330
