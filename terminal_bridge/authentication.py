@@ -25,7 +25,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     """
     environment = request[ENVIRONMENT]
     token = _read_token(request, environment)
-    terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
+    terminal = environment.database.look_up(find_by_token, hash_token(token)) if token else None
     if terminal is None:
         raise TerminalNotPaired
     if terminal.revoked_at is not None:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from appliance.store.connection import Transaction
+from appliance.store.connection import Reader, Transaction
 
 EVENT_TYPES = (
     "reservation.created",
@@ -29,21 +29,29 @@ def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
 
     Sends nothing: the dispatcher is told after the commit, by an `Announced` notice.
     """
-    rows = tx.rows("SELECT id, events FROM endpoint WHERE active = 1")
-    subscribed = [id_ for id_, events in rows if event_type in json.loads(events)]
+    endpoints = tx.recall(_subscriptions)
+    subscribed = [id_ for id_, events in endpoints if event_type in events]
     queue_event(tx, event_type, reservation_id, subscribed)
+
+
+def _subscriptions(reader: Reader) -> list[tuple[str, frozenset[str]]]:
+    rows = reader.rows("SELECT id, events FROM endpoint WHERE active = 1")
+    return [(id_, frozenset(json.loads(events))) for id_, events in rows]
 
 
 def queue_event(
     tx: Transaction, event_type: str, reservation_id: str | None, endpoint_ids: list[str]
 ) -> list[str]:
     """Write one event and its deliveries to the given endpoints; the delivery ids."""
-    event_seq = tx.insert(
-        "event", {"type": event_type, "reservation_id": reservation_id, "occurred_at": tx.now}
-    )
+    event_seq = tx.next_number("event")
+    tx.append(
+        "event",
+        {"seq": event_seq, "type": event_type, "reservation_id": reservation_id,
+         "occurred_at": tx.now},
+    )  # fmt: skip
     delivery_ids = [tx.new_id() for _ in endpoint_ids]
     for delivery_id, endpoint_id in zip(delivery_ids, endpoint_ids, strict=True):
-        tx.insert(
+        tx.append(
             "delivery",
             {"id": delivery_id, "endpoint_id": endpoint_id, "event_seq": event_seq,
              "due_at": tx.now},

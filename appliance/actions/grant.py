@@ -44,10 +44,10 @@ def grant(
     Refusals in the order of decisions.md: venue active, table exists, bookable, guests in
     range, slot offered on that weekday, date not past, table free.
     """
-    venue = get_venue(tx)
+    venue = tx.recall(get_venue)
     if venue.status != "active":
         raise VenueInactive
-    _check_table(find_table(tx, booking.table_id), booking.guests)
+    _check_table(tx.recall(find_table, booking.table_id), booking.guests)
     starts, ends = _interval(tx, booking)
     zone = tx.zones.zone(venue.time_zone)
     _check_date(tx.zones, venue, booking.date, tx.now)
@@ -100,7 +100,7 @@ def _check_table(table: Table | None, guests: int) -> None:
 def _interval(tx: Transaction, booking: Booking) -> tuple[int, int]:
     if booking.slot is None:
         return interval(None)
-    slot = find_slot(list_slots(tx), booking.slot, booking.date)
+    slot = find_slot(tx.recall(list_slots), booking.slot, booking.date)
     if slot is None:
         raise InvalidSlot(field="slot")
     return interval(slot)

@@ -1,7 +1,6 @@
 """A booking: a parsed wish for a table, before it is granted (contract section 2.6)."""
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,7 +51,8 @@ class Booking:
     def fingerprint(self) -> bytes:
         """SHA-256 over every member: tells a true replay from another body."""
         members = [getattr(self, name) for name in self.__slots__]
-        return hashlib.sha256(json.dumps(members, default=str).encode()).digest()
+        members[1] = self.date.isoformat()
+        return hashlib.sha256(repr(members).encode()).digest()
 
 
 def parse_booking(body: Mapping[str, Any]) -> Booking:

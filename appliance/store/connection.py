@@ -1,8 +1,10 @@
 """Connections to a box database, and what an action or a query is handed."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import apsw
 
@@ -11,8 +13,14 @@ from appliance.errors import Trouble
 from appliance.tokens import Tokens
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 BUSY_MILLISECONDS = 5000
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
+_CHANGES = re.compile(
+    r"\b(?:INTO|UPDATE|FROM)\s+(?:venue|venue_table|slot|endpoint)\b", re.IGNORECASE
+)
+_APPENDED = re.compile(r"\b(?:event|delivery|history)\b")
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -44,6 +52,25 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
     return connection
 
 
+@cache
+def _changes_what_is_recalled(sql: str) -> bool:
+    """Whether a statement may change rows that `recall` keeps: venue, tables, slots, endpoints."""
+    return _CHANGES.search(sql) is not None
+
+
+@cache
+def _reads_what_is_appended(sql: str) -> bool:
+    """Whether a statement is about rows that actions `append`."""
+    return _APPENDED.search(sql) is not None
+
+
+@cache
+def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
+    names = ", ".join(f'"{name}"' for name in columns)
+    places = ", ".join(f":{name}" for name in columns)
+    return f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608
+
+
 class Reader:
     """What a query is handed: a snapshot of committed state, the clock and the zones."""
 
@@ -73,20 +100,54 @@ class Reader:
         return None if found is None else found[0]
 
 
-class Transaction(Reader):
-    """What an action is handed: the connection, one reading of the clock, and randomness.
+class Batch:
+    """What the actions that are committed together share."""
 
-    `notices` are given to the database's listeners after the commit, never before.
-    """
-
-    __slots__ = ("_now", "notices", "tokens")
+    __slots__ = ("appended", "clock", "connection", "memory", "numbers", "tokens", "zones")
 
     def __init__(
         self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
     ) -> None:
-        super().__init__(connection, clock, zones)
-        self._now = clock.now()
+        self.connection = connection
+        self.clock = clock
+        self.zones = zones
         self.tokens = tokens
+        self.memory: dict[Any, Any] = {}
+        self.numbers: dict[str, int] = {}
+        self.appended: dict[str, list[Mapping[str, Any]]] = {}
+
+    def write_appended(self) -> None:
+        """Write the rows that actions have appended, in their order; before the COMMIT."""
+        for sql, rows in self.appended.items():
+            self.connection.executemany(sql, rows)
+        self.appended.clear()
+
+
+class Transaction(Reader):
+    """What an action is handed: the connection, one reading of the clock, and randomness.
+
+    `notices` are given to the database's listeners after the commit, never before. The first
+    change opens a SAVEPOINT: an action that refuses before it has none to undo.
+    """
+
+    __slots__ = (
+        "_appended",
+        "_batch",
+        "_has_savepoint",
+        "_now",
+        "_others",
+        "notices",
+        "tokens",
+    )
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__(batch.connection, batch.clock, batch.zones)
+        self._batch = batch
+        self._appended: list[tuple[str, Mapping[str, Any]]] = []
+        self._has_savepoint = False
+        self._others: dict[str, list[Mapping[str, Any]]] = {}
+        self._now = batch.clock.now()
+        self.tokens = batch.tokens
         self.notices: list[object] = []
 
     @property
@@ -96,16 +157,87 @@ class Transaction(Reader):
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
         """Run a statement; the number of rows it changed."""
+        self._write_appended_before(sql)
+        self._save(sql)
         self.connection.execute(sql, parameters)
         return self.connection.changes()
 
+    def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
+        """The rows of a query, or of a statement that returns what it changed."""
+        self._write_appended_before(sql)
+        if not sql.lstrip().startswith("SELECT"):
+            self._save(sql)
+        return self.connection.execute(sql, parameters)
+
     def insert(self, table: str, values: Mapping[str, Any]) -> int:
         """Insert one row; its rowid. Column names come from the code, never from outside."""
-        columns = ", ".join(f'"{name}"' for name in values)
-        places = ", ".join(f":{name}" for name in values)
-        self.connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({places})", values)  # noqa: S608
+        sql = _insert_statement(table, tuple(values))
+        self._save(sql)
+        self.connection.execute(sql, values)
         return self.connection.last_insert_rowid()
+
+    def append(self, table: str, values: Mapping[str, Any]) -> None:
+        """Insert one row later, together with others of its table.
+
+        For event, delivery and history, which grow with every action: their rows are
+        written at the end of the batch, or before a statement that is about them.
+        """
+        self._appended.append((_insert_statement(table, tuple(values)), values))
+
+    def next_number(self, table: str) -> int:
+        """The next AUTOINCREMENT number of a table whose rows are all appended."""
+        numbers = self._batch.numbers
+        if table not in numbers:
+            last = self.value("SELECT seq FROM sqlite_sequence WHERE name = :t", {"t": table})
+            numbers[table] = last or 0
+        numbers[table] += 1
+        return numbers[table]
+
+    def recall(self, query: Callable[[Reader, *Ts], T], *args: *Ts) -> T:
+        """The result of `query(tx, *args)`, read once for all that are committed together.
+
+        For the venue, its tables and slots, and the endpoints: a statement that may change
+        them makes it forget.
+        """
+        name = (query, args)
+        if name not in self._batch.memory:
+            self._batch.memory[name] = query(self, *args)
+        found: T = self._batch.memory[name]
+        return found
+
+    def undo(self) -> None:
+        """Take back every change of this action."""
+        self._batch.memory.clear()
+        if self._has_savepoint:
+            self.connection.execute("ROLLBACK TO action")
+            self.connection.execute("RELEASE action")
+            self._batch.appended.update(self._others)
+
+    def keep(self) -> None:
+        """End the action; its changes wait for the commit."""
+        if self._has_savepoint:
+            self.connection.execute("RELEASE action")
+        for sql, values in self._appended:
+            self._batch.appended.setdefault(sql, []).append(values)
 
     def new_id(self) -> str:
         """A fresh UUID for a row of this transaction."""
         return self.tokens.new_id(self._now)
+
+    def _write_appended_before(self, sql: str) -> None:
+        if (self._appended or self._batch.appended) and _reads_what_is_appended(sql):
+            if self._has_savepoint:  # others' rows must survive an undo of this action
+                self._others = {name: list(rows) for name, rows in self._batch.appended.items()}
+            self._batch.write_appended()
+            self._save(sql)
+            for statement, values in self._appended:
+                self.connection.execute(statement, values)
+            self._appended.clear()
+
+    def _save(self, sql: str) -> None:
+        """Before a change: open the SAVEPOINT, and forget what the change makes untrue."""
+        if not self._has_savepoint:
+            self.connection.execute("SAVEPOINT action")
+            self._has_savepoint = True
+        if self._batch.memory and _changes_what_is_recalled(sql):
+            self._batch.memory.clear()

@@ -1,13 +1,8 @@
-"""One SQLite file: its one writer, its readers, and the promise that what was answered stays.
-
-Writing is group commit: the writer thread takes every action that waits, runs each in its own
-SAVEPOINT inside one BEGIN IMMEDIATE, commits once at synchronous=FULL, and only then answers.
-"""
+"""One SQLite file: its one writer, its readers, and the promise that what was answered stays."""
 
 import asyncio
 import logging
 import queue
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +12,8 @@ import apsw
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Unavailable
-from appliance.store.connection import Reader, Transaction, open_connection
+from appliance.store.connection import Batch, Reader, Transaction, open_connection
+from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 
 log = logging.getLogger(__name__)
@@ -25,30 +21,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Listener = Callable[[Sequence[object]], None]
 
-BATCH_LIMIT = 256
-QUEUE_LIMIT = 2000
 _READER_THREADS = 2
-
-
-class _Waiting:
-    """An action that waits for the writer, and later its outcome."""
-
-    __slots__ = ("action", "arguments", "error", "future", "keywords", "notices", "result")
-
-    def __init__(
-        self,
-        future: "asyncio.Future[Any]",
-        action: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        keywords: dict[str, Any],
-    ) -> None:
-        self.future = future
-        self.action = action
-        self.arguments = arguments
-        self.keywords = keywords
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.notices: list[object] = []
 
 
 class Database:
@@ -71,22 +44,26 @@ class Database:
         self.clock = clock
         self.tokens = tokens
         self.zones = zones
-        self.commits = 0
-        self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
-        self._waiting = 0
         self._shut = False
-        self._broken = False
         self._listeners: list[Listener] = []
         self._writer_connection = open_connection(path)
+        self._writer = Writer(
+            self._writer_connection,
+            lambda: Batch(self._writer_connection, clock, zones, tokens),
+            self._tell,
+            on_broken or (lambda _: None),
+        )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
         self._readers: queue.SimpleQueue[Reader] = queue.SimpleQueue()
         for _ in range(_READER_THREADS):
             self._readers.put(Reader(open_connection(path, writable=False), clock, zones))
         self._pool = ThreadPoolExecutor(_READER_THREADS, thread_name_prefix="reader")
-        self._thread = threading.Thread(target=self._run, name=f"writer-{path.stem}")
-        self._thread.start()
+
+    @property
+    def commits(self) -> int:
+        """How many commits went to the disk."""
+        return self._writer.commits
 
     def on_commit(self, listener: Listener) -> None:
         """Call `listener` in the loop with the notices of each commit, after the commit."""
@@ -100,12 +77,8 @@ class Database:
         Raises what the action raises (and then nothing of it is kept), or Unavailable when
         the queue is full, the disk is full, the file is locked or the box is stopping.
         """
-        if self._shut or self._broken or self._waiting >= QUEUE_LIMIT:
-            raise Unavailable
-        future: asyncio.Future[R] = self._loop.create_future()
-        self._waiting += 1
-        self._queue.put(_Waiting(future, action, args, kwargs))
-        return await future
+        result: R = await self._writer.submit(action, args, kwargs)
+        return result
 
     async def read(
         self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
@@ -128,18 +101,30 @@ class Database:
             raise Unavailable
         return self._snapshot(self._peeker, query, args, kwargs)
 
+    def look_up(
+        self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """As `peek`, for a query that is a single statement: it is a snapshot by itself."""
+        if self._shut:
+            raise Unavailable
+        with _refusing_trouble():
+            return query(self._peeker, *args, **kwargs)
+
     async def close(self) -> None:
         """Finish what waits, fold the WAL into the file and close every connection."""
         if self._shut:
             return
         self._shut = True
-        self._queue.put(None)
-        await self._loop.run_in_executor(None, self._thread.join)
+        await self._writer.close()
         await self._loop.run_in_executor(None, self._pool.shutdown)
         self._peeker.connection.close()
         while not self._readers.empty():
             self._readers.get().connection.close()
         self._writer_connection.close()
+
+    def _tell(self, notices: Sequence[object]) -> None:
+        for listener in self._listeners:
+            listener(notices)
 
     def _read_in_thread(
         self, query: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -154,89 +139,21 @@ class Database:
     def _snapshot(
         reader: Reader, query: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> R:
-        try:
+        with _refusing_trouble():
             reader.connection.execute("BEGIN")
             try:
                 return query(reader, *args, **kwargs)
             finally:
                 reader.connection.execute("ROLLBACK")
-        except (apsw.BusyError, apsw.IOError, apsw.CantOpenError) as trouble:
-            log.warning("a read failed: %s", trouble)
-            raise Unavailable from trouble
 
-    def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
-            batch, stop = [first], False
-            while len(batch) < BATCH_LIMIT and not self._queue.empty():
-                following = self._queue.get()
-                if following is None:
-                    stop = True
-                    break
-                batch.append(following)
-            if self._broken:
-                self._refuse(batch)
-            else:
-                self._commit_together(batch)
-            self._loop.call_soon_threadsafe(self._answer, batch)
-            if stop:
-                return
 
-    def _commit_together(self, batch: list[_Waiting]) -> None:
-        connection = self._writer_connection
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            for waiting in batch:
-                self._run_alone(connection, waiting)
-            connection.execute("COMMIT")
-            self.commits += 1
-        except Exception as trouble:  # noqa: BLE001 - whatever it was, nothing was committed
-            self._abandon(connection, batch, trouble)
+class _refusing_trouble:  # noqa: N801 - reads as the function it is used like
+    """Answers a disk that cannot be read with Unavailable."""
 
-    def _run_alone(self, connection: apsw.Connection, waiting: _Waiting) -> None:
-        tx = Transaction(connection, self.clock, self.zones, self.tokens)
-        connection.execute("SAVEPOINT action")
-        try:
-            waiting.result = waiting.action(tx, *waiting.arguments, **waiting.keywords)
-            waiting.notices = tx.notices
-        except (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError):
-            raise
-        except Exception as error:
-            waiting.error = error
-            if not connection.in_transaction:  # SQLite gave up the whole batch
-                raise
-            connection.execute("ROLLBACK TO action")
-        connection.execute("RELEASE action")
+    def __enter__(self) -> None:
+        pass
 
-    def _abandon(
-        self, connection: apsw.Connection, batch: list[_Waiting], trouble: Exception
-    ) -> None:
-        """Nothing of the batch is durable: refuse it all. A failing disk ends the service."""
-        log.error("a commit failed, nothing of it is kept: %s", trouble)
-        if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
-            self._broken = True
-            if self._on_broken is not None:
-                self._loop.call_soon_threadsafe(self._on_broken, trouble)
-        elif connection.in_transaction:
-            connection.execute("ROLLBACK")
-        self._refuse(batch)
-
-    @staticmethod
-    def _refuse(batch: list[_Waiting]) -> None:
-        for waiting in batch:
-            waiting.notices = []
-            waiting.error = Unavailable()
-
-    def _answer(self, batch: list[_Waiting]) -> None:
-        self._waiting -= len(batch)
-        notices: list[object] = []
-        for waiting in batch:
-            notices += waiting.notices
-            if waiting.future.done():
-                continue
-            if waiting.error is not None:
-                waiting.future.set_exception(waiting.error)
-            else:
-                waiting.future.set_result(waiting.result)
-        if notices:
-            for listener in self._listeners:
-                listener(notices)
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (apsw.BusyError, apsw.IOError, apsw.CantOpenError)):
+            log.warning("a read failed: %s", error)
+            raise Unavailable from error

@@ -8,7 +8,7 @@ import apsw
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
-from appliance.store.connection import Transaction, open_connection
+from appliance.store.connection import Batch, Transaction, open_connection
 from appliance.tokens import Tokens
 
 
@@ -26,7 +26,11 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
     try:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            yield Transaction(connection, clock, zones, tokens)
+            batch = Batch(connection, clock, zones, tokens)
+            tx = Transaction(batch)
+            yield tx
+            tx.keep()
+            batch.write_appended()
             connection.execute("COMMIT")
         finally:
             if connection.in_transaction:

@@ -239,7 +239,7 @@ async def test_undone_a_check_in_taken_back_is_grey(door):
 
 async def test_error_our_own_fault_is_grey_and_never_a_success(door):
     text = await door.pass_of(await door.guest())
-    door.environment.database._broken = True
+    door.environment.database._writer._broken = True
 
     status, body = await door.call("POST", "/scans", {"scanId": "one", "code": text})
 

@@ -9,7 +9,7 @@ import pytest
 
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.errors import TableTaken, Unavailable
-from appliance.store import database as database_module
+from appliance.store import writer as writer_module
 from appliance.store.connection import Reader, Transaction, check_engine, open_connection
 from appliance.store.database import Database
 from appliance.store.migrate import migrate
@@ -26,9 +26,7 @@ async def database(tmp_path: Path, clock: StoppedClock):
 
 
 def note(tx: Transaction, name: str) -> str:
-    tx.insert(
-        "staff", {"id": tx.new_id(), "name": name, "role": "door", "created_at": tx.now}
-    )
+    tx.insert("staff", {"id": tx.new_id(), "name": name, "role": "door", "created_at": tx.now})
     tx.notices.append(name)
     return name
 
@@ -64,6 +62,47 @@ async def test_a_refused_action_undoes_itself_and_nobody_else(database: Database
     assert await database.read(names) == ["a", "c"]
 
 
+async def test_undoing_an_action_keeps_what_others_appended(database: Database):
+    def log_it(tx: Transaction) -> None:
+        tx.append("event", {"seq": tx.next_number("event"), "type": "kept", "occurred_at": 1})
+
+    def look_then_refuse(tx: Transaction) -> None:
+        note(tx, "undone")
+        tx.append("event", {"seq": tx.next_number("event"), "type": "undone", "occurred_at": 1})
+        assert tx.value("SELECT count(*) FROM event") == 2
+        raise TableTaken
+
+    await asyncio.gather(
+        database.write(log_it),
+        database.write(look_then_refuse),
+        database.write(log_it),
+        return_exceptions=True,
+    )
+
+    kept = database.peek(lambda reader: list(reader.rows("SELECT type FROM event")))
+    assert kept == [("kept",), ("kept",)]
+    assert await database.read(names) == []
+
+
+async def test_what_is_recalled_is_read_anew_once_it_may_have_changed(database: Database):
+    def count_slots(reader: Reader) -> int:
+        return reader.value("SELECT count(*) FROM slot")
+
+    def add_slot(tx: Transaction) -> int:
+        before = tx.recall(count_slots)
+        tx.insert(
+            "slot",
+            {"id": tx.new_id(), "position": 1, "name": "n", "start": "1", "end": "2",
+             "days_of_week": "[]"},
+        )  # fmt: skip
+        return before
+
+    counts = await asyncio.gather(*(database.write(add_slot) for _ in range(3)))
+
+    assert counts == [0, 1, 2]
+    assert database.commits == 1
+
+
 async def test_listeners_hear_of_commits_and_never_of_refused_actions(database: Database):
     heard: list[object] = []
     database.on_commit(heard.extend)
@@ -93,7 +132,7 @@ async def test_every_connection_syncs_fully(database: Database):
 
 
 async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
-    monkeypatch.setattr(database_module, "QUEUE_LIMIT", 3)
+    monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 3)
 
     outcomes = await asyncio.gather(
         *(database.write(note, f"n{i}") for i in range(6)), return_exceptions=True
@@ -113,9 +152,9 @@ async def test_a_caller_that_gave_up_does_not_stop_the_others(database: Database
 
 
 async def test_writing_while_another_process_holds_the_file_ends_in_unavailable(
-    database: Database, tmp_path: Path
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ):
-    database._writer_connection.set_busy_timeout(50)
+    monkeypatch.setattr(writer_module, "BUSY_MILLISECONDS", 50)
     holder = apsw.Connection(str(database.path))
     holder.execute("BEGIN IMMEDIATE")
     try:

@@ -156,6 +156,7 @@ async def test_an_item_has_the_documented_members(running: Running):
 
 async def test_external_references_are_absent_on_others_and_on_own_without_one(running: Running):
     await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
+    running.clock.advance(1)
     other = await a_key(running.live)
     await running.call(
         "POST", "/v1/reservations", json=a_body(tableId=table_id("T2"), idempotencyKey="b")

@@ -1,0 +1,217 @@
+"""The one writer of a database: group commit.
+
+Actions that arrive together run one after the other in one BEGIN IMMEDIATE, each undone alone
+when it fails; one COMMIT at synchronous=FULL makes them durable, and only then all are answered.
+The statements run on the event loop, where they cost no change of thread; whatever waits for
+the disk or for another process (COMMIT, a locked file) runs on the writer's thread meanwhile.
+"""
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+
+from appliance.errors import Unavailable
+from appliance.store.connection import BUSY_MILLISECONDS, Batch, Transaction
+
+log = logging.getLogger(__name__)
+
+BATCH_LIMIT = 64
+QUEUE_LIMIT = 2000
+_FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
+
+
+class _Waiting:
+    """An action that waits for its turn, and later its outcome."""
+
+    __slots__ = ("action", "arguments", "error", "future", "keywords", "notices", "result")
+
+    def __init__(
+        self,
+        future: "asyncio.Future[Any]",
+        action: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> None:
+        self.future = future
+        self.action = action
+        self.arguments = arguments
+        self.keywords = keywords
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.notices: Sequence[object] = ()
+
+
+class Writer:
+    """Owns the writing connection. Belongs to the event loop in which it is made."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        new_batch: Callable[[], Batch],
+        on_commit: Callable[[Sequence[object]], None],
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        """`on_commit` hears the notices of each commit; `on_broken` that the disk failed."""
+        self.commits = 0
+        self._connection = connection
+        self._new_batch = new_batch
+        self._on_commit = on_commit
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._gathered: list[_Waiting] = []
+        self._gathered_before = 0
+        self._waiting = 0
+        self._busy = False
+        self._shut = False
+        self._broken = False
+        self._idle: asyncio.Event | None = None
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run_jobs, name="writer")
+        self._thread.start()
+        connection.set_busy_timeout(0)
+
+    def submit(
+        self, action: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> "asyncio.Future[Any]":
+        """Queue an action; its outcome once it is durable. Unavailable when there is no room."""
+        if self._shut or self._broken or self._waiting >= QUEUE_LIMIT:
+            raise Unavailable
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting += 1
+        self._gathered.append(_Waiting(future, action, arguments, keywords))
+        if len(self._gathered) == 1 and not self._busy:
+            self._gathered_before = 0
+            self._loop.call_soon(self._begin)
+        return future
+
+    async def close(self) -> None:
+        """Finish what waits, and end the thread. The connection is the caller's to close."""
+        self._shut = True
+        if self._waiting:
+            self._idle = asyncio.Event()
+            await self._idle.wait()
+        self._jobs.put(None)
+        await self._loop.run_in_executor(None, self._thread.join)
+
+    def _begin(self) -> None:
+        """Begin a batch, unless this turn of the loop brought more: they share its commit."""
+        if self._busy or not self._gathered:
+            return
+        if self._gathered_before < len(self._gathered) < BATCH_LIMIT:
+            self._gathered_before = len(self._gathered)
+            self._loop.call_soon(self._begin)
+            return
+        self._busy = True
+        batch, self._gathered = self._gathered[:BATCH_LIMIT], self._gathered[BATCH_LIMIT:]
+        if self._broken:
+            self._refuse(batch)
+            return
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:  # a command is writing beside the box
+            self._jobs.put(lambda: self._wait_for_lock(batch))
+        except apsw.Error as trouble:
+            self._abandon(batch, trouble)
+        else:
+            self._run(batch)
+
+    def _run(self, batch: list[_Waiting]) -> None:
+        """Every statement of the batch, but for its COMMIT."""
+        together = self._new_batch()
+        before = self._connection.total_changes()
+        try:
+            for waiting in batch:
+                self._run_alone(waiting, together)
+            together.write_appended()
+            if self._connection.total_changes() == before:  # nothing for the disk
+                self._connection.execute("COMMIT")
+                self._answer(batch)
+                return
+        except Exception as trouble:  # noqa: BLE001 - whatever it was, nothing was committed
+            self._abandon(batch, trouble)
+            return
+        self._jobs.put(lambda: self._commit(batch))
+
+    def _run_alone(self, waiting: _Waiting, together: Batch) -> None:
+        tx = Transaction(together)
+        try:
+            waiting.result = waiting.action(tx, *waiting.arguments, **waiting.keywords)
+        except _FATAL:
+            raise
+        except Exception as error:
+            waiting.error = error
+            if not self._connection.in_transaction:  # SQLite gave up the whole batch
+                raise
+            tx.undo()
+        else:
+            tx.keep()
+            waiting.notices = tx.notices
+
+    def _run_jobs(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            job()
+
+    def _wait_for_lock(self, batch: list[_Waiting]) -> None:
+        """On the thread: wait up to 5 s for whoever writes beside the box."""
+        try:
+            self._connection.set_busy_timeout(BUSY_MILLISECONDS)
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+            finally:
+                self._connection.set_busy_timeout(0)
+        except apsw.Error as trouble:
+            self._loop.call_soon_threadsafe(self._abandon, batch, trouble)
+        else:
+            self._loop.call_soon_threadsafe(self._run, batch)
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        """On the thread: make the batch durable."""
+        try:
+            self._connection.execute("COMMIT")
+        except apsw.Error as trouble:
+            self._loop.call_soon_threadsafe(self._abandon, batch, trouble)
+        else:
+            self.commits += 1
+            self._loop.call_soon_threadsafe(self._answer, batch)
+
+    def _abandon(self, batch: list[_Waiting], trouble: Exception) -> None:
+        """Nothing of the batch is durable: refuse it all. A failing disk ends the service."""
+        log.error("a commit failed, nothing of it is kept: %s", trouble)
+        if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
+            if not self._broken:
+                self._broken = True
+                self._on_broken(trouble)
+        elif self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._refuse(batch)
+
+    def _refuse(self, batch: list[_Waiting]) -> None:
+        for waiting in batch:
+            waiting.notices = ()
+            waiting.error = Unavailable()
+        self._answer(batch)
+
+    def _answer(self, batch: list[_Waiting]) -> None:
+        self._waiting -= len(batch)
+        self._busy = False
+        if self._gathered:
+            self._gathered_before = 0
+            self._loop.call_soon(self._begin)
+        elif self._idle is not None:
+            self._idle.set()
+        notices: list[object] = []
+        for waiting in batch:
+            notices += waiting.notices
+            if waiting.future.done():
+                continue
+            if waiting.error is not None:
+                waiting.future.set_exception(waiting.error)
+            else:
+                waiting.future.set_result(waiting.result)
+        if notices:
+            self._on_commit(notices)
