@@ -48,7 +48,7 @@ def grant(
     if venue.status != "active":
         raise VenueInactive
     _check_table(tx.recall(find_table, booking.table_id), booking.guests)
-    starts, ends = _interval(tx, booking)
+    starts, ends = _interval(tx, venue, booking)
     zone = tx.zones.zone(venue.time_zone)
     _check_date(tx.zones, venue, booking.date, tx.now)
     day = booking.date.isoformat()
@@ -97,13 +97,13 @@ def _check_table(table: Table | None, guests: int) -> None:
         )
 
 
-def _interval(tx: Transaction, booking: Booking) -> tuple[int, int]:
-    if booking.slot is None:
-        return interval(None)
-    slot = find_slot(tx.recall(list_slots), booking.slot, booking.date)
-    if slot is None:
-        raise InvalidSlot(field="slot")
-    return interval(slot)
+def _interval(tx: Transaction, venue: Venue, booking: Booking) -> tuple[int, int]:
+    slot = None
+    if booking.slot is not None:
+        slot = find_slot(tx.recall(list_slots), booking.slot, booking.date)
+        if slot is None:
+            raise InvalidSlot(field="slot")
+    return interval(slot, venue.evening_ends_at)
 
 
 def _check_date(zones: ZoneDatabase, venue: Venue, day: date, now: int) -> None:

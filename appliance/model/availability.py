@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from appliance.model.evening import interval, overlap
-from appliance.model.venue import Slot, Table
+from appliance.model.evening import overlap
+from appliance.model.venue import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,12 @@ class TableAvailability:
 def find_availability(
     tables: Iterable[Table],
     holds: Iterable[tuple[str, int, int, str]],
-    slot: Slot | None,
+    wanted: tuple[int, int],
 ) -> list[TableAvailability]:
     """The tables in their order; `holds` are (table id, starts, ends, source), earliest first.
 
-    Without a slot a table is available only when its whole evening is free.
+    `wanted` are the minutes [starts, ends) that have to be free.
     """
-    wanted = interval(slot)
     blocked: dict[str, str] = {}
     for table_id, starts, ends, source in holds:
         if overlap(wanted, (starts, ends)):

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 from appliance.model.venue import Slot
 
-WHOLE_EVENING = (0, 2 * 24 * 60)
+_DAY = 24 * 60
+WHOLE_EVENING = (0, 2 * _DAY)
 BOOKING_HORIZON_DAYS = 730
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _SLOT = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
@@ -47,12 +48,20 @@ def find_slot(slots: Iterable[Slot], start: str, day: date) -> Slot | None:
     return next((s for s in slots if s.start == start and weekday in s.days_of_week), None)
 
 
-def interval(slot: Slot | None) -> tuple[int, int]:
-    """The minutes [starts, ends) that a slot holds; no slot holds the whole evening."""
+def interval(slot: Slot | None, evening_ends_at: str) -> tuple[int, int]:
+    """The minutes [starts, ends) that a slot holds; no slot holds the whole evening.
+
+    They count from midnight of the evening's date. A slot that starts before the evening ends
+    is one after midnight: it overlaps the slot that runs into it.
+    """
     if slot is None:
         return WHOLE_EVENING
     starts, ends = minutes(slot.start), minutes(slot.end)
-    return starts, ends if ends > starts else ends + 24 * 60
+    if ends <= starts:
+        ends += _DAY
+    if starts < minutes(evening_ends_at):
+        return starts + _DAY, ends + _DAY
+    return starts, ends
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from appliance.errors import InvalidSlot
 from appliance.model.availability import TableAvailability, find_availability
-from appliance.model.evening import find_slot
+from appliance.model.evening import find_slot, interval
 from appliance.model.venue import Slot, Table, Venue
 from appliance.store.connection import Reader
 from appliance.store.reservations import list_holds
@@ -34,9 +34,10 @@ def _read_venue(reader: Reader) -> tuple[Venue, list[Table], list[Slot]]:
 
 
 def _read_availability(reader: Reader, day: date, start: str | None) -> list[TableAvailability]:
-    slot = None
+    venue, slot = get_venue(reader), None
     if start is not None:
         slot = find_slot(list_slots(reader), start, day)
         if slot is None:
             raise InvalidSlot(field="slot")
-    return find_availability(list_tables(reader), list_holds(reader, day.isoformat()), slot)
+    wanted = interval(slot, venue.evening_ends_at)
+    return find_availability(list_tables(reader), list_holds(reader, day.isoformat()), wanted)

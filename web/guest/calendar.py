@@ -48,7 +48,7 @@ def _when(opened: OpenedLink) -> tuple[str, str]:
     reservation = opened.reservation
     hours: tuple[int, int] | None = (reservation.starts, reservation.ends)
     if reservation.slot is None:
-        hours = evening_hours(opened.slots, opened.day)
+        hours = evening_hours(opened.slots, opened.day, opened.venue.evening_ends_at)
     if hours is None:
         following = opened.day + timedelta(days=1)
         return f"DTSTART;VALUE=DATE:{opened.day:%Y%m%d}", f"DTEND;VALUE=DATE:{following:%Y%m%d}"
@@ -56,9 +56,12 @@ def _when(opened: OpenedLink) -> tuple[str, str]:
     return f"DTSTART:{starts}", f"DTEND:{ends}"
 
 
-def evening_hours(slots: tuple[Slot, ...], day: date) -> tuple[int, int] | None:
+def evening_hours(
+    slots: tuple[Slot, ...], day: date, evening_ends_at: str
+) -> tuple[int, int] | None:
     """Minutes after midnight from the first slot of that weekday to the end of the last."""
-    offered = [interval(slot) for slot in slots if day_of_week(day) in slot.days_of_week]
+    weekday = day_of_week(day)
+    offered = [interval(slot, evening_ends_at) for slot in slots if weekday in slot.days_of_week]
     if not offered:
         return None
     return min(start for start, _ in offered), max(end for _, end in offered)

@@ -9,6 +9,7 @@ from appliance.model.venue import Slot, Table
 
 DINNER = Slot("a", "Dîner", "19:30", "22:00", tuple(range(7)))
 LATE = Slot("b", "Soirée", "22:00", "01:00", tuple(range(7)))
+ENDS_AT = "06:00"
 SOURCES = ("platform", "manual", "partner")
 
 
@@ -17,7 +18,8 @@ def a_table(number: str, *, bookable: bool = True) -> Table:
 
 
 def find(holds, slot, *, bookable=True):
-    [found] = find_availability([a_table("T1", bookable=bookable)], holds, slot)
+    wanted = interval(slot, ENDS_AT)
+    [found] = find_availability([a_table("T1", bookable=bookable)], holds, wanted)
     return found.available, found.blocked_by
 
 
@@ -26,18 +28,21 @@ def test_a_free_table_is_blocked_by_nobody():
 
 
 def test_a_table_is_blocked_in_the_slot_that_is_held_and_in_no_other():
-    hold = ("T1", *interval(DINNER), "partner")
+    hold = ("T1", *interval(DINNER, ENDS_AT), "partner")
 
     assert find([hold], DINNER) == (False, "partner")
     assert find([hold], LATE) == (True, None)
 
 
 def test_the_hold_of_another_table_blocks_nothing():
-    assert find([("T2", *interval(None), "manual")], DINNER) == (True, None)
+    assert find([("T2", *interval(None, ENDS_AT), "manual")], DINNER) == (True, None)
 
 
 def test_without_a_slot_one_held_slot_is_enough_and_the_earliest_holder_is_named():
-    holds = [("T1", *interval(LATE), "manual"), ("T1", *interval(DINNER), "partner")]
+    holds = [
+        ("T1", *interval(LATE, ENDS_AT), "manual"),
+        ("T1", *interval(DINNER, ENDS_AT), "partner"),
+    ]
 
     assert find(holds, None) == (False, "manual")
     assert find(holds, DINNER) == (False, "partner")
@@ -50,7 +55,9 @@ def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
 def test_tables_keep_their_order():
     tables = [a_table(number) for number in ("T9", "T1", "T5")]
 
-    assert [found.table for found in find_availability(tables, [], None)] == tables
+    assert [
+        found.table for found in find_availability(tables, [], interval(None, ENDS_AT))
+    ] == tables
 
 
 HOLDS = st.lists(
@@ -61,7 +68,7 @@ HOLDS = st.lists(
 
 @given(HOLDS, st.none() | st.sampled_from([DINNER, LATE]))
 def test_the_source_is_that_of_the_first_hold_that_shares_a_minute(holds, slot):
-    wanted = set(range(*interval(slot)))
+    wanted = set(range(*interval(slot, ENDS_AT)))
     sharing = [h[3] for h in holds if h[0] == "T1" and wanted & set(range(h[1], h[2]))]
 
     assert find(holds, slot) == (not sharing, sharing[0] if sharing else None)

@@ -35,14 +35,17 @@ DAYS = st.dates(date(2018, 1, 1), date(2040, 12, 31))
 TIMES = st.builds("{:02d}:{:02d}".format, st.integers(0, 23), st.integers(0, 59))
 ENDS = st.builds("{:02d}:{:02d}".format, st.integers(0, 11), st.integers(0, 59))
 SLOTS = st.builds(Slot, st.just("id"), st.just("Dîner"), TIMES, TIMES, st.just(tuple(range(7))))
-INTERVALS = st.builds(interval, st.none() | SLOTS)
+INTERVALS = st.builds(interval, st.none() | SLOTS, ENDS)
 
 
-def minutes_held(slot: Slot | None) -> set[int]:
-    """Brute force: walk the clock from `start` to `end`; no slot is two whole days."""
+def minutes_held(slot: Slot | None, ends_at: str) -> set[int]:
+    """Brute force: walk the clock from `start` to `end`; no slot is two whole days.
+
+    The walk begins after midnight when `start` comes before the end of the evening.
+    """
     if slot is None:
         return set(range(2880))
-    held, at = set(), minutes(slot.start)
+    held, at = set(), minutes(slot.start) + (1440 if slot.start < ends_at else 0)
     while True:
         held.add(at)
         at += 1
@@ -50,16 +53,25 @@ def minutes_held(slot: Slot | None) -> set[int]:
             return held
 
 
-@given(st.none() | SLOTS, st.none() | SLOTS)
-def test_two_intervals_overlap_exactly_when_they_share_a_minute(one: Slot | None, other):
-    assert overlap(interval(one), interval(other)) == bool(minutes_held(one) & minutes_held(other))
+@given(st.none() | SLOTS, st.none() | SLOTS, ENDS)
+def test_two_intervals_overlap_exactly_when_they_share_a_minute(one: Slot | None, other, ends_at):
+    shared = minutes_held(one, ends_at) & minutes_held(other, ends_at)
+
+    assert overlap(interval(one, ends_at), interval(other, ends_at)) == bool(shared)
 
 
-@given(SLOTS)
-def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot):
-    starts, ends = interval(slot)
+@given(SLOTS, ENDS)
+def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot, ends_at: str):
+    starts, ends = interval(slot, ends_at)
 
-    assert set(range(starts, ends)) == minutes_held(slot)
+    assert set(range(starts, ends)) == minutes_held(slot, ends_at)
+
+
+def test_a_slot_after_midnight_overlaps_the_one_of_its_evening_that_runs_into_it():
+    late = Slot("a", "Soirée", "22:00", "02:00", tuple(range(7)))
+    after = Slot("b", "After", "00:30", "04:00", tuple(range(7)))
+
+    assert overlap(interval(late, "06:00"), interval(after, "06:00"))
 
 
 @given(INTERVALS)
@@ -69,7 +81,7 @@ def test_no_slot_overlaps_whatever_can_be_booked(held: tuple[int, int]):
 
 @given(SLOTS)
 def test_a_slot_whose_end_is_not_after_its_start_ends_the_next_morning(slot: Slot):
-    _, ends = interval(slot)
+    _, ends = interval(slot, "00:00")
 
     assert (ends > 1440) == (slot.end <= slot.start and slot.end != "00:00")
 

@@ -1,9 +1,11 @@
 """Creating reservations: contract sections 2.6, 2.7, 3 and 4."""
 
 import asyncio
+import json
 
 import pytest
 
+from appliance.store.connection import Transaction
 from appliance.store.keys import list_keys
 from tests.builders import TONIGHT, a_body, a_key, table_id
 from tests.conftest import Running
@@ -155,6 +157,24 @@ async def test_a_slot_that_crosses_midnight_belongs_to_the_evening_on_which_it_s
     next_day, _, _ = await create(running, date="2026-11-22", slot=None, idempotencyKey="c")
 
     assert (same_evening, next_day) == (409, 201)
+
+
+async def test_a_slot_after_midnight_is_not_granted_beside_the_one_that_runs_into_it(
+    running: Running,
+):
+    await running.live.database.write(_offer_after_midnight)
+    await create(running, slot="22:00", idempotencyKey="a")  # until 01:00
+
+    status, body, _ = await create(running, slot="00:30", idempotencyKey="b")
+    _, seen, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}&slot=00:30")
+
+    assert (status, body["code"]) == (409, "TABLE_TAKEN")
+    assert seen["tables"][0]["blockedBy"] == "partner"
+
+
+def _offer_after_midnight(tx: Transaction) -> None:
+    slot = {"id": tx.new_id(), "position": 9, "name": "After", "start": "00:30", "end": "03:00"}
+    tx.insert("slot", slot | {"days_of_week": json.dumps(list(range(7)))})
 
 
 @pytest.mark.parametrize(
