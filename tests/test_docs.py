@@ -142,8 +142,8 @@ def test_every_command_that_an_example_shows_is_understood():
     examples = re.findall(r"^ +venuebox (.+)$", README, re.MULTILINE)
 
     assert len(examples) >= 5
-    for example in examples:
-        words = re.findall(r'"[^"]*"|\S+', example)
+    for shown in examples:
+        words = re.findall(r'"[^"]*"|\S+', shown)
         make_parser().parse_args([word.strip('"') for word in words])
 
 
