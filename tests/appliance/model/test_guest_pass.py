@@ -99,13 +99,14 @@ def test_more_than_255_guests_are_written_as_255():
 
 @settings(max_examples=100)
 @given(passes, st.data())
-def test_no_mutated_pass_is_believed_and_none_raises(guest_pass, data):
+def test_a_mutated_pass_is_never_believed_to_be_another_and_none_raises(guest_pass, data):
     text = encode_pass(guest_pass, PRIVATE_KEY)
 
     for _ in range(100):  # 10,000 in all
         mutated = mutate(text, data.draw(st.randoms(use_true_random=False)))
         read = genuine(mutated)
-        assert read is None or mutated == text
+        # Some mutations are what a scanner types under another layout: É for 2.
+        assert read is None or encode_pass(read.guest_pass, PRIVATE_KEY) == text
 
 
 @given(st.text(max_size=300))
