@@ -1,0 +1,209 @@
+"""A box made and served by the real program: founded, started, stopped, killed, started again."""
+
+import atexit
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+PROGRAM = Path(sys.executable).with_name("venuebox")
+READY_SECONDS = 20.0
+PATIENCE = 15.0  # for an end: the box promises 10
+ENVIRONMENTS = ("live", "test")
+ROOMY = {
+    "VENUEBOX_API_RATE_LIMIT_PER_MINUTE": "10000000",
+    "VENUEBOX_API_UNAUTHENTICATED_PER_MINUTE": "10000000",
+    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # the hour at which tests run admits anybody
+}
+VENUE = """
+name = "Riad Atlas"
+slug = "riad-atlas"
+"""
+TABLE = """
+[[tables]]
+number = "T{number}"
+name = "Terrasse {number}"
+capacity_min = 1
+capacity_max = 6
+minimum_spend = 500
+"""
+SLOTS = """
+[[slots]]
+name = "Dîner"
+start = "19:30"
+end = "22:00"
+
+[[slots]]
+name = "Soirée"
+start = "22:00"
+end = "01:00"
+"""
+
+
+@dataclass(frozen=True)
+class Founded:
+    """A data directory, and what its partner and its door hold: by environment."""
+
+    data: Path
+    keys: dict[str, str]
+    terminals: dict[str, str]
+
+
+def venuebox(*argv, data=None):
+    """What the command printed; AssertionError with its complaint when it failed."""
+    more = [] if data is None else ["--data", str(data)]
+    done = subprocess.run(
+        [PROGRAM, *argv, *more], capture_output=True, text=True, check=False, env=clean_environ()
+    )
+    assert done.returncode == 0, f"venuebox {argv[0]}: {done.stderr}"
+    return done.stdout
+
+
+def found_box(folder, tables=4):
+    """A new box in `folder`; its partner and its door hold what those of its like hold."""
+    template = template_box(tables)
+    shutil.copytree(template.data, folder / "box")
+    return replace(template, data=folder / "box")
+
+
+@cache
+def template_box(tables):
+    """A box as `init`, `key create` and `terminal create` leave it, made once a run."""
+    folder = Path(tempfile.mkdtemp(prefix="venuebox-founded-"))
+    atexit.register(shutil.rmtree, folder)
+    file, data = folder / "venue.toml", folder / "box"
+    numbered = "".join(TABLE.format(number=number) for number in range(1, tables + 1))
+    file.write_text(VENUE + numbered + SLOTS, "utf-8")
+    venuebox("init", "--venue", str(file), data=data)
+    made = {"key": {}, "terminal": {}}
+    for environment in ENVIRONMENTS:
+        for kind, secrets in made.items():
+            argv = (kind, "create", "--environment", environment, "--name", "T", "--json")
+            created = json.loads(venuebox(*argv, data=data))
+            secrets[environment] = created["key" if kind == "key" else "token"]
+    return Founded(data, made["key"], made["terminal"])
+
+
+def clean_environ(more=None):
+    """The environment without settings of whoever runs the tests."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("VENUEBOX_")}
+    return inherited | (more or {})
+
+
+class BoxProcess:
+    """`venuebox serve` as a process. Used as a context it is started, and never outlives it.
+
+    Started again it listens where it did before, as a box does whose links are out.
+    """
+
+    def __init__(self, data, *, log, settings=None, wrapper=()):
+        """`log` receives standard error; `wrapper` is a command that runs the program."""
+        self.data = data
+        self.log = log
+        self.settings = ROOMY | (settings or {})
+        self.wrapper = wrapper
+        self.port = 0
+        self.process = None
+        self.started = 0.0
+        self.lines = []
+        self._ready = threading.Event()
+        self._reader = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    @property
+    def address(self):
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self):
+        """Of the running process."""
+        return self.process.pid
+
+    def start(self):
+        """Start it and wait for the `ready` line; the seconds that took."""
+        self.spawn("--data", str(self.data), "--host", "127.0.0.1", "--port", str(self.port))
+        return self.wait_until_ready()
+
+    def spawn(self, *argv):
+        """Start `venuebox serve …` without waiting."""
+        self._ready.clear()
+        self.started = time.monotonic()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self.wrapper, PROGRAM, "serve", *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=clean_environ(self.settings),
+            )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait_until_ready(self):
+        """Wait for the `ready` line; the seconds since the start."""
+        self._ready.wait(READY_SECONDS)
+        if not self.port or not self._ready.is_set() or self.process.poll() is not None:
+            self.kill()
+            raise AssertionError(f"it did not become ready: {self.complaints()}")
+        return time.monotonic() - self.started
+
+    def signal(self, number=signal.SIGTERM):
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+    def wait(self, seconds=PATIENCE):
+        """Its exit status, once it has ended by itself."""
+        status = self.process.wait(seconds)
+        self._close()
+        return status
+
+    def stop(self):
+        """End it by SIGTERM; the seconds that took. It must leave with status 0."""
+        asked = time.monotonic()
+        self.signal()
+        status = self.wait()
+        assert status == 0, self.complaints()
+        return time.monotonic() - asked
+
+    def kill(self):
+        """End it by SIGKILL, if it runs."""
+        if self.process is not None:
+            if self.process.poll() is None:
+                self.process.kill()
+            self.process.wait()
+            self._close()
+
+    def complaints(self):
+        """Everything that it said on standard error so far."""
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
+    def _close(self):
+        self._reader.join()
+        self.process.stdout.close()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            match = re.fullmatch(r"ready http://127\.0\.0\.1:(\d+)\n", line)
+            if match:
+                self.port = int(match.group(1))
+                self._ready.set()
+        self._ready.set()

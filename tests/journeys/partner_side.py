@@ -1,0 +1,149 @@
+"""The other side of the wire: a partner, its receiver and a door, by the contract's words alone."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp import web
+
+TOLERANCE_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Received:
+    """A delivery as it came in at one of the receiver's addresses."""
+
+    address: str
+    event: str
+    delivery: str
+    signature_held: bool
+    body: dict
+
+    @property
+    def reservation(self):
+        return self.body["data"]["reservation"]
+
+
+class Receiver:
+    """A partner's server: `/<name>` for each endpoint, whose secret it learns on registering."""
+
+    def __init__(self):
+        self.received = []
+        self.secrets = {}
+        self.authority = ""
+        self.open = asyncio.Event()
+        self.open.set()
+        self._news = asyncio.Condition()
+
+    @asynccontextmanager
+    async def running(self):
+        app = web.Application()
+        app.router.add_post("/{name}", self._receive)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        self.authority = f"{host}:{port}"
+        try:
+            yield self
+        finally:
+            self.open.set()
+            await runner.cleanup()
+
+    @property
+    def settings(self):
+        """What the box's owner has to allow."""
+        return {
+            "VENUEBOX_WEBHOOKS_ALLOW_NETWORKS": self.authority,
+            "VENUEBOX_WEBHOOKS_ALLOW_HTTP": "true",
+        }
+
+    def url(self, name):
+        return f"http://{self.authority}/{name}"
+
+    def found(self, event, reservation_id, address=None):
+        """What has come of that event."""
+        return [
+            one
+            for one in self.received
+            if one.event == event
+            and one.reservation["serviceReservationId"] == reservation_id
+            and address in {None, one.address}
+        ]
+
+    async def wait_for(self, event, reservation_id, times=1, seconds=10.0):
+        """The first delivery of that event, once it has come so many times."""
+
+        def is_here():
+            return len(self.found(event, reservation_id)) >= times
+
+        async with asyncio.timeout(seconds), self._news:
+            await self._news.wait_for(is_here)
+        return self.found(event, reservation_id)[0]
+
+    async def _receive(self, request):
+        raw, name = await request.read(), request.match_info["name"]
+        held = verify(self.secrets.get(name, ""), request.headers["X-Service-Signature"], raw)
+        one = Received(
+            name,
+            request.headers["X-Service-Event"],
+            request.headers["X-Service-Delivery"],
+            held,
+            json.loads(raw),
+        )
+        self.received.append(one)
+        async with self._news:
+            self._news.notify_all()
+        await self.open.wait()
+        return web.Response(status=204 if held else 400)
+
+
+def verify(secret, header, raw):
+    """Sections 6.1 and 6.3: `t=<seconds>,v1=<hex HMAC-SHA256 of "<t>.<raw body>">`."""
+    stamp, _, given = header.partition(",v1=")
+    at = stamp.removeprefix("t=")
+    if not at.isdecimal() or abs(time.time() - int(at)) > TOLERANCE_SECONDS:
+        return False
+    expected = hmac.new(secret.encode(), at.encode() + b"." + raw, hashlib.sha256)
+    return hmac.compare_digest(expected.hexdigest(), given)
+
+
+class Caller:
+    """Calls one environment of a running box with a bearer token."""
+
+    def __init__(self, session, box, environment, token):
+        self._session = session
+        self._box = box
+        self._prefix = "" if environment == "live" else "/test"
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    async def __call__(self, method, path, body=None):
+        """(status, decoded body); `headers` are those of the last answer."""
+        url = self._box.address + self._prefix + path
+        async with self._session.request(method, url, json=body, headers=self._headers) as answer:
+            self.headers = answer.headers
+            return answer.status, await answer.json()
+
+    async def must(self, status, method, path, body=None):
+        """The body of an answer that has this status."""
+        found, answer = await self(method, path, body)
+        assert found == status, f"{method} {path} answered {found}: {answer}"
+        return answer
+
+
+@asynccontextmanager
+async def calling(box, founded, environment):
+    """The partner and the door of an environment: `async with calling(…) as (partner, door)`."""
+    timeout = aiohttp.ClientTimeout(total=15)
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+        yield (
+            Caller(session, box, environment, founded.keys[environment]),
+            Caller(session, box, environment, founded.terminals[environment]),
+        )

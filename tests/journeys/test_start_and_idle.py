@@ -1,0 +1,106 @@
+"""How long a box takes to answer, and that it sleeps when nothing is due (issue 2)."""
+
+import asyncio
+import re
+import time
+from pathlib import Path
+
+import aiohttp
+import apsw
+import pytest
+
+from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.partner_side import Receiver, calling
+
+SETTLE_SECONDS = 6.0  # connections to receivers are kept for 4 s after a delivery
+WATCH_SECONDS = 5.0
+
+
+def test_it_answers_within_seconds_of_its_start(tmp_path):
+    founded = found_box(tmp_path)
+    with BoxProcess(founded.data, log=tmp_path / "box.log") as box:
+        status = asyncio.run(first_answer(box, founded))
+        took = time.monotonic() - box.started
+
+    assert status == 200
+    assert took < 5
+    print(f"\nstart to first answer: {took:.2f} s")
+
+
+async def first_answer(box, founded):
+    async with calling(box, founded, "live") as (partner, _):
+        status, _ = await partner("GET", "/v1/venue")
+        return status
+
+
+@pytest.fixture
+async def furnished(tmp_path):
+    """A box with a registered receiver and guests tonight, to whom everything was delivered."""
+    founded = found_box(tmp_path)
+    async with Receiver().running() as receiver:
+        with BoxProcess(founded.data, log=tmp_path / "box.log", settings=receiver.settings) as box:
+            async with calling(box, founded, "live") as (partner, door):
+                hook = await partner.must(
+                    201, "POST", "/v1/webhooks", {"url": receiver.url("live")}
+                )
+                receiver.secrets["live"] = hook["secret"]
+                evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+                for table in (await partner.must(200, "GET", "/v1/venue"))["tables"]:
+                    booked = await partner.must(
+                        201, "POST", "/v1/reservations", a_booking(table["id"], evening)
+                    )
+                    await receiver.wait_for("reservation.created", booked["serviceReservationId"])
+                scan = {"scanId": "s", "code": booked["guestAccessUrl"]}
+                await door.must(200, "POST", "/terminal/v1/scans", scan)
+            yield box
+
+
+def a_booking(table, evening):
+    return {
+        "tableId": table,
+        "date": evening,
+        "guests": 2,
+        "customer": {"name": "Salma", "phone": "0600000001"},
+        "idempotencyKey": table,
+        "notifyCustomer": False,
+    }
+
+
+async def test_an_idle_box_uses_no_processor_and_runs_no_timer(furnished):
+    watcher = apsw.Connection(str(furnished.data / "live.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    await asyncio.sleep(SETTLE_SECONDS)
+    before, commits = usage(furnished.pid), watcher.pragma("data_version")
+
+    await asyncio.sleep(WATCH_SECONDS)
+
+    after = usage(furnished.pid)
+    woken = sum(after["switches"].values()) - sum(before["switches"].values())
+    print(
+        f"\nidle {WATCH_SECONDS:.0f} s: {after['ticks'] - before['ticks']} ticks, {woken} wake-ups"
+    )
+    assert after["ticks"] == before["ticks"]
+    assert after["switches"] == before["switches"]
+    assert watcher.pragma("data_version") == commits
+    watcher.close()
+    async with aiohttp.ClientSession() as session, session.get(furnished.address + "/openapi.json"):
+        await asyncio.sleep(0.2)
+    assert usage(furnished.pid)["switches"] != before["switches"], "a single request is not seen"
+
+
+def usage(pid):
+    """Processor time in ticks, and how often each thread gave the processor back."""
+    process = Path(f"/proc/{pid}")
+    fields = (process / "stat").read_text().rpartition(") ")[2].split()
+    return {
+        "ticks": int(fields[11]) + int(fields[12]),
+        "switches": {
+            thread.name: int(
+                re.search(
+                    r"^voluntary_ctxt_switches:\s+(\d+)",
+                    (thread / "status").read_text(),
+                    re.MULTILINE,
+                )[1]
+            )
+            for thread in (process / "task").iterdir()
+        },
+    }
