@@ -11,7 +11,7 @@ from appliance.clock import format_instant
 from appliance.environment import Environment
 from appliance.errors import Refusal
 from appliance.model.availability import TableAvailability
-from appliance.model.reservation import Reservation
+from appliance.model.reservation import Issued, Reservation
 from appliance.model.venue import Slot, Table, Venue
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -115,17 +115,17 @@ def reservation_answer(
     return item
 
 
-def creation_answer(reservation: Reservation, environment: Environment) -> dict[str, Any]:
+def creation_answer(issued: Issued, environment: Environment) -> dict[str, Any]:
     """The creation result (section 2.7): the same for the first answer and each replay."""
     keyring, links = environment.keyring, environment.links
     return {
-        "serviceReservationId": reservation.id,
-        "accessCode": reservation.issued_code,
+        "serviceReservationId": issued.reservation_id,
+        "accessCode": issued.access_code,
         "status": "confirmed",
-        "guestAccessUrl": links.access(keyring.access_token(reservation.id)),
-        "claimUrl": links.claim(keyring.claim_token(reservation.id)),
-        "accessLinkExpiresAt": format_instant(reservation.link_expires_at),
-        "notifications": {"email": reservation.email_outcome, "sms": "skipped"},
+        "guestAccessUrl": links.access(keyring.access_token(issued.reservation_id)),
+        "claimUrl": links.claim(keyring.claim_token(issued.reservation_id)),
+        "accessLinkExpiresAt": format_instant(issued.link_expires_at),
+        "notifications": {"email": issued.email_outcome, "sms": "skipped"},
     }
 
 

@@ -24,13 +24,13 @@ def enter_for_guest(tx: Transaction, booking: Booking) -> Reservation:
         status = "confirmed"
     else:
         status, expires_at = "requested", tx.now + venue.request_expiry_hours * _HOUR
-    reservation_id = grant(
+    issued = grant(
         tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at
     )
-    return get_reservation(tx, reservation_id)
+    return get_reservation(tx, issued.reservation_id)
 
 
 def enter_by_staff(tx: Transaction, booking: Booking, *, actor: str) -> Reservation:
     """A reservation that staff wrote down (`manual`): confirmed."""
-    reservation_id = grant(tx, booking, source="manual", status="confirmed", actor=actor)
-    return get_reservation(tx, reservation_id)
+    issued = grant(tx, booking, source="manual", status="confirmed", actor=actor)
+    return get_reservation(tx, issued.reservation_id)

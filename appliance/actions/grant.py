@@ -1,10 +1,8 @@
 """Grant: turn a booking into a reservation that holds its table, whoever asked for it."""
 
-from datetime import date
 from typing import Any
 
 from appliance.actions.announce import announce
-from appliance.clock import ZoneDatabase
 from appliance.errors import (
     GuestsOutOfRange,
     InvalidDate,
@@ -23,6 +21,7 @@ from appliance.model.evening import (
     may_be_booked,
     tonight,
 )
+from appliance.model.reservation import Issued
 from appliance.model.venue import Table, Venue
 from appliance.store.connection import Transaction
 from appliance.store.reservations import (
@@ -38,8 +37,8 @@ _CODE_TRIES = 64
 
 def grant(
     tx: Transaction, booking: Booking, *, source: str, status: str, actor: str, **columns: Any
-) -> str:
-    """Insert the reservation and announce `reservation.created`; its id.
+) -> Issued:
+    """Insert the reservation and announce `reservation.created`; what it was issued.
 
     Refusals in the order of decisions.md: venue active, table exists, bookable, guests in
     range, slot offered on that weekday, date not past, table free.
@@ -50,15 +49,16 @@ def grant(
     _check_table(tx.recall(find_table, booking.table_id), booking.guests)
     starts, ends = _interval(tx, venue, booking)
     zone = tx.zones.zone(venue.time_zone)
-    _check_date(tx.zones, venue, booking.date, tx.now)
+    if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
+        raise InvalidDate(field="date")
     day = booking.date.isoformat()
     if is_held(tx, booking.table_id, day, starts, ends):
         raise TableTaken
-    reservation_id, code = tx.new_id(), _fresh_code(tx)
+    issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, zone))
     insert_reservation(
         tx,
         {
-            "id": reservation_id,
+            "id": issued.reservation_id,
             "status": status,
             "source": source,
             "table_id": booking.table_id,
@@ -72,18 +72,18 @@ def grant(
             "customer_phone": booking.customer_phone,
             "notes": booking.notes,
             "language": booking.language,
-            "access_code": code,
-            "issued_code": code,
+            "access_code": issued.access_code,
+            "issued_code": issued.access_code,
             "pass_id": tx.tokens.random_bytes(8),
-            "link_expires_at": link_expiry(booking.date, zone),
+            "link_expires_at": issued.link_expires_at,
             "created_at": tx.now,
             "updated_at": tx.now,
             **columns,
         },
     )
-    add_history(tx, reservation_id, "created", actor)
-    announce(tx, "reservation.created", reservation_id)
-    return reservation_id
+    add_history(tx, issued.reservation_id, "created", actor)
+    announce(tx, "reservation.created", issued.reservation_id)
+    return issued
 
 
 def _check_table(table: Table | None, guests: int) -> None:
@@ -104,12 +104,6 @@ def _interval(tx: Transaction, venue: Venue, booking: Booking) -> tuple[int, int
         if slot is None:
             raise InvalidSlot(field="slot")
     return interval(slot, venue.evening_ends_at)
-
-
-def _check_date(zones: ZoneDatabase, venue: Venue, day: date, now: int) -> None:
-    tonight_is = tonight(now, zones.zone(venue.time_zone), venue.evening_ends_at)
-    if not may_be_booked(day, tonight_is):
-        raise InvalidDate(field="date")
 
 
 def _fresh_code(tx: Transaction) -> str:

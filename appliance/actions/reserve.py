@@ -1,31 +1,30 @@
 """Reserve: a partner's booking, confirmed at once (contract sections 3 and 4)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from appliance.actions.grant import grant
 from appliance.actions.queue_letter import queue_letter
 from appliance.environment import EnvironmentName
 from appliance.model.api_key import ApiKey
 from appliance.model.booking import Booking
-from appliance.model.reservation import Reservation
+from appliance.model.reservation import Issued
 from appliance.store.connection import Transaction
 from appliance.store.reservations import (
     count_body_mismatch,
-    find_by_idempotency_key,
-    get_reservation,
+    find_issued,
     set_email_outcome,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The outcome of a request: the reservation, and whether it is a replay.
+    """The outcome of a request: what was issued, and whether that is a replay.
 
     `letter_id` is that of the letter to send before answering; `other_body` tells that a
     replay came with another body than the first request.
     """
 
-    reservation: Reservation
+    issued: Issued
     replayed: bool
     letter_id: str | None = None
     other_body: bool = False
@@ -40,11 +39,12 @@ def reserve(
     key may be tried again.
     """
     assert booking.idempotency_key is not None  # noqa: S101 - parse_booking has required it
-    earlier = find_by_idempotency_key(tx, key.lineage, booking.idempotency_key)
+    earlier = find_issued(tx, key.lineage, booking.idempotency_key)
     if earlier is not None:
-        return _replay(tx, earlier, booking)
+        return _replay(tx, *earlier, booking)
     writes_letter = booking.notify_customer and booking.customer_email is not None
-    reservation_id = grant(
+    email_outcome = _outcome_so_far(environment, writes_letter=writes_letter)
+    issued = grant(
         tx,
         booking,
         source="partner",
@@ -54,21 +54,23 @@ def reserve(
         lineage=key.lineage,
         idempotency_key=booking.idempotency_key,
         request_hash=booking.fingerprint(),
-        email_outcome=_outcome_so_far(environment, writes_letter=writes_letter),
+        email_outcome=email_outcome,
     )
     letter_id = None
     if writes_letter and booking.customer_email is not None:
         letter_id = queue_letter(
-            tx, reservation_id, "confirmation", booking.customer_email, booking.language,
+            tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
             keep=environment == "test",
         )  # fmt: skip
-    return Granted(get_reservation(tx, reservation_id), replayed=False, letter_id=letter_id)
+    return Granted(
+        replace(issued, email_outcome=email_outcome), replayed=False, letter_id=letter_id
+    )
 
 
-def settle_email(tx: Transaction, reservation_id: str, outcome: str) -> Reservation:
+def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
     """Fix `notifications.email` for good: replays answer the same."""
-    set_email_outcome(tx, reservation_id, outcome)
-    return get_reservation(tx, reservation_id)
+    set_email_outcome(tx, issued.reservation_id, outcome)
+    return replace(issued, email_outcome=outcome)
 
 
 def _outcome_so_far(environment: EnvironmentName, *, writes_letter: bool) -> str | None:
@@ -78,10 +80,10 @@ def _outcome_so_far(environment: EnvironmentName, *, writes_letter: bool) -> str
     return "sent" if environment == "test" else None
 
 
-def _replay(tx: Transaction, earlier: Reservation, booking: Booking) -> Granted:
-    other_body = earlier.request_hash != booking.fingerprint()
+def _replay(tx: Transaction, earlier: Issued, request_hash: bytes, booking: Booking) -> Granted:
+    other_body = request_hash != booking.fingerprint()
     if other_body:
-        count_body_mismatch(tx, earlier.id)
+        count_body_mismatch(tx, earlier.reservation_id)
     if earlier.email_outcome is None:  # the box died between the commit and the answer
-        earlier = settle_email(tx, earlier.id, "failed")
+        earlier = settle_email(tx, earlier, "failed")
     return Granted(earlier, replayed=True, other_body=other_body)

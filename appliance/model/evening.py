@@ -6,6 +6,7 @@ A slot is a date and an `HH:MM`, never an instant: a zone rule that changes move
 import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from appliance.model.venue import Slot
@@ -84,6 +85,7 @@ def may_be_booked(day: date, tonight_is: date) -> bool:
     return tonight_is <= day <= tonight_is + timedelta(days=BOOKING_HORIZON_DAYS)
 
 
+@lru_cache(maxsize=2048)
 def instant(day: date, clock_time: str, zone: ZoneInfo) -> int:
     """Milliseconds since 1970 of a venue date and `HH:MM`."""
     at = time(int(clock_time[:2]), int(clock_time[3:]))

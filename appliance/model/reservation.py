@@ -16,6 +16,19 @@ SOURCES = ("platform", "manual", "partner")
 
 
 @dataclass(frozen=True, slots=True)
+class Issued:
+    """What a booking was answered with, and is answered again when its key is replayed.
+
+    `email_outcome` is None until the mail server has answered (contract section 2.7).
+    """
+
+    reservation_id: str
+    access_code: str
+    link_expires_at: int
+    email_outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """A row of `reservation`, with the name of its table. Instants are ms since 1970."""
 

@@ -103,7 +103,7 @@ class Reader:
 class Batch:
     """What the actions that are committed together share."""
 
-    __slots__ = ("appended", "clock", "connection", "memory", "numbers", "tokens", "zones")
+    __slots__ = ("appended", "clock", "connection", "memory", "now", "numbers", "tokens", "zones")
 
     def __init__(
         self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
@@ -112,6 +112,7 @@ class Batch:
         self.clock = clock
         self.zones = zones
         self.tokens = tokens
+        self.now = clock.now()
         self.memory: dict[Any, Any] = {}
         self.numbers: dict[str, int] = {}
         self.appended: dict[str, list[Mapping[str, Any]]] = {}
@@ -146,13 +147,13 @@ class Transaction(Reader):
         self._appended: list[tuple[str, Mapping[str, Any]]] = []
         self._has_savepoint = False
         self._others: dict[str, list[Mapping[str, Any]]] = {}
-        self._now = batch.clock.now()
+        self._now = batch.now
         self.tokens = batch.tokens
         self.notices: list[object] = []
 
     @property
     def now(self) -> int:
-        """Milliseconds since 1970, read once for the whole transaction."""
+        """Milliseconds since 1970, read once for all that is committed together."""
         return self._now
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:

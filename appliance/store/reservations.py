@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 
 from appliance.errors import NotFound, TableTaken
-from appliance.model.reservation import Reservation
+from appliance.model.reservation import Issued, Reservation
 from appliance.store.connection import Reader, Transaction
 
 _COLUMNS = """
@@ -43,13 +43,14 @@ def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
     return _one(reader, "r.access_code = :code", {"code": access_code})
 
 
-def find_by_idempotency_key(reader: Reader, lineage: str, key: str) -> Reservation | None:
-    """The reservation that a key of `lineage` made with this idempotency key."""
-    return _one(
-        reader,
-        "r.lineage = :lineage AND r.idempotency_key = :key",
+def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes] | None:
+    """What a key of `lineage` was answered to this idempotency key, and the request's hash."""
+    row = reader.row(
+        """SELECT id, issued_code, link_expires_at, email_outcome, request_hash
+           FROM reservation WHERE lineage = :lineage AND idempotency_key = :key""",
         {"lineage": lineage, "key": key},
     )
+    return None if row is None else (Issued(*row[:4]), row[4])
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:

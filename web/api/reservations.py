@@ -11,10 +11,11 @@ from appliance.model.reservation import Reservation
 from appliance.store.connection import Reader
 from appliance.store.reservations import page_reservations
 from appliance.store.venue import get_venue
+from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from web.authentication import KEY
 from web.context import SERVICES, Services
-from web.reading import ReservationQuery, read_object, read_reservation_query
+from web.reading import ReservationQuery, read_reservation_query
 from web.wire import answer, cancellation_answer, creation_answer, reservation_answer
 
 
@@ -42,7 +43,7 @@ async def create_reservation(request: web.Request) -> web.Response:
     services, key = request[SERVICES], request[KEY]
     async with services.turns.take((key.lineage, booking.idempotency_key)):
         granted = await _grant_and_notify(services, key, booking)
-    body = creation_answer(granted.reservation, services.environment)
+    body = creation_answer(granted.issued, services.environment)
     if not granted.replayed:
         return answer(body, 201)
     headers = {"Idempotent-Replayed": "true"}
@@ -64,10 +65,10 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     """Reserve; when a letter is due, learn within 5 s how it went, and keep that answer."""
     environment = services.environment
     granted = await environment.database.write(reserve, environment.name, key, booking)
-    if granted.letter_id is None or granted.reservation.email_outcome is not None:
+    if granted.letter_id is None or granted.issued.email_outcome is not None:
         return granted
     outcome = await services.postman.send_now(granted.letter_id)
-    settled = await environment.database.write(settle_email, granted.reservation.id, outcome)
+    settled = await environment.database.write(settle_email, granted.issued, outcome)
     return Granted(settled, replayed=False)
 
 

@@ -17,6 +17,7 @@ from appliance.model.evening import tonight
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Reader, Transaction
 from appliance.store.keys import find_key
+from appliance.store.reservations import get_reservation
 from appliance.store.venue import get_venue, list_tables
 from web.demo.receiver import Receiver
 
@@ -118,7 +119,8 @@ def _come(
         return enter_by_staff(tx, booking, actor="box")
     key = find_key(tx, issued.id)
     assert key is not None  # noqa: S101 - it was issued a moment ago
-    return reserve(tx, environment.name, key, booking).reservation
+    granted = reserve(tx, environment.name, key, booking)
+    return get_reservation(tx, granted.issued.reservation_id)
 
 
 def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:

@@ -47,8 +47,8 @@ async def test_a_successor_replays_and_cancels_what_its_line_has_reserved(box):
     again = await box.live.database.write(reserve, "live", new, booking)
 
     assert again.replayed
-    assert again.reservation.id == granted.reservation.id
-    await box.live.database.write(cancel_own, new, granted.reservation.id)
+    assert again.issued.reservation_id == granted.issued.reservation_id
+    await box.live.database.write(cancel_own, new, granted.issued.reservation_id)
 
 
 async def test_a_key_of_another_line_may_not_cancel(box):
@@ -57,7 +57,7 @@ async def test_a_key_of_another_line_may_not_cancel(box):
     granted = await box.live.database.write(reserve, "live", key, a_booking(idempotency_key="k-1"))
 
     with pytest.raises(NotFound):
-        await box.live.database.write(cancel_own, stranger, granted.reservation.id)
+        await box.live.database.write(cancel_own, stranger, granted.issued.reservation_id)
 
 
 async def test_a_successor_of_nothing_is_refused_and_leaves_no_trace(box):

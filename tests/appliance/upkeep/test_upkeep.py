@@ -238,7 +238,7 @@ async def test_what_cannot_fall_due_does_not_wake_it(world):
 async def test_a_database_that_refuses_is_asked_again_in_a_minute(world, monkeypatch):
     id_ = await world.enter()
     world.clock.set("2026-11-23T12:00:00Z")
-    monkeypatch.setattr("appliance.store.database.QUEUE_LIMIT", 0)
+    monkeypatch.setattr("appliance.store.writer.QUEUE_LIMIT", 0)
 
     await world.start()
     assert world.timer.seconds == 60.0
