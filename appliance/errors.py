@@ -103,6 +103,13 @@ class ValidationError(Refusal):
     english = "Invalid field: {rule}"
 
 
+class MalformedRequest(ValidationError):
+    """What arrived is not HTTP as the box reads it."""
+
+    french = "La requête HTTP est mal formée."
+    english = "The HTTP request is malformed."
+
+
 class InvalidWebhookUrl(Refusal):
     status, code = 400, "INVALID_WEBHOOK_URL"
     french = "Adresse de webhook refusée : {rule_fr}"

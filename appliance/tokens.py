@@ -66,8 +66,11 @@ def encode_url_safe(raw: bytes) -> str:
 
 
 def hash_token(token: str) -> bytes:
-    """What is stored of a key, token or one-time link: SHA-256 of its UTF-8 bytes."""
-    return hashlib.sha256(token.encode()).digest()
+    """What is stored of a key, token or one-time link: SHA-256 of its UTF-8 bytes.
+
+    A text that has none, such as a header of stray bytes, is hashed too: it fits no row.
+    """
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
 class Keyring:

@@ -5,15 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from aiohttp import web
-
-from appliance.errors import BodyTooLarge, RoleMissing, ValidationError
+from appliance.errors import RoleMissing, ValidationError
 from appliance.model.booking import parse_uuid
-from appliance.model.strict_json import parse_object
 from appliance.model.terminal import NAME_MAX, Terminal
 from appliance.model.verdict_sentences import LANGUAGES
 
-BODY_LIMIT = 64 * 1024
 CODE_MAX = 2048
 REASON_MAX = 200
 ARRIVALS_MAX = 999
@@ -30,19 +26,6 @@ class Request:
     reason: str | None
     simulate: bool
     device_at: int | None
-
-
-async def read_object(request: web.Request, *, optional: bool = False) -> dict[str, Any]:
-    """The JSON object in the body; an `optional` one may be empty."""
-    if (request.content_length or 0) > BODY_LIMIT:
-        raise BodyTooLarge
-    try:
-        raw = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise BodyTooLarge from None
-    if len(raw) > BODY_LIMIT:
-        raise BodyTooLarge
-    return {} if optional and not raw else parse_object(raw)
 
 
 def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:

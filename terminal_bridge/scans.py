@@ -12,6 +12,7 @@ from appliance.model.scan import Reading, Scan
 from appliance.model.terminal import Terminal
 from appliance.store.readings import read_code
 from terminal_bridge.authentication import authenticate
+from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.reading import (
     Request,
@@ -20,7 +21,6 @@ from terminal_bridge.reading import (
     parse_request,
     parse_reservation_id,
     parse_scan_id,
-    read_object,
 )
 from terminal_bridge.wire import answer, error_of, verdict_of
 

@@ -11,6 +11,7 @@ from appliance.environment import Environment
 from appliance.mail.postman import Postman
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
+from terminal_bridge.body import BODY_LIMIT
 from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.routes import TERMINAL_ROUTES
 from web.authentication import KEY, Gate
@@ -20,7 +21,6 @@ from web.guest.routes import GUEST_ROUTES
 from web.middleware import Handler, answer_everything
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.welcome import welcome_routes
-from web.reading import BODY_LIMIT
 from web.rendering import prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
 from web.static_files import STATIC_ROUTES

@@ -1,6 +1,7 @@
 """Around every request: refusals become answers, accidents become a 500, headers are set."""
 
 import logging
+import traceback
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -21,6 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 # For answers that are no page; pages bring their own, wider policy.
 _HEADERS = (
+    ("Server", "venuebox"),  # not which library in which version
     ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "no-referrer"),
@@ -39,16 +41,29 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         response = refuse(refusal)
     except web.HTTPException as exception:
         response = _documented(exception)
-    except Exception:
-        # The exception's text may hold what a guest wrote; its place in the code does not.
-        log.exception("%s %s failed", request.method, _route_of(request))
+    except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and noted
+        if not (isinstance(error, ConnectionError) and request.transport is None):
+            log_accident(f"{request.method} {_route_of(request)}", error)
         response = refuse(InternalError())
     if not response.prepared:
-        headers = response.headers
-        for name, value in _HEADERS:
-            if name not in headers:
-                headers[name] = value
+        set_headers(response)
     return response
+
+
+def set_headers(response: web.StreamResponse) -> None:
+    """The headers that every answer has, where it brings none of its own."""
+    for name, value in _HEADERS:
+        if name not in response.headers:
+            response.headers[name] = value
+
+
+def log_accident(what: str, error: BaseException) -> None:
+    """Note where in the code `what` failed.
+
+    The exception's text may hold what a guest wrote, or a key; its place in the code does not.
+    """
+    place = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    log.error("%s failed: %s\n%s", what, type(error).__name__, place)
 
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:

@@ -1,14 +1,10 @@
-"""Reading requests: bodies and query strings, each fault as its documented refusal."""
+"""Reading query strings: each fault is its documented refusal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
-
-from aiohttp import web
 
 from appliance.errors import (
-    BodyTooLarge,
     InvalidDate,
     InvalidDateRange,
     InvalidSlot,
@@ -16,33 +12,10 @@ from appliance.errors import (
 )
 from appliance.model.evening import is_slot, parse_date
 from appliance.model.reservation import STATUSES
-from appliance.model.strict_json import parse_object
 
-BODY_LIMIT = 64 * 1024
 PAGE_LIMIT_MAX = 200
 PAGE_LIMIT_DEFAULT = 50
 _PAGE_MAX = 2**53
-
-
-async def read_body(request: web.Request) -> bytes:
-    """The raw body; BodyTooLarge over 64 KiB."""
-    if (request.content_length or 0) > BODY_LIMIT:
-        raise BodyTooLarge
-    try:
-        raw = await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        raise BodyTooLarge from None
-    if len(raw) > BODY_LIMIT:
-        raise BodyTooLarge
-    return raw
-
-
-async def read_object(request: web.Request, *, optional: bool = False) -> dict[str, Any]:
-    """The JSON object in the body; an `optional` one may be empty. InvalidJson otherwise."""
-    raw = await read_body(request)
-    if optional and not raw:
-        return {}
-    return parse_object(raw)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 
 from aiohttp import web
 
@@ -20,6 +21,7 @@ from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.settings import Settings
 from web.application import build_application
+from web.connection import Connection
 from web.drain import Drain
 
 log = logging.getLogger(__name__)
@@ -129,22 +131,18 @@ async def _accept_until_stopped(
 ) -> None:
     app = build_application(box)
     drain = Drain(app)
-    # An access log would hold the secret parts of guests' links.
-    runner = web.AppRunner(
-        app,
-        handle_signals=False,
-        access_log=None,
-        shutdown_timeout=_CUT_OFF_SECONDS,
-        keepalive_timeout=_KEEP_ALIVE_SECONDS,
-    )
+    runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
+    assert runner.server is not None  # noqa: S101 - the setup made it
+    connection = partial(Connection, runner.server, keep_alive=_KEEP_ALIVE_SECONDS)
     try:
-        site = web.SockSite(runner, listener, backlog=_BACKLOG)
-        await site.start()
+        server = await asyncio.get_running_loop().create_server(
+            connection, sock=listener, backlog=_BACKLOG
+        )
         gc.freeze()  # what the program is made of need not be looked at again
         print(f"ready {address}", flush=True)
         await stopping.asked.wait()
-        await site.stop()
+        server.close()
         if not await drain.wait(_DRAIN_SECONDS):
             log.warning("some requests did not end in time and are cut off")
     finally:

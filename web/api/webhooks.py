@@ -13,9 +13,9 @@ from appliance.errors import NotFound, ValidationError
 from appliance.model.booking import parse_uuid
 from appliance.model.endpoint import Endpoint
 from appliance.store.endpoints import list_endpoints
+from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from web.context import SERVICES
-from web.reading import read_object
 from web.wire import answer
 
 

@@ -1,0 +1,37 @@
+"""The body of a request: all of it, within its limits, as one JSON object."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from appliance.errors import BodyTooLarge, InvalidJson
+from appliance.model.strict_json import parse_object
+
+BODY_LIMIT = 64 * 1024
+_SECONDS = 30.0
+
+
+async def read_object(request: web.Request, *, optional: bool = False) -> dict[str, Any]:
+    """The JSON object in the body; an `optional` one may be empty.
+
+    BodyTooLarge over 64 KiB. InvalidJson for anything else, and for a body that is not here
+    within 30 s or does not end as it announced.
+    """
+    raw = await _read(request)
+    return {} if optional and not raw else parse_object(raw)
+
+
+async def _read(request: web.Request) -> bytes:
+    if (request.content_length or 0) > BODY_LIMIT:
+        raise BodyTooLarge
+    try:
+        async with asyncio.timeout(_SECONDS):
+            raw = await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise BodyTooLarge from None
+    except (web.RequestPayloadError, TimeoutError):
+        raise InvalidJson from None
+    if len(raw) > BODY_LIMIT:
+        raise BodyTooLarge
+    return raw

@@ -1,0 +1,140 @@
+"""What is no HTTP, or hardly: answered like every other fault, and never quoted in the log."""
+
+import asyncio
+import gzip
+import json
+import socket
+from functools import partial
+
+import pytest
+from aiohttp import web
+
+from tests.web.processes import Serving
+from web.connection import Connection
+from web.main import main
+
+VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
+SECRET = "svc_live_0123456789abcdef"
+HEAD = b"GET /v1/venue HTTP/1.1\r\nHost: box\r\n"
+MALFORMED = {
+    "no HTTP at all": f"{SECRET}\r\n\r\n".encode(),
+    "another protocol": bytes.fromhex("16030100a5010000a10303") + SECRET.encode(),
+    "a control character": HEAD + f"Authorization: Bearer {SECRET}\x01\r\n\r\n".encode(),
+    "a name with a space": HEAD + f"Bad name {SECRET}: 1\r\n\r\n".encode(),
+    "a link that never ends": f"GET /access/{SECRET}{'a' * 9000} HTTP/1.1\r\n\r\n".encode(),
+    "an unknown expectation": HEAD + f"Expect: {SECRET}\r\n\r\n".encode(),
+    "two lengths": HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "no chunk": HEAD + f"Transfer-Encoding: chunked\r\n\r\nzz{SECRET}\r\n\r\n".encode(),
+}
+
+
+def new_box(folder):
+    """The data directory of a new box."""
+    (folder / "venue.toml").write_text(VENUE, "utf-8")
+    box = ["--data", str(folder / "box")]
+    assert main(["init", *box, "--venue", str(folder / "venue.toml")], {}) == 0
+    return folder / "box"
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory):
+    """The real program, for all tests of this file but one."""
+    data = new_box(tmp_path_factory.mktemp("malformed"))
+    with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as found:
+        yield found
+
+
+def send(port, raw):
+    """What comes back until the connection ends: (status line, headers, body)."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(raw)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    status, *headers = head.decode().split("\r\n")
+    return status, headers, body
+
+
+@pytest.mark.parametrize("raw", MALFORMED.values(), ids=MALFORMED.keys())
+def test_what_is_no_http_gets_the_documented_error_body_and_not_its_own_words(serving, raw):
+    status, headers, body = send(serving.port, raw)
+
+    assert "400" in status
+    assert json.loads(body).keys() == {"error", "error_en", "code"}
+    assert json.loads(body)["code"] == "VALIDATION_ERROR"
+    assert "Server: venuebox" in headers
+    assert "X-Content-Type-Options: nosniff" in headers
+
+
+@pytest.mark.parametrize("path", ["/v1/venue", "/terminal/v1/me", "/test/outbox"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Authorization: Bearer term_" + b"\xff" * 64,
+        b"Authorization: Bearer svc_test_" + b"\xff" * 48,
+    ],
+)
+def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
+    status, _, body = send(serving.port, f"GET {path} HTTP/1.1\r\nHost: box\r\n".encode()
+                           + header + b"\r\nConnection: close\r\n\r\n")  # fmt: skip
+
+    assert "401" in status
+    assert json.loads(body)["code"] == "UNAUTHORIZED"
+
+
+def test_a_cookie_of_stray_bytes_is_nobody(serving):
+    cookie = b"Cookie: __Host-venuebox-terminal=\xff\xff\r\nConnection: close\r\n\r\n"
+
+    status, _, _ = send(serving.port, b"GET /terminal/v1/me HTTP/1.1\r\nHost: box\r\n" + cookie)
+
+    assert "401" in status
+
+
+def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
+    body = gzip.compress(json.dumps({"code": "12345678"}).encode())
+    head = (
+        "POST /terminal/v1/pair HTTP/1.1\r\nHost: box\r\nConnection: close\r\n"
+        f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+
+    status, _, answer = send(serving.port, head.encode() + body)
+
+    assert "400" in status
+    assert json.loads(answer)["code"] == "INVALID_JSON"
+
+
+def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp_path):
+    data = new_box(tmp_path)
+    with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as serving:
+        head = b"POST /terminal/v1/pair HTTP/1.1\r\nHost: box\r\n"
+        with socket.create_connection(("127.0.0.1", serving.port)) as broken:
+            broken.sendall(head + b'Content-Length: 100\r\n\r\n{"code"')
+        send(serving.port, head + b"Transfer-Encoding: chunked\r\n\r\n5\r\nabcdeXX\r\n")
+        for raw in MALFORMED.values():
+            send(serving.port, raw)
+
+        serving.terminate()
+
+        assert serving.complaint() == ""
+
+
+async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_kept():
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        await asyncio.sleep(0.3)
+        return web.Response()
+
+    server = await asyncio.get_running_loop().create_server(
+        partial(Connection, web.Server(answer), keep_alive=5, patience=0.1), "127.0.0.1", 0
+    )
+    async with server:
+        address = server.sockets[0].getsockname()
+        silent, silent_out = await asyncio.open_connection(*address)
+        silent_out.write(b"GET / HTTP/1.1\r\nHost: b")
+        asking, asking_out = await asyncio.open_connection(*address)
+        asking_out.write(b"GET / HTTP/1.1\r\nHost: box\r\n\r\n")
+
+        async with asyncio.timeout(5):
+            assert await silent.read() == b""
+            assert (await asking.readline()).startswith(b"HTTP/1.1 200")
+        for out in (silent_out, asking_out):
+            out.close()
+            await out.wait_closed()

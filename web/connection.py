@@ -1,0 +1,76 @@
+"""Somebody's connection to the box: what is no HTTP gets an answer like every other fault.
+
+The library's own answer quotes the request, and so does its log: a key, a guest's link or a
+name may stand in what could not be read.
+"""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from appliance.errors import InternalError, MalformedRequest
+from web.middleware import log_accident, set_headers
+from web.wire import refuse
+
+
+class Connection(web.RequestHandler):
+    """Carries requests, one after the other."""
+
+    __slots__ = ("_patience",)
+
+    def __init__(self, server: web.Server, *, keep_alive: float, patience: float = 10.0) -> None:
+        """Wait `patience` seconds for the head of the first request, `keep_alive` for others."""
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=keep_alive,
+            access_log=None,  # type: ignore[arg-type] # it would hold the secrets of guests' links
+            auto_decompress=False,  # unpacking would let a small body keep the box busy
+        )
+        self._patience = patience
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """As asyncio says."""
+        super().connection_made(transport)
+        self._loop.call_later(self._patience, self._leave_unless_asked)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = InternalError.status,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - it quotes the request
+    ) -> web.StreamResponse:
+        """The documented answer to what no handler answered; the connection ends with it."""
+        is_theirs = status == MalformedRequest.status
+        if exc is not None and not is_theirs:
+            self.log_exception(exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer had begun already")
+        return _last_answer(MalformedRequest() if is_theirs else InternalError())
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """As the library, but for its own answer to an `Expect` that it does not know."""
+        if isinstance(resp, web.HTTPExpectationFailed):
+            resp = _last_answer(MalformedRequest())
+        return await super().finish_response(request, resp, start_time)
+
+    def log_exception(self, *_words: Any, **details: Any) -> None:
+        """Note an accident without its text; a body that broke off is none of ours."""
+        error = details.get("exc_info")
+        if isinstance(error, BaseException) and not isinstance(error, web.RequestPayloadError):
+            log_accident("a connection", error)
+
+    def _leave_unless_asked(self) -> None:
+        if self._request_count == 0:
+            self.force_close()
+
+
+def _last_answer(refusal: InternalError | MalformedRequest) -> web.Response:
+    response = refuse(refusal)
+    set_headers(response)
+    response.force_close()
+    return response
