@@ -1,0 +1,191 @@
+"""What must hold after every fault (I1 to I7), judged by the client's log, never by our code.
+
+`complaints` names each promise that was broken; an empty list is the only good answer.
+"""
+
+from collections import Counter
+from datetime import datetime
+from itertools import pairwise
+
+HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), None: (0, 2880)}  # of the journeys' venue
+HOLDING = {"confirmed", "completed", "requested", "pending", "partial"}
+
+
+def complaints(history, rows, received=(), *, final=False):
+    """Every broken promise. When `final`, nothing may be on its way any more."""
+    return [
+        *of_the_file(rows),
+        *of_bookings(history, rows),
+        *of_cancels(history, rows),
+        *of_check_ins(history, rows),
+        *of_holders(rows),
+        *of_events(history, rows),
+        *of_deliveries(rows, received, final=final),
+    ]
+
+
+def of_the_file(rows):
+    if rows.integrity != ["ok"]:
+        yield f"I7: integrity_check says {rows.integrity}"
+    if rows.orphans:
+        yield f"I7: foreign_key_check says {rows.orphans}"
+
+
+def of_bookings(history, rows):
+    """I1 and I3: what was granted is there, once, as it was answered; and nothing else is."""
+    keys = Counter(row["idempotency_key"] for row in rows.reservations.values())
+    for key, times in keys.items():
+        if times > 1:
+            yield f"I3: {times} rows of the key {key}"
+        if key not in history.bookings:
+            yield f"I1: nobody asked for the reservation of key {key}"
+        elif not history.bookings[key].may_have_been_done:
+            yield f"I1: the booking {key} was only ever refused and is there"
+    by_key = {row["idempotency_key"]: row for row in rows.reservations.values()}
+    for key, call in history.bookings.items():
+        if call.granted:
+            yield from of_granted_booking(key, call, by_key.get(key))
+
+
+def of_granted_booking(key, call, row):
+    first, *replays = call.granted
+    if row is None:
+        yield f"I1: the booking {key} was acknowledged and is not there"
+    elif differs(call.request, first, row):
+        yield f"I1: the booking {key} is stored as something else"
+    if any(body != first for body in replays):
+        yield f"I3: the booking {key} was answered in two ways"
+    if [status for status, _ in call.answers].count(201) > 1:
+        yield f"I3: the booking {key} was made twice"
+
+
+def differs(request, result, row):
+    return (
+        row["id"] != result["serviceReservationId"]
+        or row["issued_code"] != result["accessCode"]
+        or row["table_id"] != request["tableId"]
+        or row["date"] != request["date"]
+        or row["slot"] != request.get("slot")
+        or row["guests"] != request["guests"]
+    )
+
+
+def of_cancels(history, rows):
+    """I1: what was cancelled stays so, with the instant that was answered."""
+    for reservation_id, call in history.cancels.items():
+        row = rows.reservations.get(reservation_id)
+        for body in call.granted:
+            if row is None or row["status"] != "cancelled":
+                yield f"I1: the cancellation of {reservation_id} was acknowledged and undone"
+            elif milliseconds(body["cancelledAt"]) != row["cancelled_at"]:
+                yield f"I1: {reservation_id} was cancelled at another instant than was answered"
+    for reservation_id, row in rows.reservations.items():
+        call = history.cancels.get(reservation_id)
+        if row["status"] == "cancelled" and not (call and call.may_have_been_done):
+            yield f"I1: nobody cancelled {reservation_id}"
+        elif row["status"] not in HOLDING | {"cancelled"}:
+            yield f"I1: {reservation_id} came to be {row['status']}"
+
+
+def of_check_ins(history, rows):
+    """I1 and I6: one green for each guest, and `checkedInAt` is the instant of it."""
+    entered = Counter()
+    for scan_id, call in history.scans.items():
+        results = {verdict["result"] for verdict in call.granted}
+        if len(results) > 1:
+            yield f"I3: the scan {scan_id} was judged in two ways: {results}"
+        if "checked_in" in results:
+            reservation_id = call.request["reservationId"]
+            entered[reservation_id] += 1
+            at = milliseconds(call.granted[0]["firstCheckIn"]["at"])
+            yield from of_check_in(reservation_id, at, rows.reservations.get(reservation_id))
+    for reservation_id, times in entered.items():
+        if times > 1:
+            yield f"I6: {reservation_id} was let in {times} times"
+    scanned = {
+        call.request["reservationId"] for call in history.scans.values() if call.may_have_been_done
+    }
+    for reservation_id, row in rows.reservations.items():
+        if row["checked_in_at"] is not None and reservation_id not in scanned:
+            yield f"I6: nobody let {reservation_id} in"
+
+
+def of_check_in(reservation_id, at, row):
+    if row is None or row["checked_in_at"] is None:
+        yield f"I1: the check-in of {reservation_id} was acknowledged and is not there"
+    elif row["checked_in_at"] != at:
+        yield f"I6: the check-in of {reservation_id} was moved"
+    elif row["arrived"] != row["guests"]:
+        yield f"I1: {row['arrived']} of the {row['guests']} of {reservation_id} are in"
+
+
+def of_holders(rows):
+    """I2: no two reservations hold one table at one time."""
+    held = {}
+    for row in rows.reservations.values():
+        if row["status"] in HOLDING:
+            held.setdefault((row["table_id"], row["date"]), []).append(HOURS[row["slot"]])
+    for place, intervals in held.items():
+        intervals.sort()
+        for (_, ends), (starts, _) in pairwise(intervals):
+            if starts < ends:
+                yield f"I2: two hold {place}"
+
+
+def of_events(history, rows):
+    """I4: each change has its one event, and the event one delivery for each subscriber."""
+    found = Counter((event["type"], event["reservation_id"]) for event in rows.events)
+    expected = set()
+    for reservation_id, row in rows.reservations.items():
+        expected.add(("reservation.created", reservation_id))
+        if row["status"] == "cancelled":
+            expected.add(("reservation.cancelled", reservation_id))
+        if row["checked_in_at"] is not None:
+            expected.add(("reservation.checked_in", reservation_id))
+    for event in expected - found.keys():
+        yield f"I4: {event} happened and was not announced"
+    for event, times in found.items():
+        if event not in expected or times > 1:
+            yield f"I4: {event} was announced {times} times"
+    for event in rows.events:
+        subscribed = sorted(
+            id_ for id_, types in history.endpoints.items() if event["type"] in types
+        )
+        if sorted(one["endpoint_id"] for one in event["deliveries"]) != subscribed:
+            yield f"I4: event {event['seq']} has not one delivery for each subscriber"
+
+
+def of_deliveries(rows, received, *, final):
+    """I4: every delivery came or is on its way; when `final`, it came. I5: under one id."""
+    came = {}
+    for one in received:
+        meaning = (one.event, one.reservation["serviceReservationId"], one.address)
+        if one.delivery != one.body["id"]:
+            yield f"I5: header and body of {one.delivery} differ"
+        if came.setdefault(one.delivery, meaning) != meaning:
+            yield f"I5: {one.delivery} meant two things"
+        if not one.signature_held:
+            yield f"I5: the signature of {one.delivery} did not hold"
+    if len(set(came.values())) != len(came):
+        yield "I5: one event came to one endpoint under two ids"
+    known = {}
+    for event in rows.events:
+        for delivery in event["deliveries"]:
+            known[delivery["id"]] = (event["type"], event["reservation_id"])
+            yield from of_delivery(delivery, came, final=final)
+    for delivery_id, meaning in came.items():
+        if known.get(delivery_id) != meaning[:2]:
+            yield f"I5: {meaning} came as {delivery_id}, which the box does not know as that"
+
+
+def of_delivery(delivery, came, *, final):
+    allowed = {"delivered"} if final else {"pending", "delivered"}
+    if delivery["state"] not in allowed:
+        yield f"I4: delivery {delivery['id']} ended as {delivery['state']}"
+    if delivery["state"] == "delivered" and delivery["id"] not in came:
+        yield f"I4: delivery {delivery['id']} is called delivered and never came"
+
+
+def milliseconds(instant):
+    """An ISO 8601 instant of an answer as the database keeps it."""
+    return round(datetime.fromisoformat(instant).timestamp() * 1000)
