@@ -39,8 +39,14 @@ class InvalidJson(Refusal):
 
 class InvalidDate(Refusal):
     status, code = 400, "INVALID_DATE"
-    french = "Date invalide : attendu AAAA-MM-JJ, de ce soir à 730 jours."
-    english = "Invalid date: expected YYYY-MM-DD, from tonight to 730 days ahead."
+    french = "Date invalide : attendu AAAA-MM-JJ."
+    english = "Invalid date: expected YYYY-MM-DD."
+
+
+class DateOutOfRange(Refusal):
+    status, code = 400, "INVALID_DATE"
+    french = "Date hors de la période de réservation : de ce soir à 730 jours."
+    english = "Date outside the booking period: from tonight to 730 days ahead."
 
 
 class InvalidDateRange(Refusal):

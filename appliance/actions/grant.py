@@ -4,8 +4,8 @@ from typing import Any
 
 from appliance.actions.announce import announce
 from appliance.errors import (
+    DateOutOfRange,
     GuestsOutOfRange,
-    InvalidDate,
     InvalidSlot,
     TableNotBookable,
     TableNotFound,
@@ -50,7 +50,7 @@ def grant(
     starts, ends = _interval(tx, venue, booking)
     zone = tx.zones.zone(venue.time_zone)
     if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
-        raise InvalidDate(field="date")
+        raise DateOutOfRange(field="date")
     day = booking.date.isoformat()
     if is_held(tx, booking.table_id, day, starts, ends):
         raise TableTaken

@@ -30,5 +30,10 @@ def find_availability(
         if overlap(wanted, (starts, ends)):
             blocked.setdefault(table_id, source)
     return [
-        TableAvailability(t, t.bookable and t.id not in blocked, blocked.get(t.id)) for t in tables
+        TableAvailability(
+            table,
+            available=table.bookable and table.id not in blocked,
+            blocked_by=blocked.get(table.id) if table.bookable else None,
+        )
+        for table in tables
     ]

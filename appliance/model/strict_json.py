@@ -6,7 +6,7 @@ from typing import Any
 
 from appliance.errors import InvalidJson
 
-_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_TROUBLING_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _DEEPEST = 32
 
 
@@ -24,9 +24,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
         raise InvalidJson from None
     if not isinstance(value, dict) or _is_deeper_than(value, _DEEPEST):
         raise InvalidJson
-    if "\\u0000" in text or "\x00" in text:
-        raise InvalidJson
-    if _SURROGATE_ESCAPE.search(text) and _has_lone_surrogate(value):
+    if _TROUBLING_ESCAPE.search(text) and not _is_storable(value):
         raise InvalidJson
     return value
 
@@ -69,9 +67,10 @@ def _is_deeper_than(value: Any, levels: int) -> bool:
     return True
 
 
-def _has_lone_surrogate(value: Any) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
+def _is_storable(value: Any) -> bool:
+    """Whether no string in it holds a NUL character or a lone surrogate."""
+    if isinstance(value, str):
+        return not any(c == "\x00" or "\ud800" <= c <= "\udfff" for c in value)
+    if isinstance(value, dict):
+        return all(_is_storable(part) for pair in value.items() for part in pair)
+    return not isinstance(value, list) or all(map(_is_storable, value))

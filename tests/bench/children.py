@@ -30,6 +30,12 @@ class Child:
         """Its base address."""
         return f"http://127.0.0.1:{self.port}"
 
+    def cpu_seconds(self) -> float:
+        """What the process has used so far, all threads together, to a hundredth."""
+        after_name = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2]
+        user, system = after_name.split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def last_words(self) -> str:
         """The end of what it printed, for an error message."""
         return self.log.read_text(errors="replace")[-2000:]

@@ -20,7 +20,8 @@ THREADS = 1  # one thread of wrk outruns every peer here, and leaves the machine
 class Load:
     """What one load showed. Times are milliseconds as the client saw them.
 
-    `reached` is the first number of the plan (booking, pass) that it left untouched.
+    `cpu_us` is what the server's process used for each request, which a busy neighbour hardly
+    changes. `reached` is the first number of the plan (booking, pass) left untouched.
     """
 
     requests: int
@@ -29,6 +30,7 @@ class Load:
     p99: float
     longest: float
     errors: int
+    cpu_us: float
     reached: int
 
 
@@ -42,13 +44,15 @@ def run_load(
     argv = ["wrk", "-t", str(THREADS), "-c", str(CONNECTIONS), "-d", f"{seconds}s"]
     argv += ["--timeout", "10s", "-s", str(LUA / script), child.url]
     ours = {"BENCH_LUA": str(LUA), "BENCH_START": str(start), **environment}
+    cpu = child.cpu_seconds()
     done = subprocess.run(
         argv, capture_output=True, text=True, check=False, env={**os.environ, **ours}
     )
     line = next((each for each in done.stdout.splitlines() if each.startswith("BENCH ")), None)
     if line is None:
         raise BenchError(f"wrk gave no figures for {child.name}:\n{done.stdout}{done.stderr}")
-    load = _parsed(json.loads(line.removeprefix("BENCH ")), start)
+    used = child.cpu_seconds() - cpu
+    load = _parsed(json.loads(line.removeprefix("BENCH ")), used, start)
     if load.errors or not load.requests:
         raise BenchError(
             f"{child.name}: {load.errors} errors in {load.requests} requests of {script}: {line}"
@@ -56,7 +60,7 @@ def run_load(
     return load
 
 
-def _parsed(raw: dict[str, float], start: int) -> Load:
+def _parsed(raw: dict[str, float], cpu_seconds: float, start: int) -> Load:
     return Load(
         requests=int(raw["requests"]),
         rate=raw["requests"] / (raw["micros"] / 1e6),
@@ -64,6 +68,7 @@ def _parsed(raw: dict[str, float], start: int) -> Load:
         p99=raw["p99"] / 1000,
         longest=raw["longest"] / 1000,
         errors=int(sum(raw[kind] for kind in ("connect", "read", "write", "timeout", "status"))),
+        cpu_us=1e6 * cpu_seconds / max(1, raw["requests"]),
         reached=start + int(raw["used"]),
     )
 
@@ -77,8 +82,14 @@ def median_of(loads: Sequence[Load]) -> Load:
         p99=statistics.median(load.p99 for load in loads),
         longest=max(load.longest for load in loads),
         errors=sum(load.errors for load in loads),
+        cpu_us=statistics.median(load.cpu_us for load in loads),
         reached=max(load.reached for load in loads),
     )
+
+
+def spread(loads: Sequence[Load]) -> float:
+    """The fastest round divided by the slowest: 1.0 on a machine that does nothing else."""
+    return max(load.rate for load in loads) / min(load.rate for load in loads)
 
 
 def require_wrk() -> None:

@@ -14,8 +14,8 @@ from appliance.actions.grant import grant
 from appliance.box import Box
 from appliance.clock import StoppedClock
 from appliance.errors import (
+    DateOutOfRange,
     GuestsOutOfRange,
-    InvalidDate,
     InvalidSlot,
     TableNotBookable,
     TableNotFound,
@@ -77,7 +77,7 @@ async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
         (TableNotBookable, {"table_id": table_id("T1")}),
         (GuestsOutOfRange, {"guests": 2}),
         (InvalidSlot, {"slot": "19:30"}),
-        (InvalidDate, {"date": SATURDAY}),
+        (DateOutOfRange, {"date": SATURDAY}),
         (TableTaken, {"table_id": table_id("T2")}),
     ]
 

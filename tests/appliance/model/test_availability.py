@@ -50,6 +50,7 @@ def test_without_a_slot_one_held_slot_is_enough_and_the_earliest_holder_is_named
 
 def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
     assert find([], DINNER, bookable=False) == (False, None)
+    assert find([("T1", 0, 2880, "manual")], DINNER, bookable=False) == (False, None)
 
 
 def test_tables_keep_their_order():

@@ -72,6 +72,10 @@ def test_a_name_that_no_text_can_hold_is_refused_like_a_value(name: str):
     assert is_refused(f'{{"{name}": 1}}'.encode())
 
 
+def test_text_that_only_looks_like_an_escape_is_read():
+    assert parse_object(rb'{"x": "\\u0000 \\ud800"}') == {"x": r"\u0000 \ud800"}
+
+
 def test_a_pair_of_surrogates_is_one_character():
     assert parse_object(b'{"x": "\\ud83d\\ude00"}') == {"x": "\N{GRINNING FACE}"}
 

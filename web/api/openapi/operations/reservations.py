@@ -119,6 +119,7 @@ def _create_refusals() -> tuple[Refusal, ...]:
     """In the order in which they are looked for."""
     return (
         errors.InvalidDate(field="date"),
+        errors.DateOutOfRange(field="date"),
         errors.InvalidSlot(field="slot"),
         errors.InvalidTable(field="tableId"),
         errors.InvalidGuests(field="guests"),
