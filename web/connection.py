@@ -17,7 +17,7 @@ from web.wire import refuse
 class Connection(web.RequestHandler):
     """Carries requests, one after the other."""
 
-    __slots__ = ("_patience",)
+    __slots__ = ("_alarm", "_patience")
 
     def __init__(self, server: web.Server, *, keep_alive: float, patience: float = 10.0) -> None:
         """Wait `patience` seconds for the head of the first request, `keep_alive` for others."""
@@ -29,11 +29,18 @@ class Connection(web.RequestHandler):
             auto_decompress=False,  # unpacking would let a small body keep the box busy
         )
         self._patience = patience
+        self._alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """As asyncio says."""
         super().connection_made(transport)
-        self._loop.call_later(self._patience, self._leave_unless_asked)
+        self._alarm = self._loop.call_later(self._patience, self._leave_unless_asked)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """As asyncio says. Nothing of it stays, not even an alarm: an idle box sleeps."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        super().connection_lost(exc)
 
     def handle_error(
         self,

@@ -12,8 +12,8 @@ import pytest
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import Receiver, calling
 
-SETTLE_SECONDS = 6.0  # connections to receivers are kept for 4 s after a delivery
-WATCH_SECONDS = 5.0
+SETTLE_SECONDS = 5.0  # connections to receivers are kept for 4 s after a delivery
+WATCH_SECONDS = 6.5  # what forgets an alarm of 10 s is found out
 
 
 def test_it_answers_within_seconds_of_its_start(tmp_path):
@@ -76,7 +76,7 @@ async def test_an_idle_box_uses_no_processor_and_runs_no_timer(furnished):
     after = usage(furnished.pid)
     woken = sum(after["switches"].values()) - sum(before["switches"].values())
     print(
-        f"\nidle {WATCH_SECONDS:.0f} s: {after['ticks'] - before['ticks']} ticks, {woken} wake-ups"
+        f"\nidle {WATCH_SECONDS} s: {after['ticks'] - before['ticks']} ticks, {woken} wake-ups"
     )
     assert after["ticks"] == before["ticks"]
     assert after["switches"] == before["switches"]
