@@ -87,6 +87,11 @@ def median_of(loads: Sequence[Load]) -> Load:
     )
 
 
+def faster(loads: Sequence[Load], others: Sequence[Load]) -> float:
+    """How many times the rate of the others: round by round, then the median."""
+    return statistics.median(a.rate / b.rate for a, b in zip(loads, others, strict=True))
+
+
 def spread(loads: Sequence[Load]) -> float:
     """The fastest round divided by the slowest: 1.0 on a machine that does nothing else."""
     return max(load.rate for load in loads) / min(load.rate for load in loads)

@@ -100,7 +100,7 @@ def fill_past(
     """`rows` completed and cancelled reservations before tonight, oldest first, with the
     history and the door log that the box keeps of them; contacts erased, codes freed."""
     connection = _opened(database)
-    values = {
+    values: dict[str, str | int] = {
         "tonight": plan.tonight.isoformat(),
         "lineage": lineage,
         "guests": GUESTS,

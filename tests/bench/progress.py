@@ -22,5 +22,7 @@ class Progress:
 
     def load(self, name: str, load: Load) -> None:
         """What one load showed."""
-        self.say(f"  {name:<34}{load.rate:>8,.0f}/s  p50 {load.p50:.2f} ms"
-            f"  p99 {load.p99:.2f} ms  CPU {load.cpu_us:.0f} µs")
+        self.say(
+            f"  {name:<34}{load.rate:>8,.0f}/s  p50 {load.p50:.2f} ms"
+            f"  p99 {load.p99:.2f} ms  CPU {load.cpu_us:.0f} µs"
+        )

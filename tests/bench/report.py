@@ -7,9 +7,10 @@ from pathlib import Path
 
 import cost
 import peers
-from load import Load, median_of
+from load import Load, faster, median_of, spread
 from standing import Idle
 
+_BUSY = 1.3
 _AGAINST = {
     peers.BOOK: peers.BARE_BOOK,
     peers.READ: peers.BARE_READ,
@@ -20,18 +21,22 @@ _AGAINST = {
 
 def compare(figures: Mapping[str, list[Load]]) -> tuple[str, dict[str, float], dict[str, Load]]:
     """The table of the peers, its ratios, and the medians."""
+    head = f"{'at 32 connections':<26}{'req/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'CPU µs':>9}"
+    lines = [f"{head}{'errors':>8}{'× bare':>9}{'× PocketBase':>14}"]
     medians = {name: median_of(loads) for name, loads in figures.items()}
-    created = medians[peers.CREATE].rate
-    head = f"{'at 32 connections':<26}{'req/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}"
-    lines = [f"{head}{'× bare':>9}{'× PocketBase':>14}"]
     ratios: dict[str, float] = {}
     for name, load in medians.items():
-        line = f"{name:<26}{load.rate:>9,.0f}{load.p50:>9.2f}{load.p99:>9.2f}{load.errors:>8}"
+        line = f"{name:<26}{load.rate:>9,.0f}{load.p50:>9.2f}{load.p99:>9.2f}{load.cpu_us:>9.0f}"
+        line += f"{load.errors:>8}"
         if name in _AGAINST:
-            ratios[f"{name} / bare"] = load.rate / medians[_AGAINST[name]].rate
-            ratios[f"{name} / PocketBase"] = load.rate / created
-            line += f"{ratios[f'{name} / bare']:>9.2f}{ratios[f'{name} / PocketBase']:>14.2f}"
+            bare = faster(figures[name], figures[_AGAINST[name]])
+            pocketbase = faster(figures[name], figures[peers.CREATE])
+            ratios |= {f"{name} / bare": bare, f"{name} / PocketBase": pocketbase}
+            line += f"{bare:>9.2f}{pocketbase:>14.2f}"
         lines.append(line)
+    quiet = max(spread(figures[name]) for name in (peers.BARE_BOOK, peers.BARE_READ))
+    if quiet > _BUSY:
+        lines.append(f"the machine was busy: rounds of a bare peer differ by {quiet:.1f} ×")
     return "\n".join(lines), ratios, medians
 
 
@@ -40,17 +45,17 @@ def compare_ages(new: cost.Aged, old: cost.Aged) -> tuple[str, dict[str, float],
     young, aged = (
         {name: median_of(loads) for name, loads in each.figures.items()} for each in (new, old)
     )
-    lines = [f"{'µs of one request':<26}{'empty':>9}{'million':>9}{'times':>8}"]
+    head = f"{'µs of one request':<26}{'empty':>9}{'million':>9}{'times':>8}"
+    lines = [f"{head}{'CPU µs':>11}{'million':>9}"]
     ratios: dict[str, float] = {}
     for name, load in aged.items():
         if name in young:
-            ratios[f"{name}: million / empty"] = young[name].rate / load.rate
-            lines.append(
-                f"{name:<26}{1e6 / young[name].rate:>9.0f}{1e6 / load.rate:>9.0f}"
-                f"{young[name].rate / load.rate:>8.2f}"
-            )
+            longer = faster(new.figures[name], old.figures[name])
+            ratios[f"{name}: million / empty"] = longer
+            times = f"{1e6 / young[name].rate:>9.0f}{1e6 / load.rate:>9.0f}{longer:>8.2f}"
+            lines.append(f"{name:<26}{times}{young[name].cpu_us:>11.0f}{load.cpu_us:>9.0f}")
         else:
-            lines.append(f"{name:<26}{'':>9}{1e6 / load.rate:>9.0f}")
+            lines.append(f"{name:<26}{'':>9}{1e6 / load.rate:>9.0f}{'':>19}{load.cpu_us:>9.0f}")
     medians = {f"empty: {name}": load for name, load in young.items()}
     medians |= {f"million: {name}": load for name, load in aged.items()}
     return "\n".join(lines), ratios, medians

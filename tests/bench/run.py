@@ -78,7 +78,13 @@ def run(children: Children, folder: Path, rounds: int, seconds: int, past_rows: 
         tables.append(table)
         ratios, medians = ratios | more, medians | loads
     held = report.targets(ratios, medians, first_answer, rest)
-    result |= {"ratios": ratios, "loads": medians, "first_answer_s": first_answer, "idle": rest}
+    result |= {
+        "ratios": ratios,
+        "loads": medians,
+        "rounds": figures,
+        "first_answer_s": first_answer,
+        "idle": rest,
+    }
     result["targets"] = dict(held)
     report.write(HERE / "results" / "latest.json", result)
     _print(tables, held, rest)
