@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
+from aiohttp import web
+
 from appliance.errors import (
     InvalidDate,
     InvalidDateRange,
@@ -29,8 +31,9 @@ class ReservationQuery:
     limit: int
 
 
-def read_availability_query(query: Mapping[str, str]) -> tuple[date, str | None]:
+def read_availability_query(request: web.Request) -> tuple[date, str | None]:
     """`date` and the optional `slot` of `GET /v1/availability`."""
+    query = _query_of(request)
     day = parse_date(query.get("date"))
     if day is None:
         raise InvalidDate(field="date")
@@ -40,8 +43,9 @@ def read_availability_query(query: Mapping[str, str]) -> tuple[date, str | None]
     return day, slot
 
 
-def read_reservation_query(query: Mapping[str, str]) -> ReservationQuery:
+def read_reservation_query(request: web.Request) -> ReservationQuery:
     """The filters and the page; refused, never clamped (decisions.md)."""
+    query = _query_of(request)
     first = _optional_date(query, "from")
     last = _optional_date(query, "to")
     if first is not None and last is not None and first > last:
@@ -53,6 +57,14 @@ def read_reservation_query(query: Mapping[str, str]) -> ReservationQuery:
         page=_whole(query, "page", 1, _PAGE_MAX),
         limit=_whole(query, "limit", PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX),
     )
+
+
+def _query_of(request: web.Request) -> dict[str, str]:
+    """The parameters. One that comes twice is its values with a comma between.
+
+    So no value is dropped in silence: `status` takes a list, every other refuses it.
+    """
+    return {name: ",".join(request.query.getall(name)) for name in request.query}
 
 
 def _optional_date(query: Mapping[str, str], name: str) -> date | None:

@@ -1,10 +1,12 @@
 """`/v1/reservations`: list, create, cancel (contract sections 2.5 to 2.7 and 4)."""
 
+from dataclasses import replace
+
 from aiohttp import web
 
 from appliance.actions.cancel import cancel_own
 from appliance.actions.reserve import Granted, reserve, settle_email
-from appliance.errors import NotFound
+from appliance.errors import NotFound, Unavailable
 from appliance.model.api_key import ApiKey
 from appliance.model.booking import Booking, parse_booking, parse_uuid
 from appliance.model.reservation import Reservation
@@ -21,7 +23,7 @@ from web.wire import answer, cancellation_answer, creation_answer, reservation_a
 
 async def list_reservations(request: web.Request) -> web.Response:
     """A page of the venue's reservations from every source."""
-    query, key = read_reservation_query(request.query), request[KEY]
+    query, key = read_reservation_query(request), request[KEY]
     shows_contacts, items, total = await request[ENVIRONMENT].database.read(_read_page, query)
     return answer(
         {
@@ -68,7 +70,10 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     if granted.letter_id is None or granted.issued.email_outcome is not None:
         return granted
     outcome = await services.postman.send_now(granted.letter_id)
-    settled = await environment.database.write(settle_email, granted.issued, outcome)
+    try:
+        settled = await environment.database.write(settle_email, granted.issued, outcome)
+    except Unavailable:  # the booking stands: it is answered, as a replay will answer it
+        settled = replace(granted.issued, email_outcome="failed")
     return Granted(settled, replayed=False)
 
 

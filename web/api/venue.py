@@ -24,7 +24,7 @@ async def show_venue(request: web.Request) -> web.Response:
 
 async def show_availability(request: web.Request) -> web.Response:
     """Which tables are free on a date, or in one slot of it; indicative only."""
-    day, slot = read_availability_query(request.query)
+    day, slot = read_availability_query(request)
     tables = request[ENVIRONMENT].database.peek(_read_availability, day, slot)
     return answer(availability_answer(day.isoformat(), slot, tables))
 
