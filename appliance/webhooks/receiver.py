@@ -99,7 +99,8 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
     """
     try:
         if "[" in netloc:
-            if "%" in host or not netloc.startswith("["):
+            behind = netloc.rpartition("]")[2]
+            if "%" in host or not netloc.startswith("[") or behind[:1] not in {"", ":"}:
                 raise _refused(_HOST)
             address = IPv6Address(host)
             return str(address), address

@@ -125,6 +125,8 @@ SPECIAL = [
     "https://[4000::1]/",
 ]
 MISSPELT = [
+    "https://[2606:4700:4700::1111]example.com/",
+    "https://[2606:4700:4700::1111]8443/",
     "",
     " ",
     "receiver.example",
