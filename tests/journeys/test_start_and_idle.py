@@ -75,9 +75,7 @@ async def test_an_idle_box_uses_no_processor_and_runs_no_timer(furnished):
 
     after = usage(furnished.pid)
     woken = sum(after["switches"].values()) - sum(before["switches"].values())
-    print(
-        f"\nidle {WATCH_SECONDS} s: {after['ticks'] - before['ticks']} ticks, {woken} wake-ups"
-    )
+    print(f"\nidle {WATCH_SECONDS} s: {after['ticks'] - before['ticks']} ticks, {woken} wake-ups")
     assert after["ticks"] == before["ticks"]
     assert after["switches"] == before["switches"]
     assert watcher.pragma("data_version") == commits
