@@ -123,14 +123,17 @@ def wait_until_answers(
     child: Child, path: str, headers: Mapping[str, str] | None = None, patience: float = 30.0
 ) -> None:
     """Returns at the first 200 of `path`."""
-    deadline = time.monotonic() + patience
+    deadline, last = time.monotonic() + patience, "none"
     while time.monotonic() < deadline:
         if child.process.poll() is not None:
             raise BenchError(f"{child.name} ended before it answered:\n{child.last_words()}")
         with contextlib.suppress(OSError, http.client.HTTPException):
-            if ask(child, "GET", path, headers=headers)[0] == http.client.OK:
+            status, body = ask(child, "GET", path, headers=headers)
+            if status == http.client.OK:
                 return
+            last = f"{status} {body[:300].decode(errors='replace')}"
         time.sleep(0.003)
     raise BenchError(
-        f"{child.name} gave no 200 to {path} in {patience:.0f} s:\n{child.last_words()}"
+        f"{child.name} gave no 200 to {path} in {patience:.0f} s; its last answer: {last}\n"
+        f"{child.last_words()}"
     )

@@ -6,6 +6,7 @@ made. Ends with status 1 when an answer was wrong, whatever the figures.
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=6, help="of one booking load")
     parser.add_argument("--past", type=int, default=1_000_000, help="past reservations; 0: none")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # clears up as Ctrl-C does
     data = HERE / "data"
     data.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=data))
