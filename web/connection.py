@@ -5,11 +5,12 @@ name may stand in what could not be read.
 """
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
 from appliance.errors import InternalError, MalformedRequest
+from web.connection_limit import ConnectionLimit
 from web.middleware import log_accident, set_headers
 from web.wire import refuse
 
@@ -17,10 +18,20 @@ from web.wire import refuse
 class Connection(web.RequestHandler):
     """Carries requests, one after the other."""
 
-    __slots__ = ("_alarm", "_patience")
+    __slots__ = ("_address", "_alarm", "_limit", "_patience")
 
-    def __init__(self, server: web.Server, *, keep_alive: float, patience: float = 10.0) -> None:
-        """Wait `patience` seconds for the head of the first request, `keep_alive` for others."""
+    def __init__(
+        self,
+        server: web.Server,
+        limit: ConnectionLimit,
+        *,
+        keep_alive: float,
+        patience: float = 10.0,
+    ) -> None:
+        """Wait `patience` seconds for the head of the first request, `keep_alive` for others.
+
+        Hangs up at once on whom `limit` does not let in.
+        """
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -28,11 +39,19 @@ class Connection(web.RequestHandler):
             access_log=None,  # type: ignore[arg-type] # it would hold the secrets of guests' links
             auto_decompress=False,  # unpacking would let a small body keep the box busy
         )
+        self._limit = limit
+        self._address: str | None = None
         self._patience = patience
         self._alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """As asyncio says."""
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if peer else "unknown"
+        if not self._limit.enter(address):
+            cast("asyncio.Transport", transport).abort()
+            return
+        self._address = address
         super().connection_made(transport)
         self._alarm = self._loop.call_later(self._patience, self._leave_unless_asked)
 
@@ -40,7 +59,9 @@ class Connection(web.RequestHandler):
         """As asyncio says. Nothing of it stays, not even an alarm: an idle box sleeps."""
         if self._alarm is not None:
             self._alarm.cancel()
-        super().connection_lost(exc)
+        if self._address is not None:
+            self._limit.leave(self._address)
+            super().connection_lost(exc)
 
     def handle_error(
         self,

@@ -22,12 +22,14 @@ from appliance.errors import Trouble
 from appliance.settings import Settings
 from web.application import build_application
 from web.connection import Connection
+from web.connection_limit import ConnectionLimit, affordable_connections
 from web.drain import Drain
 
 log = logging.getLogger(__name__)
 
 _PRIVATE = 0o077
 _BACKLOG = 1024
+_ACCEPTED_AT_ONCE = 16
 _KEEP_ALIVE_SECONDS = 30.0
 # With the databases to close, below the 10 s that are promised.
 _DRAIN_SECONDS = 5.5  # a booking may wait 5 s for the mail server
@@ -134,11 +136,14 @@ async def _accept_until_stopped(
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
     assert runner.server is not None  # noqa: S101 - the setup made it
-    connection = partial(Connection, runner.server, keep_alive=_KEEP_ALIVE_SECONDS)
+    limit = ConnectionLimit(affordable_connections(), box.settings.server.trusted_proxies)
+    connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
     try:
         server = await asyncio.get_running_loop().create_server(
-            connection, sock=listener, backlog=_BACKLOG
+            connection, sock=listener, backlog=_ACCEPTED_AT_ONCE
         )
+        # For asyncio the two are one: it would open a thousand files before it counted any.
+        listener.listen(_BACKLOG)
         gc.freeze()  # what the program is made of need not be looked at again
         print(f"ready {address}", flush=True)
         await stopping.asked.wait()

@@ -17,14 +17,20 @@ READY_SECONDS = 20.0
 class Serving:
     """`venuebox serve …` in a process of its own. Used as a context, it never outlives it."""
 
-    def __init__(self, *argv: str, environ: dict[str, str] | None = None) -> None:
-        """Start; `wait_until_ready` or `status` says what became of it."""
+    def __init__(
+        self, *argv: str, environ: dict[str, str] | None = None, files: int | None = None
+    ) -> None:
+        """Start; `wait_until_ready` or `status` says what became of it.
+
+        It may open so many `files`, or as many as this process may.
+        """
         self.lines: list[str] = []
         self.address = ""
         self._ready = threading.Event()
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("VENUEBOX_")}
+        few = [] if files is None else ["prlimit", f"--nofile={files}:{files}"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "web.main", "serve", *argv],
+            [*few, sys.executable, "-m", "web.main", "serve", *argv],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

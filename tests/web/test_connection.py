@@ -11,6 +11,7 @@ from aiohttp import web
 
 from tests.web.processes import Serving
 from web.connection import Connection
+from web.connection_limit import ConnectionLimit
 from web.main import main
 
 VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
@@ -123,7 +124,9 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         return web.Response()
 
     server = await asyncio.get_running_loop().create_server(
-        partial(Connection, web.Server(answer), keep_alive=5, patience=0.1), "127.0.0.1", 0
+        partial(Connection, web.Server(answer), ConnectionLimit(9), keep_alive=5, patience=0.1),
+        "127.0.0.1",
+        0,
     )
     async with server:
         address = server.sockets[0].getsockname()
