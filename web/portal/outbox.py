@@ -91,7 +91,10 @@ def _is_this_machine(request: web.Request) -> bool:
     """
     if any(name in request.headers for name in _FORWARDED):
         return False
-    host = urlsplit(f"//{request.host}").hostname or ""
+    try:
+        host = urlsplit(f"//{request.host}").hostname or ""
+    except ValueError:  # a bracket that nobody closed
+        return False
     return _is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))
 
 
