@@ -26,8 +26,11 @@ async def _read(request: web.Request) -> bytes:
     if (request.content_length or 0) > BODY_LIMIT:
         raise BodyTooLarge
     try:
-        async with asyncio.timeout(_SECONDS):
+        if request.content.is_eof():  # it came along with its head: there is nothing to wait for
             raw = await request.read()
+        else:
+            async with asyncio.timeout(_SECONDS):
+                raw = await request.read()
     except web.HTTPRequestEntityTooLarge:
         raise BodyTooLarge from None
     except (web.RequestPayloadError, TimeoutError):

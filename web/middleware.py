@@ -14,22 +14,11 @@ from appliance.errors import (
     Refusal,
     Unavailable,
 )
-from web.wire import refuse
+from web.wire import COMMON_HEADERS, refuse
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-# For answers that are no page; pages bring their own, wider policy.
-_HEADERS = (
-    ("Server", "venuebox"),  # not which library in which version
-    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Opener-Policy", "same-origin"),
-    ("Permissions-Policy", "camera=(self), geolocation=(), microphone=()"),
-    ("Cache-Control", "no-store"),
-)
 
 
 @web.middleware
@@ -52,9 +41,10 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
 
 def set_headers(response: web.StreamResponse) -> None:
     """The headers that every answer has, where it brings none of its own."""
-    for name, value in _HEADERS:
-        if name not in response.headers:
-            response.headers[name] = value
+    if "Content-Security-Policy" in response.headers and "Server" in response.headers:
+        return  # an answer of wire.py has them from the start
+    for name, value in COMMON_HEADERS.items():
+        response.headers.setdefault(name, value)
 
 
 def log_accident(what: str, error: BaseException) -> None:

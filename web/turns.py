@@ -1,8 +1,7 @@
 """One at a time: two requests with one idempotency key take turns (decisions.md)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
-from contextlib import asynccontextmanager
+from collections.abc import Hashable
 
 
 class Turns:
@@ -11,14 +10,22 @@ class Turns:
     def __init__(self) -> None:
         self._busy: dict[Hashable, asyncio.Future[None]] = {}
 
-    @asynccontextmanager
-    async def take(self, name: Hashable) -> AsyncIterator[None]:
-        """Wait until nobody else holds `name`, then hold it."""
-        while (busy := self._busy.get(name)) is not None:
-            await asyncio.wait([busy])
-        done = self._busy[name] = asyncio.get_running_loop().create_future()
-        try:
-            yield
-        finally:
-            del self._busy[name]
-            done.set_result(None)
+    def take(self, name: Hashable) -> "_Turn":
+        """`async with` it: waits until nobody else holds `name`, then holds it."""
+        return _Turn(self._busy, name)
+
+
+class _Turn:
+    __slots__ = ("_busy", "_name")
+
+    def __init__(self, busy: dict[Hashable, asyncio.Future[None]], name: Hashable) -> None:
+        self._busy = busy
+        self._name = name
+
+    async def __aenter__(self) -> None:
+        while (before := self._busy.get(self._name)) is not None:
+            await asyncio.wait([before])
+        self._busy[self._name] = asyncio.get_running_loop().create_future()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._busy.pop(self._name).set_result(None)

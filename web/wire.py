@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
+from multidict import CIMultiDict
 
 from appliance.actions.cancel import Cancelled
 from appliance.clock import format_instant
@@ -14,14 +15,26 @@ from appliance.model.availability import TableAvailability
 from appliance.model.reservation import Issued, Reservation
 from appliance.model.venue import Slot, Table, Venue
 
+# For answers that are no page; pages bring their own, wider policy.
+COMMON_HEADERS: Mapping[str, str] = {
+    "Server": "venuebox",  # not which library in which version
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_HEADERS = CIMultiDict({"Content-Type": "application/json", **COMMON_HEADERS})
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """A JSON answer."""
-    return web.Response(
-        body=_encode(data).encode(), status=status, headers=headers, content_type="application/json"
-    )
+    response = web.Response(body=_encode(data).encode(), status=status, headers=_HEADERS)
+    if headers:
+        response.headers.update(headers)
+    return response
 
 
 def refuse(refusal: Refusal) -> web.Response:

@@ -46,7 +46,7 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
         "temp_store = MEMORY",
         "cache_size = -32000",
         "journal_size_limit = 33554432",
-        "wal_autocheckpoint = 4000",
+        "wal_autocheckpoint = 1000",
     ):
         connection.execute(f"PRAGMA {pragma}")
     return connection

@@ -106,20 +106,19 @@ def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
 
 def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
     """Whether anyone holds the table during [starts, ends) of that evening."""
-    return bool(
-        reader.value(
-            f"""SELECT EXISTS (SELECT 1 FROM reservation
-                WHERE date = :date AND table_id = :table_id AND {_HOLDING}
-                    AND starts < :ends AND :starts < ends)""",  # noqa: S608
-            {"date": date, "table_id": table_id, "starts": starts, "ends": ends},
-        )
+    found = reader.row(
+        f"""SELECT 1 FROM reservation
+            WHERE date = :date AND table_id = :table_id AND {_HOLDING}
+                AND starts < :ends AND :starts < ends LIMIT 1""",  # noqa: S608
+        {"date": date, "table_id": table_id, "starts": starts, "ends": ends},
     )
+    return found is not None
 
 
 def code_is_in_use(reader: Reader, access_code: str) -> bool:
     """Whether a stored reservation has this code."""
-    sql = "SELECT EXISTS (SELECT 1 FROM reservation WHERE access_code = :code)"
-    return bool(reader.value(sql, {"code": access_code}))
+    sql = "SELECT 1 FROM reservation WHERE access_code = :code"
+    return reader.row(sql, {"code": access_code}) is not None
 
 
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:

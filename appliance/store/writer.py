@@ -69,6 +69,7 @@ class Writer:
         self._busy = False
         self._shut = False
         self._broken = False
+        self._failing = False
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run_jobs, name="writer")
@@ -177,11 +178,14 @@ class Writer:
             self._loop.call_soon_threadsafe(self._abandon, batch, trouble)
         else:
             self.commits += 1
+            self._failing = False
             self._loop.call_soon_threadsafe(self._answer, batch)
 
     def _abandon(self, batch: list[_Waiting], trouble: Exception) -> None:
         """Nothing of the batch is durable: refuse it all. A failing disk ends the service."""
-        log.error("a commit failed, nothing of it is kept: %s", trouble)
+        if not self._failing:  # a full disk refuses thousands of commits for one reason
+            self._failing = True
+            log.error("commits fail, nothing of them is kept: %s", trouble)
         if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
             if not self._broken:
                 self._broken = True
