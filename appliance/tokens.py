@@ -9,6 +9,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -89,6 +90,7 @@ class Keyring:
         self._access = derive("access link")
         self._claim = derive("claim link")
         self._wrap = AESGCM(derive("wrap"))
+        self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
 
     def access_token(self, reservation_id: str) -> str:
         """The secret part of `guestAccessUrl`: 44 characters, 136 bits of them a MAC."""
@@ -109,6 +111,13 @@ class Keyring:
     def wrap(self, secret: bytes, nonce: bytes) -> bytes:
         """Encrypt a secret for storage (AES-256-GCM); `nonce` is 12 fresh random bytes."""
         return nonce + self._wrap.encrypt(nonce, secret, None)
+
+    def open_signing_key(self, wrapped: bytes) -> Ed25519PrivateKey:
+        """A wrapped guest pass key, opened once; ValueError as `unwrap`."""
+        if wrapped not in self._signing_keys:
+            raw = self.unwrap(wrapped)
+            self._signing_keys[wrapped] = Ed25519PrivateKey.from_private_bytes(raw)
+        return self._signing_keys[wrapped]
 
     def unwrap(self, wrapped: bytes) -> bytes:
         """The secret again; ValueError when it was not wrapped by this box."""

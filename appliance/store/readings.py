@@ -14,7 +14,7 @@ from appliance.model.scan import Reading
 from appliance.store.connection import Reader
 from appliance.store.guest_passes import get_venue_tag
 from appliance.store.reservations import list_evening
-from appliance.store.signing_keys import find_public_key
+from appliance.store.signing_keys import find_verifying_key
 from appliance.store.venue import get_venue
 from appliance.tokens import Keyring
 
@@ -30,7 +30,7 @@ def read_code(
     """A guest pass, an access link, an access code of tonight or, if `by_name`, a guest's name."""
     access_code = parse_access_code(text)
     if access_code is None and resembles_pass(text):
-        return _read_pass(reader, environment_name, text)
+        return _read_pass(reader, keyring, environment_name, text)
     link = _LINK.search(text.strip())
     reservation_id = keyring.read_access_token(link[1]) if link else None
     if reservation_id is not None:
@@ -51,11 +51,11 @@ def find_tonight(reader: Reader) -> date:
     return tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)
 
 
-def _read_pass(reader: Reader, environment_name: str, text: str) -> Reading:
+def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: str) -> Reading:
     likeliest: ReadPass | None = None
     for read in decode_passes(text):
-        public_key = find_public_key(reader, read.guest_pass.kid)
-        if public_key is not None and read.is_signed_by(public_key):
+        private_key = find_verifying_key(reader, keyring, read.guest_pass.kid)
+        if private_key is not None and read.is_signed_with(private_key):
             foreign = _find_foreign(reader, environment_name, read)
             if foreign is None:
                 return Reading("pass", guest_pass=read.guest_pass)

@@ -21,6 +21,7 @@ from appliance.store.connection import BUSY_MILLISECONDS, Batch, Transaction
 log = logging.getLogger(__name__)
 
 BATCH_LIMIT = 64
+GATHER_LIMIT = 8  # more wait for the next commit: the loop works while the disk does
 QUEUE_LIMIT = 2000
 _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError)
 
@@ -100,10 +101,10 @@ class Writer:
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _begin(self) -> None:
-        """Begin a batch, unless this turn of the loop brought more: they share its commit."""
+        """Begin a batch, unless this turn of the loop brought a few more to share its commit."""
         if self._busy or not self._gathered:
             return
-        if self._gathered_before < len(self._gathered) < BATCH_LIMIT:
+        if self._gathered_before < len(self._gathered) < GATHER_LIMIT:
             self._gathered_before = len(self._gathered)
             self._loop.call_soon(self._begin)
             return

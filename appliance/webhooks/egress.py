@@ -29,9 +29,13 @@ class Blocked(Exception):
 class EgressGuard:
     """Says where a receiver may be reached. The addresses it returns are the ones to dial."""
 
-    def __init__(self, policy: EgressPolicy, resolve: Resolve) -> None:
+    def __init__(
+        self, policy: EgressPolicy, resolve: Resolve, resolve_new: Resolve | None = None
+    ) -> None:
+        """`resolve_new` looks up what is to be registered, so that it delays no delivery."""
         self._policy = policy
         self._resolve = resolve
+        self._resolve_new = resolve_new or resolve
 
     async def check(self, url: object, *, allow_http: bool) -> Receiver:
         """The receiver of a `url` that is to be registered, or InvalidWebhookUrl.
@@ -42,7 +46,7 @@ class EgressGuard:
         if not self._policy.permits_port(receiver.port, secure=receiver.secure):
             raise forbidden_port()
         try:
-            await self.addresses(receiver)
+            await self._permitted(receiver, self._resolve_new)
         except Blocked:
             raise forbidden_address() from None
         except (OSError, TimeoutError):
@@ -54,11 +58,14 @@ class EgressGuard:
 
         Raises Blocked when only one is not, OSError or TimeoutError (3 s) from the resolver.
         """
+        return await self._permitted(receiver, self._resolve)
+
+    async def _permitted(self, receiver: Receiver, resolve: Resolve) -> Sequence[IpAddress]:
         if receiver.address is not None:
             found: Sequence[IpAddress] = [receiver.address]
         else:
             async with asyncio.timeout(DNS_SECONDS):
-                found = await self._resolve(receiver.host)
+                found = await resolve(receiver.host)
         policy, port = self._policy, receiver.port
         if not policy.permits_port(port, secure=receiver.secure):
             raise Blocked
@@ -130,4 +137,5 @@ def is_own_address(address: IpAddress) -> bool:
 
 def make_guard(settings: WebhookSettings) -> EgressGuard:
     """The guard of this machine; Trouble when `webhooks.allow_networks` is wrong."""
-    return EgressGuard(EgressPolicy(settings.allow_networks, is_own_address), SystemResolver())
+    policy = EgressPolicy(settings.allow_networks, is_own_address)
+    return EgressGuard(policy, SystemResolver(), SystemResolver())

@@ -6,7 +6,7 @@ from appliance.model.guest_pass import decode_pass
 from appliance.store.guest_passes import pass_text
 from appliance.store.signing_keys import (
     add_signing_key,
-    find_public_key,
+    find_verifying_key,
     get_signing_key,
     list_public_keys,
 )
@@ -39,7 +39,7 @@ async def test_an_old_key_verifies_until_two_days_after_the_last_pass_it_signed(
     await database.write(add_reservation, date="2027-06-01")  # signed by the new key
     clock.set(now)
 
-    found = await database.read(find_public_key, 1)
+    found = await database.read(find_verifying_key, box.live.keyring, 1)
 
     assert (found is not None) == verifies
     assert len(await database.read(list_public_keys)) == 1 + verifies
@@ -48,7 +48,7 @@ async def test_an_old_key_verifies_until_two_days_after_the_last_pass_it_signed(
 async def test_the_key_that_signs_verifies_without_any_reservation(box, clock):
     clock.set("2031-01-01T00:00:00Z")
 
-    assert await box.live.database.read(find_public_key, 1) is not None
+    assert await box.live.database.read(find_verifying_key, box.live.keyring, 1) is not None
 
 
 async def test_the_key_at_rest_is_not_the_key(box):
