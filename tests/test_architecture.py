@@ -15,6 +15,7 @@ PACKAGES = ("appliance", "terminal_bridge", "web")
 LAYERS = (
     {
         "appliance",
+        "appliance.accidents",
         "appliance.errors",
         "appliance.clock",
         "appliance.tokens",

@@ -9,9 +9,10 @@ from typing import Any, cast
 
 from aiohttp import web
 
+from appliance.accidents import log_accident
 from appliance.errors import InternalError, MalformedRequest
 from web.connection_limit import ConnectionLimit
-from web.middleware import log_accident, set_headers
+from web.middleware import set_headers
 from web.wire import refuse
 
 

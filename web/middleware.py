@@ -1,11 +1,10 @@
 """Around every request: refusals become answers, accidents become a 500, headers are set."""
 
-import logging
-import traceback
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from appliance.accidents import log_accident
 from appliance.errors import (
     BodyTooLarge,
     InternalError,
@@ -15,8 +14,6 @@ from appliance.errors import (
     Unavailable,
 )
 from web.wire import COMMON_HEADERS, refuse
-
-log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,15 +42,6 @@ def set_headers(response: web.StreamResponse) -> None:
         return  # an answer of wire.py has them from the start
     for name, value in COMMON_HEADERS.items():
         response.headers.setdefault(name, value)
-
-
-def log_accident(what: str, error: BaseException) -> None:
-    """Note where in the code `what` failed.
-
-    The exception's text may hold what a guest wrote, or a key; its place in the code does not.
-    """
-    place = "".join(traceback.format_tb(error.__traceback__)).rstrip()
-    log.error("%s failed: %s\n%s", what, type(error).__name__, place)
 
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:

@@ -116,7 +116,7 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
     if not isinstance(customer, dict):
         raise CustomerNameRequired(field="customer.name")
     name = customer.get("name")
-    if not isinstance(name, str) or not name.strip():
+    if not isinstance(name, str) or not _is_visible(name):
         raise CustomerNameRequired(field="customer.name")
     email = _absent_if_empty(customer.get("email"))
     phone = _absent_if_empty(customer.get("phone"))
@@ -125,6 +125,11 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
     if email is not None and not is_email(email):
         raise InvalidEmail(field="customer.email")
     return " ".join(name.split()), email, phone
+
+
+def _is_visible(text: str) -> bool:
+    """Whether anything of it can be seen: not so spaces, controls and zero-width characters."""
+    return any(c.isprintable() and not c.isspace() for c in text)
 
 
 def _absent_if_empty(contact: Any) -> Any:

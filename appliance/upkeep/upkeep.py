@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from appliance.accidents import log_accident
 from appliance.actions.announce import Announced
 from appliance.clock import Clock
 from appliance.environment import Environment
@@ -82,8 +83,8 @@ class Upkeep:
             log.warning("upkeep waits a minute: %s", refusal)
             self._set(_AGAIN_SECONDS)
             return
-        except Exception:
-            log.exception("upkeep failed, and tries again in a minute")
+        except Exception as error:  # noqa: BLE001 - it tries again in a minute
+            log_accident("upkeep", error)
             self._set(_AGAIN_SECONDS)
             return
         if due is not None and not self._settling:

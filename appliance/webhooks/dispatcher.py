@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from appliance.accidents import log_accident
 from appliance.actions.announce import Announced
 from appliance.actions.register_endpoint import EndpointsChanged
 from appliance.clock import Clock
@@ -186,8 +187,8 @@ class Dispatcher:
         started_at, started = self._clock.now(), self._clock.monotonic()
         try:
             outcome = await recipient.post(pick.delivery, body)
-        except Exception:
-            log.exception("delivery %s failed in a way nobody foresaw", pick.delivery.id)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
+            log_accident(f"delivery {pick.delivery.id}", error)
             outcome = Outcome("done", "failed")
         duration_ms = round((self._clock.monotonic() - started) * 1000)
         self._conclude(pick, outcome, started_at, duration_ms)

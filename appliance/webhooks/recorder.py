@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from appliance.accidents import log_accident
 from appliance.actions.record_attempts import record_attempts
 from appliance.errors import Unavailable
 from appliance.model.delivery import AttemptRecord
@@ -73,8 +74,8 @@ class Recorder:
                     self._on_stuck(stuck)
                 await self._pause(_AGAIN_SECONDS)
                 continue
-            except Exception:
-                log.exception("outcomes of %d webhooks were lost", len(batch))
+            except Exception as error:  # noqa: BLE001 - they are sent again after a restart
+                log_accident(f"writing the outcomes of {len(batch)} webhooks", error)
             del self._waiting[: len(batch)]
             self._on_recorded(batch)
         self._task = None

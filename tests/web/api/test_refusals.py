@@ -50,6 +50,7 @@ async def post_raw(running: Running, raw: bytes):
         ({"customer": "Salma"}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"phone": "0600000001"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "  "}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
+        ({"customer": {"name": "\u200b\u2060"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "S"}}, "CUSTOMER_CONTACT_REQUIRED", "customer.email"),
         ({"customer": {"name": "S", "email": "", "phone": None}}, "CUSTOMER_CONTACT_REQUIRED",
          "customer.email"),

@@ -33,7 +33,7 @@ receive signed events. A key belongs to exactly one venue.
 
 ## Conventions
 
-- Bodies are JSON (`Content-Type: application/json`), at most 64 KiB.
+- Bodies are JSON (`Content-Type: application/json`), at most 64 KiB, not compressed.
 - Dates are `YYYY-MM-DD` and slots `HH:MM`, in the venue's time zone. A slot that crosses \
 midnight belongs to the evening on which it starts.
 - Members whose name ends in `At` are ISO 8601 instants in UTC.
