@@ -1,7 +1,6 @@
 """Which terminal is speaking: by its bearer token, or by the cookie that pairing set."""
 
 from contextlib import suppress
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -11,6 +10,7 @@ from appliance.model.terminal import Terminal
 from appliance.store.terminals import find_by_token, touch_terminal
 from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.same_origin import is_from_our_page
 
 _MINUTE = 60_000
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
@@ -55,21 +55,6 @@ def cookie_name(environment: Environment) -> str:
     return name if environment.name == "live" else f"{name}-test"
 
 
-def is_from_our_page(request: web.Request, base: str) -> bool:
-    """Whether nothing says that another site's page sent this request (S15).
-
-    A browser that tells Sec-Fetch-Site is believed; else its Origin must be that of `base` or
-    the one it asked; without one it must carry no cookie.
-    """
-    site = request.headers.get("Sec-Fetch-Site")
-    if site is not None:
-        return site in {"same-origin", "none"}
-    origin = request.headers.get("Origin")
-    if origin is not None:
-        return origin in {_origin(base), f"{request.scheme}://{request.host}"}
-    return "Cookie" not in request.headers
-
-
 def _read_token(request: web.Request, environment: Environment) -> str | None:
     """A cookie is no credential when another site's page may have sent it."""
     header = request.headers.get("Authorization")
@@ -90,8 +75,3 @@ async def _touch(environment: Environment, terminal: Terminal) -> None:
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):
             await environment.database.write(touch_terminal, terminal.id)
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"

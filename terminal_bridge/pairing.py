@@ -12,10 +12,11 @@ from appliance.store.readings import find_tonight
 from appliance.store.signing_keys import list_public_keys
 from appliance.store.terminals import get_terminal
 from appliance.store.venue import get_venue
-from terminal_bridge.authentication import authenticate, is_from_our_page, keep_token
+from terminal_bridge.authentication import authenticate, keep_token
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.reading import parse_pairing
+from terminal_bridge.same_origin import is_from_our_page
 from terminal_bridge.wire import answer, keys_of, terminal_of, venue_of
 
 

@@ -2,9 +2,9 @@
 
 from aiohttp import web
 
+from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import dead_link, environment_of, language_of, open_link, page
 from web.guest.card import make_card
-from web.same_origin import is_from_our_page
 
 
 async def claim_page(request: web.Request) -> web.Response:

@@ -20,9 +20,9 @@ from appliance.store.connection import Reader
 from appliance.store.staff import find_invited
 from appliance.store.venue import get_venue
 from appliance.tokens import hash_token
+from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, language_of, page
 from web.rate_limit import RateLimit
-from web.same_origin import is_from_our_page
 
 _TRIES_PER_MINUTE = 10
 _SECRET_MAX = 100

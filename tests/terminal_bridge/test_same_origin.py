@@ -1,7 +1,7 @@
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from web.same_origin import is_from_our_page
+from terminal_bridge.same_origin import is_from_our_page
 
 BASE = "https://box.example/test"
 COOKIE = {"Cookie": "session=1"}
