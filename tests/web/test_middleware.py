@@ -21,7 +21,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
             body = await response.text()
 
     assert response.status == 500
-    [record] = [r for r in caplog.records if r.name == "web.middleware"]
+    [record] = [r for r in caplog.records if r.name == "appliance.accidents"]
     noted = logging.Formatter().format(record)
     assert "GET /access/{token} failed: ValueError" in noted
     assert "test_middleware.py" in noted
