@@ -134,7 +134,7 @@ def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(data
         _, venue = call(serving, "GET", "/v1/venue", key)
         day = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 86_400 * 3))
         connection, rest = begin_request(serving, key, a_body(venue, day))
-        time.sleep(0.2)
+        call(serving, "GET", "/v1/venue", key)  # asked later, so the box has read the first
 
         serving.process.send_signal(signal.SIGTERM)
         assert wait_until_refused(serving.port)
@@ -157,7 +157,7 @@ def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(data, caps
     key = new_key(capsys, data)["key"]
     with serve(data) as serving:
         connection, _ = begin_request(serving, key, {"a": "b" * 100})
-        time.sleep(0.2)
+        call(serving, "GET", "/v1/venue", key)  # asked later, so the box has read the first
 
         took = serving.terminate()
 
