@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from appliance.actions.register_endpoint import EndpointsChanged
-from tests.appliance.webhooks.conftest import ManualUptime, an_answer
+from tests.appliance.webhooks.conftest import ManualUptime
+from tests.appliance.webhooks.receivers import an_answer
 
 LADDER = [60, 300, 1800, 7200, 43200]
 

@@ -7,7 +7,7 @@ import pytest
 
 from appliance.actions.announce import EVENT_TYPES
 from appliance.tokens import Keyring
-from tests.appliance.webhooks.conftest import Receiver, a_server
+from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import a_body, a_key
 from tests.conftest import MASTER_KEY, Running, with_settings
 

@@ -1,0 +1,121 @@
+"""Receivers as tests write them: they read requests and answer by a script."""
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def an_answer(status, *headers, body=b""):
+    lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+@dataclass
+class Request:
+    """What a receiver got."""
+
+    line: str
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def body(self):
+        return json.loads(self.raw)
+
+    @property
+    def reservation(self):
+        return self.body["data"]["reservation"]
+
+    @property
+    def id(self):
+        return self.headers["x-service-delivery"]
+
+
+class Receiver:
+    """A TCP server that reads requests and answers as it is told: bytes, or a coroutine.
+
+    `answers` are used up in turn; then `always` is given. A script `async (writer, request)`
+    may do as it likes; returning False closes the connection.
+    """
+
+    def __init__(self):
+        self.answers = []
+        self.always = OK
+        self.delay = 0.0
+        self.requests = []
+        self.connections = 0
+        self.at_once = 0
+        self.most_at_once = 0
+        self.port = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/hook"
+
+    async def got(self, count, seconds=5.0):
+        """Wait until `count` requests have come; all of them."""
+        async with asyncio.timeout(seconds):
+            while len(self.requests) < count:
+                self._changed.clear()
+                await self._changed.wait()
+        return self.requests
+
+    async def converse(self, reader, writer):
+        self.connections += 1
+        while (request := await _read_request(reader)) is not None:
+            self.requests.append(request)
+            self._changed.set()
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            try:
+                if self.delay:
+                    await asyncio.sleep(self.delay)
+                script = self.answers.pop(0) if self.answers else self.always
+                if isinstance(script, bytes):
+                    writer.write(script)
+                elif await script(writer, request) is False:
+                    return
+            finally:
+                self.at_once -= 1
+
+
+async def _read_request(reader):
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return None
+    line, *rest = head.decode().strip().split("\r\n")
+    headers = {k.lower(): v.strip() for k, _, v in (header.partition(":") for header in rest)}
+    return Request(line, headers, await reader.readexactly(int(headers["content-length"])))
+
+
+@contextlib.asynccontextmanager
+async def a_server(converse, **options):
+    """A TCP server on a free port of loopback; everything of it is gone afterwards."""
+    tasks, writers = set(), set()
+
+    async def connected(reader, writer):
+        tasks.add(asyncio.current_task())
+        writers.add(writer)
+        try:
+            await converse(reader, writer)
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(connected, "127.0.0.1", 0, **options)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for writer in writers:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()

@@ -1,0 +1,106 @@
+"""What becomes of one endpoint: its secrets, how it does, what the log says of it."""
+
+import logging
+
+import stripe
+
+from appliance.actions.register_endpoint import EndpointsChanged
+from appliance.actions.send_test_event import send_test_event
+from tests.appliance.webhooks.receivers import an_answer
+
+
+async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, uptime):
+    endpoint, old = await world.register(receiver.url)
+    new = world.database.tokens.new_webhook_secret()
+    await world.start()
+    await world.database.write(roll, world.environment.keyring, endpoint.id, new)
+
+    await world.book()
+    await receiver.got(1)
+    uptime.advance(24 * 3600 + 1)
+    await world.book()
+    first, second = await receiver.got(2)
+
+    for secret in (new, old):
+        assert _holds(first, secret)
+    assert first.headers["x-service-signature"].count("v1=") == 2
+    assert _holds(second, new)
+    assert not _holds(second, old)
+
+
+def roll(tx, keyring, endpoint_id, new):
+    wrapped = keyring.wrap(new.encode(), tx.tokens.random_bytes(12))
+    tx.execute(
+        """UPDATE endpoint SET previous_secret = secret, secret = :secret,
+               previous_secret_expires_at = :expires_at WHERE id = :id""",
+        {"id": endpoint_id, "secret": wrapped, "expires_at": tx.now + 24 * 3600 * 1000},
+    )
+    tx.notices.append(EndpointsChanged(endpoint_id))
+
+
+def _holds(request, secret):
+    header, body = request.headers["x-service-signature"], request.raw.decode()
+    try:
+        return stripe.WebhookSignature.verify_header(body, header, secret)
+    except stripe.SignatureVerificationError:
+        return False
+
+
+async def test_a_test_event_goes_out_signed_with_a_full_sample(world, receiver):
+    endpoint, secret = await world.register(receiver.url, ("reservation.declined",))
+    await world.start()
+
+    delivery_ids = await world.database.write(send_test_event, endpoint.id)
+
+    [request] = await receiver.got(1)
+    assert [request.id] == delivery_ids
+    assert request.headers["x-service-event"] == "webhook.test"
+    assert request.reservation["status"] == "confirmed"
+    assert _holds(request, secret)
+
+
+async def test_how_an_endpoint_does_is_told_in_its_row(world, receiver):
+    await world.register(receiver.url)
+    receiver.answers = [an_answer(500), an_answer(503)]
+    await world.start()
+
+    def health():
+        return world.rows("SELECT failures_in_a_row, last_outcome FROM endpoint")[0]
+
+    await world.book(1)
+    await world.until(lambda: health() == (1, "http_500"))
+    await world.book(1)
+    await world.until(lambda: health() == (2, "http_503"))
+    await world.book(1)
+    await world.until(lambda: health() == (0, "delivered"))
+
+
+async def test_a_streak_of_failures_is_one_line_in_the_log_and_its_end_another(
+    world, receiver, caplog
+):
+    caplog.set_level(logging.INFO, "appliance.webhooks")
+    await world.register(receiver.url)
+    receiver.answers = [an_answer(500)] * 5
+    await world.start()
+
+    await world.book(5)
+    await world.recorded(5)
+    await world.book(2)
+    await world.recorded(7)
+
+    lines = [record.getMessage() for record in caplog.records]
+    assert len([line for line in lines if "fails: http_500" in line]) == 1
+    assert len([line for line in lines if "answers again" in line]) == 1
+
+
+async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog):
+    caplog.set_level(logging.DEBUG)
+    _, secret = await world.register(f"{receiver.url}?token=canary")
+    receiver.always = an_answer(500, body=b"Yasmine canary")
+    await world.start()
+
+    await world.book(customer_name="Yasmine Canary")
+    await world.recorded(1)
+
+    for word in (secret, secret[6:], "Yasmine", "canary"):
+        assert word not in caplog.text
