@@ -267,5 +267,5 @@ def test_nothing_is_deprecated_and_the_guide_says_how_it_would_be():
 
 
 @pytest.mark.parametrize("word", ["/home/", "/tmp/", "TODO", "FIXME"])
-def test_the_readme_names_no_machine_and_no_registry(word: str):
+def test_the_readme_names_no_place_of_a_machine_and_leaves_nothing_open(word: str):
     assert word not in README
