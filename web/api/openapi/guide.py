@@ -43,7 +43,7 @@ announced six months ahead with `Deprecation` and `Sunset` headers.
 
 ## Keys
 
-Send `Authorization: Bearer <key>`. The venue's staff create keys in the portal; a key is shown \
+Send `Authorization: Bearer <key>`. The venue issues keys; a key is shown \
 once. `svc_live_…` works at the live address, `svc_test_…` at the test address, which has its own \
 reservations, endpoints and terminals and sends no email. A key carries scopes:
 
