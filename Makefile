@@ -97,6 +97,7 @@ lock: dev
 	$(LOCK) --output-file requirements/run.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
 	$(LOCK) --output-file requirements/bench.txt requirements/bench.in
+	$(LOCK) --output-file requirements/binary.txt requirements/binary.in
 	$(NPM) update --package-lock-only
 
 clean:
