@@ -89,6 +89,7 @@ class Keyring:
 
         self._access = derive("access link")
         self._claim = derive("claim link")
+        self._echo = derive("echo receiver")
         self._wrap = AESGCM(derive("wrap"))
         self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
 
@@ -107,6 +108,14 @@ class Keyring:
     def read_claim_token(self, token: str) -> str | None:
         """As `read_access_token`, for claim links."""
         return _read_link_token(self._claim, b"claim", token)
+
+    def echo_token(self, receiver_id: str) -> str:
+        """The secret part of an echo receiver's URL in the test environment."""
+        return _link_token(self._echo, b"echo", receiver_id)
+
+    def read_echo_token(self, token: str) -> str | None:
+        """As `read_access_token`, for echo receivers."""
+        return _read_link_token(self._echo, b"echo", token)
 
     def wrap(self, secret: bytes, nonce: bytes) -> bytes:
         """Encrypt a secret for storage (AES-256-GCM); `nonce` is 12 fresh random bytes."""

@@ -22,7 +22,6 @@ from appliance.store.connection import Reader
 from appliance.store.deliveries import carry_over_retries
 from appliance.store.endpoints import list_active_endpoints
 from appliance.store.venue import get_venue
-from appliance.webhooks.client import Client
 from appliance.webhooks.ladder import DELAYS_MS, longest_wait, next_step
 from appliance.webhooks.lane import Lane
 from appliance.webhooks.outcomes import strains
@@ -96,7 +95,7 @@ class Dispatcher:
 
     async def check_url(self, url: object) -> str:
         """`url` when it may be registered here (decisions.md), or InvalidWebhookUrl."""
-        await self._outside.guard.check(url, allow_http=allows_http(self._environment))
+        await self._outside.check(url, allow_http=allows_http(self._environment))
         return str(url)
 
     def hold(self, reason: str) -> None:
@@ -146,9 +145,7 @@ class Dispatcher:
             log.warning("webhook endpoint %s is blocked: %s", endpoint.id, refusal)
             client = None
         else:
-            client = Client(
-                receiver, outside.guard, outside.connect, outside.trust, outside.budgets
-            )
+            client = outside.make_client(endpoint.url, receiver)
         lane = Lane(endpoint.id) if known is None else known.lane
         return Recipient(endpoint, lane, client, environment.keyring, self._clock)
 

@@ -7,14 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from appliance.settings import WebhookSettings
-from appliance.webhooks.client import Budgets, Connect, Trust, connect_directly
+from appliance.webhooks.client import Budgets, Client, Connect, Trust, connect_directly
 from appliance.webhooks.egress import EgressGuard, make_guard
+from appliance.webhooks.inside import Inside
+from appliance.webhooks.receiver import Receiver
 from appliance.webhooks.uptime import SystemUptime, Uptime
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Guard and connector, certificates to trust, time since boot, chance, patience."""
+    """Guard and connector, certificates to trust, time since boot, chance, patience.
+
+    `inside` has the receivers that are part of this process, in the test environment alone.
+    """
 
     guard: EgressGuard
     trust: Trust
@@ -22,6 +27,18 @@ class Outside:
     connect: Connect = connect_directly
     draw: Callable[[], float] = random.random
     budgets: Budgets = field(default_factory=Budgets)
+    inside: Inside | None = None
+
+    async def check(self, url: object, *, allow_http: bool) -> None:
+        """Whether `url` may be registered: InvalidWebhookUrl when not."""
+        if not (self.inside and isinstance(url, str) and self.inside.names(url)):
+            await self.guard.check(url, allow_http=allow_http)
+
+    def make_client(self, url: str, receiver: Receiver) -> Client:
+        """What sends to `receiver`, which is `url` taken apart."""
+        if self.inside and self.inside.names(url):
+            return self.inside.make_client(receiver, self.trust, self.budgets)
+        return Client(receiver, self.guard, self.connect, self.trust, self.budgets)
 
 
 def make_outside(settings: WebhookSettings) -> Outside:
