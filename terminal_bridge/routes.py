@@ -10,6 +10,7 @@ from aiohttp import web
 from terminal_bridge.evening import evening
 from terminal_bridge.pairing import me, pair
 from terminal_bridge.scans import check_in_by_hand, scan, undo
+from terminal_bridge.snapshot import snapshot
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -20,4 +21,5 @@ TERMINAL_ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/terminal/v1/scans/{scanId}/undo", undo),
     ("POST", "/terminal/v1/check-ins", check_in_by_hand),
     ("GET", "/terminal/v1/evening", evening),
+    ("GET", "/terminal/v1/snapshot", snapshot),
 )

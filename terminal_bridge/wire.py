@@ -18,7 +18,7 @@ from appliance.model.verdict_sentences import phrase
 from appliance.store.signing_keys import PublicKey
 from appliance.tokens import encode_url_safe
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _Json = dict[str, Any]
 # What a terminal may offer after a result, beside `override`.
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
@@ -34,7 +34,7 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
 def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """A JSON answer."""
     return web.Response(
-        body=_encode(data).encode(), status=status, headers=headers, content_type="application/json"
+        body=encode(data).encode(), status=status, headers=headers, content_type="application/json"
     )
 
 

@@ -1,0 +1,116 @@
+"""The signed snapshot: all that a terminal needs out of reach, and nothing it does not."""
+
+import base64
+import json
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from appliance.model.guest_pass import decode_pass
+
+
+async def take(door) -> tuple[dict, dict]:
+    """(the answer, its payload), verified with the keys of `/me`."""
+    status, taken = await door.call("GET", "/snapshot")
+    assert status == 200
+    _, me = await door.call("GET", "/me")
+    (key,) = [k["publicKey"] for k in me["publicKeys"] if k["kid"] == taken["kid"]]
+    public_key = Ed25519PublicKey.from_public_bytes(raw(key))
+    signed = b"svc-snapshot-v1" + taken["payload"].encode()
+    public_key.verify(raw(taken["signature"]), signed)
+    return taken, json.loads(taken["payload"])
+
+
+def raw(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+async def ask(door, etag: str) -> tuple[int, str]:
+    headers = {"Authorization": f"Bearer {door.token}", "If-None-Match": etag}
+    async with door.client.get("/terminal/v1/snapshot", headers=headers) as response:
+        return response.status, response.headers["ETag"]
+
+
+async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
+    guest = await door.guest(access_code="SVC-7K2M", slot="19:30", guests=3)
+    await door.scan(await door.pass_of(guest), arrivals=1)
+
+    _, payload = await take(door)
+
+    assert {name: value for name, value in payload.items() if name != "passes"} == {
+        "environment": "live",
+        "venueTag": decode_pass(await door.pass_of(guest)).guest_pass.venue_tag.hex(),
+        "evening": "2026-11-21",
+        "eveningEndsAt": "06:00",
+        "madeAt": "2026-11-21T19:00:00.000Z",
+        "expiresAt": "2026-11-22T07:00:00.000Z",
+        "earlyMinutes": 120,
+        "timeZone": "Africa/Casablanca",
+        "slots": [{"start": "19:30", "end": "22:00"}, {"start": "22:00", "end": "01:00"}],
+    }
+    assert payload["passes"] == [
+        {
+            "passId": guest.pass_id.hex(),
+            "generation": 0,
+            "reservationId": guest.id,
+            "guests": 3,
+            "arrived": 1,
+            "state": "confirmed",
+            "firstName": "Salma",
+            "table": "Terrasse 1",
+            "slot": "19:30",
+            "accessCode": "SVC-7K2M",
+        }
+    ]
+
+
+async def test_the_snapshot_holds_neither_contacts_nor_notes_nor_family_names(door):
+    await door.guest()
+
+    taken, _ = await take(door)
+
+    for private in ("Idrissi", "salma@", "600", "fenêtre"):
+        assert private not in taken["payload"]
+
+
+async def test_other_evenings_stay_out_and_refused_guests_are_in_it_as_such(door):
+    await door.guest(date="2026-11-22")
+    await door.guest(table="T2", status="cancelled")
+
+    _, payload = await take(door)
+
+    assert [found["state"] for found in payload["passes"]] == ["cancelled"]
+
+
+async def test_a_terminal_that_holds_it_already_is_told_so(door):
+    await door.guest()
+    _, etag = await ask(door, '"nothing"')
+
+    assert await ask(door, etag) == (304, etag)
+    door.clock.advance(60)
+    assert await ask(door, etag) == (304, etag)
+
+
+async def test_a_change_and_an_hour_make_a_new_one(door):
+    guest = await door.guest()
+    _, first = await ask(door, '"nothing"')
+
+    await door.scan(await door.pass_of(guest))
+    status, second = await ask(door, first)
+    door.clock.advance(3600)
+    status_later, third = await ask(door, second)
+
+    assert (status, status_later) == (200, 200)
+    assert len({first, second, third}) == 3
+
+
+async def test_a_snapshot_of_the_test_environment_is_no_snapshot_of_live(door, test_door):
+    _, live = await take(door)
+    _, test = await take(test_door)
+
+    assert (live["environment"], test["environment"]) == ("live", "test")
+
+
+async def test_a_terminal_that_may_only_scan_has_its_snapshot(door):
+    there = await door.other(role="scan")
+
+    assert (await there.call("GET", "/snapshot"))[0] == 200
