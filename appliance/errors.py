@@ -20,6 +20,7 @@ class Refusal(Exception):
         """Fill the messages with `details`; KeyError when a brace has no detail."""
         super().__init__(self.english.format(**details))
         self.field = field
+        self.details = details
         self.error = self.french.format(**details)
         self.error_en = self.english.format(**details)
 
@@ -254,6 +255,26 @@ class NothingToUndo(WrongState):
 class TooManyWrongCodes(RateLimited):
     french = "Trop de codes faux sur ce terminal : réessayez dans une minute, ou scannez le QR."
     english = "Too many wrong codes on this terminal: try again in a minute, or scan the QR code."
+
+
+class SignInLater(RateLimited):
+    french = "Trop de mots de passe faux : réessayez dans {seconds} s. Rien n'est perdu."
+    english = "Too many wrong passwords: try again in {seconds} s. Nothing is lost."
+
+
+class StaffRoleMissing(ScopeMissing):
+    french = "Cette page est réservée : rôle requis {role}."
+    english = "This page needs the role {role}."
+
+
+class EndpointIsInactive(WrongState):
+    french = "Cette adresse de webhook est désactivée : réactivez-la d'abord."
+    english = "This webhook endpoint is deactivated: activate it first."
+
+
+class ChangedMeanwhile(WrongState):
+    french = "Quelqu'un a modifié cette fiche entre-temps : rien n'a été écrasé. Relisez-la."
+    english = "Somebody changed this meanwhile: nothing was overwritten. Please read it again."
 
 
 class Trouble(Exception):

@@ -9,7 +9,8 @@ STATES = ("pending", "delivered", "dead", "cancelled")
 class DueDelivery:
     """A pending delivery that may be sent now, and the event it carries.
 
-    `attempts` counts the charged ones so far. `reservation_id` is None for `webhook.test`.
+    `attempts` counts the charged ones since its creation or its last replay; `replays` counts
+    those. `reservation_id` is None for `webhook.test`.
     """
 
     seq: int
@@ -18,6 +19,7 @@ class DueDelivery:
     event_type: str
     reservation_id: str | None
     occurred_at: int
+    replays: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Outcome:
 class AttemptRecord:
     """An attempt's outcome and what becomes of its delivery, ready to be written.
 
-    `outcome` None means that nothing was sent: the delivery is cancelled.
+    `outcome` None means that nothing was sent: the delivery is cancelled. `replays` is the
+    number that the delivery had when the attempt began.
     """
 
     delivery_seq: int
@@ -57,3 +60,4 @@ class AttemptRecord:
     attempts: int
     due_at: int
     due_uptime: int | None
+    replays: int = 0

@@ -1,11 +1,24 @@
 """A partner's webhook receiver (contract section 2.8)."""
 
+import re
 from dataclasses import dataclass
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from appliance.errors import ValidationError
+
+_PIN = re.compile(r"[0-9a-f]{64}")
+_CA_MAX = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A row of `endpoint`. Secrets are wrapped; instants are ms since 1970."""
+    """A row of `endpoint`. Secrets are wrapped; instants are ms since 1970.
+
+    `ca` (PEM) or `pin` (SHA-256 of a certificate) say what its certificate is checked against;
+    with neither it is the machine's own list.
+    """
 
     id: str
     url: str
@@ -19,3 +32,36 @@ class Endpoint:
     last_success_at: int | None
     last_failure_at: int | None
     last_outcome: str | None
+    ca: str | None = None
+    pin: bytes | None = None
+
+
+def parse_ca(text: str) -> str:
+    """The certificates in `text` as plain PEM, without whatever stands between them.
+
+    ValidationError when there is none, or one that cannot be read.
+    """
+    try:
+        found = x509.load_pem_x509_certificates(text[:_CA_MAX].encode())
+    except ValueError:
+        raise ValidationError(
+            field="ca",
+            rule_fr="certificats attendus en PEM, -----BEGIN CERTIFICATE-----.",
+            rule="certificates expected in PEM, -----BEGIN CERTIFICATE-----.",
+        ) from None
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)
+
+
+def parse_pin(text: str) -> bytes:
+    """The 32 bytes of a certificate's SHA-256, in hex, with or without colons.
+
+    ValidationError when it is anything else.
+    """
+    digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
+    if not _PIN.fullmatch(digits):
+        raise ValidationError(
+            field="pin",
+            rule_fr="empreinte SHA-256 du certificat attendue, 64 chiffres hexadécimaux.",
+            rule="SHA-256 fingerprint of the certificate expected, 64 hexadecimal digits.",
+        )
+    return bytes.fromhex(digits)

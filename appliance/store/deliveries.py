@@ -1,7 +1,8 @@
 """Rows of `delivery` and `attempt`: what is to be sent, and what came of sending it.
 
 A delivery that was never tried has no `due_uptime`: those go out in the order they were
-written. The others are due by the machine's uptime, which no clock step moves.
+written. The others are due by the machine's uptime, which no clock step moves; one that is
+replayed is due at uptime 0, which is now.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from appliance.store.connection import Reader, Transaction
 
 # CROSS JOIN keeps the order: the deliveries by their index first, then the event of each.
 _SELECT = """
-    SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at
+    SELECT d.seq, d.id, d.attempts, e.type, e.reservation_id, e.occurred_at, d.replays
     FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
 """
 
@@ -97,7 +98,8 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
 def move_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]) -> None:
     """Put each delivery into the state that its attempt led to.
 
-    A delivery that was cancelled meanwhile stays so, unless it turned out to have arrived.
+    A delivery that was cancelled meanwhile stays so, and one that was replayed meanwhile keeps
+    its fresh ladder, unless it turned out to have arrived.
     """
     rows: list[dict[str, Any]] = [
         {
@@ -108,6 +110,7 @@ def move_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]
             "due_boot": boot,
             "due_uptime": record.due_uptime,
             "finished_at": None if record.state == "pending" else record.due_at,
+            "replays": record.replays,
         }
         for record in records
     ]
@@ -116,7 +119,8 @@ def move_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]
            SET state = :state, attempts = :attempts, due_at = :due_at, due_boot = :due_boot,
                due_uptime = :due_uptime, finished_at = :finished_at
            WHERE seq = :seq
-               AND (state = 'pending' OR (state = 'cancelled' AND :state = 'delivered'))""",
+               AND ((state = 'pending' AND replays = :replays)
+                   OR (state IN ('pending', 'cancelled') AND :state = 'delivered'))""",
         rows,
     )
 

@@ -10,7 +10,7 @@ from appliance.store.connection import Reader, Row, Transaction
 _SELECT = """
     SELECT id, url, events, active, created_at, secret, previous_secret,
            previous_secret_expires_at, failures_in_a_row, last_success_at, last_failure_at,
-           last_outcome
+           last_outcome, ca, pin
     FROM endpoint
 """
 
@@ -50,6 +50,40 @@ def set_active(tx: Transaction, endpoint_id: str, *, active: bool) -> None:
     tx.execute(
         "UPDATE endpoint SET active = :active WHERE id = :id",
         {"active": int(active), "id": endpoint_id},
+    )
+
+
+def set_secrets(
+    tx: Transaction, endpoint_id: str, secret: bytes, previous: bytes, previous_expires_at: int
+) -> None:
+    """Give an endpoint a new wrapped secret; the one before signs too until it expires."""
+    tx.execute(
+        """UPDATE endpoint SET secret = :secret, previous_secret = :previous,
+               previous_secret_expires_at = :expires_at
+           WHERE id = :id""",
+        {
+            "secret": secret,
+            "previous": previous,
+            "expires_at": previous_expires_at,
+            "id": endpoint_id,
+        },
+    )
+
+
+def forget_previous_secret(tx: Transaction, endpoint_id: str) -> None:
+    """Erase the secret before the present one."""
+    tx.execute(
+        """UPDATE endpoint SET previous_secret = NULL, previous_secret_expires_at = NULL
+           WHERE id = :id""",
+        {"id": endpoint_id},
+    )
+
+
+def set_certificates(tx: Transaction, endpoint_id: str, ca: str | None, pin: bytes | None) -> None:
+    """What the endpoint's certificate is checked against; both None: the machine's own list."""
+    tx.execute(
+        "UPDATE endpoint SET ca = :ca, pin = :pin WHERE id = :id",
+        {"ca": ca, "pin": pin, "id": endpoint_id},
     )
 
 

@@ -161,7 +161,11 @@ CREATE TABLE endpoint (
     failures_in_a_row INTEGER NOT NULL DEFAULT 0,
     last_success_at INTEGER,
     last_failure_at INTEGER,
-    last_outcome TEXT
+    last_outcome TEXT,
+    -- What its certificate is checked against, if not the machine's own list: never nothing.
+    ca TEXT,                         -- PEM: the only certificates that may have signed it
+    pin BLOB CHECK (length(pin) = 32),  -- SHA-256 of the only certificate it may show
+    CHECK (ca IS NULL OR pin IS NULL)
 ) STRICT;
 CREATE INDEX endpoint_active ON endpoint (active);
 
@@ -187,7 +191,8 @@ CREATE TABLE delivery (
     due_at INTEGER NOT NULL,
     due_boot TEXT,                   -- the boot in which due_uptime counts
     due_uptime INTEGER,              -- ms of CLOCK_BOOTTIME: exact across restarts and steps;
-                                     -- null until the first attempt failed: send it now
+                                     -- null until the first attempt failed: send it now;
+                                     -- 0 when it is replayed: now, with the other retries
     finished_at INTEGER,             -- delivered, dead or cancelled since
     replays INTEGER NOT NULL DEFAULT 0
 ) STRICT;
@@ -271,9 +276,41 @@ CREATE TABLE staff (
     name TEXT NOT NULL,
     role TEXT NOT NULL CHECK (role IN ('owner', 'manager', 'host', 'door')),
     password TEXT,                   -- Argon2id; null until the first sign-in
+    language TEXT NOT NULL DEFAULT 'fr',  -- of the portal's pages: fr, en, ar
     created_at INTEGER NOT NULL,
     disabled_at INTEGER
 ) STRICT;
+-- The name is what a person signs in with.
+CREATE UNIQUE INDEX staff_name ON staff (name COLLATE NOCASE) WHERE disabled_at IS NULL;
+
+-- A signed-in browser. It ends 12 hours after its last use, or 7 days after its first.
+CREATE TABLE session (
+    hash BLOB PRIMARY KEY,           -- SHA-256 of the cookie's 256 bits
+    id TEXT NOT NULL UNIQUE,         -- names it in lists and opens nothing
+    staff_id TEXT NOT NULL REFERENCES staff (id),
+    device TEXT NOT NULL,            -- browser and system, as their words say
+    created_at INTEGER NOT NULL,
+    seen_at INTEGER NOT NULL         -- to the minute
+) STRICT;
+CREATE INDEX session_staff ON session (staff_id);
+
+-- Wrong passwords in a row, for each account and device; a browser in which that person has
+-- signed in before has a row of its own, so that strangers cannot lock its owner out.
+CREATE TABLE sign_in_failure (
+    account BLOB NOT NULL,           -- SHA-256 of the name that was typed
+    device BLOB NOT NULL,            -- SHA-256 of the device's cookie; empty for strangers
+    wrong INTEGER NOT NULL,
+    at INTEGER NOT NULL,             -- the latest
+    PRIMARY KEY (account, device)
+) STRICT, WITHOUT ROWID;
+
+-- A browser in which somebody has signed in.
+CREATE TABLE known_device (
+    hash BLOB NOT NULL,              -- SHA-256 of its cookie
+    staff_id TEXT NOT NULL REFERENCES staff (id),
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (hash, staff_id)
+) STRICT, WITHOUT ROWID;
 
 -- A one-time sign-in link.
 CREATE TABLE invitation (

@@ -1,0 +1,35 @@
+"""Roll an endpoint's secret: a new one, and a day to change over (decisions.md)."""
+
+from appliance.actions.register_endpoint import EndpointsChanged
+from appliance.store.connection import Transaction
+from appliance.store.endpoints import forget_previous_secret, get_endpoint, set_secrets
+from appliance.tokens import Keyring
+
+OVERLAP_MS = 24 * 3600 * 1000
+
+
+def roll_secret(tx: Transaction, keyring: Keyring, endpoint_id: str) -> str:
+    """The new secret, shown this once. For 24 hours the one before it signs too.
+
+    Never more than two sign: rolled again meanwhile, the oldest stops at once. NotFound if
+    the endpoint is unknown.
+    """
+    endpoint = get_endpoint(tx, endpoint_id)
+    secret = tx.tokens.new_webhook_secret()
+    wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
+    set_secrets(tx, endpoint_id, wrapped, endpoint.secret, tx.now + OVERLAP_MS)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+    return secret
+
+
+def revoke_old_secret(tx: Transaction, endpoint_id: str) -> bool:
+    """Let only the present secret sign, at once; False when no other did anyway.
+
+    NotFound if the endpoint is unknown.
+    """
+    endpoint = get_endpoint(tx, endpoint_id)
+    if endpoint.previous_secret is None:
+        return False
+    forget_previous_secret(tx, endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+    return (endpoint.previous_secret_expires_at or 0) > tx.now
