@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address
@@ -16,12 +15,10 @@ from appliance.webhooks.connection import Connection, ConnectionClosed
 from appliance.webhooks.egress import Blocked, EgressGuard
 from appliance.webhooks.outcomes import CONNECT, DNS, GUARD, TLS, WAIT, answered, failed
 from appliance.webhooks.receiver import Receiver
+from appliance.webhooks.trust import AnotherCertificate, PinnedCertificate, Trust
 
 # Opens a TCP connection to one of the addresses. Raises OSError.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
-
-# The certificates that https receivers are checked against, always.
-Trust = Callable[[], Awaitable[ssl.SSLContext]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,17 @@ class Client:
                 ssl=context,
                 server_hostname=receiver.host if receiver.secure else None,
             )
+            if isinstance(self._trust, PinnedCertificate):
+                self._check_pin(self._trust, connection)
         return connection
+
+    @staticmethod
+    def _check_pin(pinned: PinnedCertificate, connection: Connection) -> None:
+        try:
+            pinned.check(connection.certificate)
+        except AnotherCertificate:
+            connection.close()
+            raise
 
     async def _finish(self, status: int, call: "_Call") -> Outcome:
         connection = call.connection

@@ -52,6 +52,12 @@ class Connection(asyncio.Protocol):
         keeps = self._head is not None and self._head.keeps_alive
         return self.alive and keeps and not self._expecting
 
+    @property
+    def certificate(self) -> bytes | None:
+        """The certificate that the receiver showed, in DER; None without TLS."""
+        found = self._transport and self._transport.get_extra_info("ssl_object")
+        return found.getpeercert(binary_form=True) if found else None
+
     async def exchange(self, request: bytes) -> int:
         """Send `request`; the status of the answer once its head is here.
 

@@ -55,6 +55,7 @@ class Dispatcher:
         self._outside = outside
         self._uptime = outside.uptime
         self._recipients: dict[str, Recipient] = {}
+        self._lanes: dict[str, Lane] = {}
         self._recorder = Recorder(
             self._database, self._uptime.boot, self._on_recorded, self._on_stuck
         )
@@ -126,18 +127,21 @@ class Dispatcher:
             self._pump_soon()
 
     def _reload(self) -> None:
-        """Follow the rows of `endpoint`; lanes of those that stay keep what they know."""
+        """Follow the rows of `endpoint`. Lanes keep what they know, of those switched off too.
+
+        One may be switched on again before the last attempts at it have ended.
+        """
         active = {e.id: e for e in self._database.peek(list_active_endpoints)}
         for endpoint_id in self._recipients.keys() - active.keys():
             self._recipients.pop(endpoint_id).close()
         for endpoint in active.values():
             known = self._recipients.get(endpoint.id)
             if known is None or not known.serves(endpoint):
-                self._recipients[endpoint.id] = self._make_recipient(endpoint, known)
+                self._recipients[endpoint.id] = self._make_recipient(endpoint)
                 if known is not None:
                     known.close()
 
-    def _make_recipient(self, endpoint: Endpoint, known: Recipient | None) -> Recipient:
+    def _make_recipient(self, endpoint: Endpoint) -> Recipient:
         outside, environment = self._outside, self._environment
         try:
             receiver = parse_receiver(endpoint.url, allow_http=allows_http(environment))
@@ -145,8 +149,8 @@ class Dispatcher:
             log.warning("webhook endpoint %s is blocked: %s", endpoint.id, refusal)
             client = None
         else:
-            client = outside.make_client(endpoint.url, receiver)
-        lane = Lane(endpoint.id) if known is None else known.lane
+            client = outside.make_client(endpoint, receiver)
+        lane = self._lanes.setdefault(endpoint.id, Lane(endpoint.id))
         return Recipient(endpoint, lane, client, environment.keyring, self._clock)
 
     def _pump_soon(self) -> None:
@@ -219,6 +223,7 @@ class Dispatcher:
                 attempts=attempts,
                 due_at=self._clock.now() + wait_ms,
                 due_uptime=self._uptime.milliseconds() + wait_ms if waits else None,
+                replays=delivery.replays,
             )
         )
         self._pump_soon()
@@ -233,12 +238,10 @@ class Dispatcher:
 
     def _on_recorded(self, records: Sequence[AttemptRecord]) -> None:
         for record in records:
-            recipient = self._recipients.get(record.endpoint_id)
-            if recipient is None:
-                continue
-            recipient.lane.finish(record.delivery_seq)
+            lane = self._lanes[record.endpoint_id]
+            lane.finish(record.delivery_seq)
             if record.state == "pending" and record.due_uptime is not None:
-                recipient.lane.expect_retry(record.due_uptime)
+                lane.expect_retry(record.due_uptime)
         self._pump_soon()
         self._arm()
 

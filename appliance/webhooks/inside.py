@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from appliance.webhooks.addresses import EgressPolicy, IpAddress
-from appliance.webhooks.client import Budgets, Client, Connect, Trust
+from appliance.webhooks.client import Budgets, Client, Connect
 from appliance.webhooks.egress import EgressGuard
 from appliance.webhooks.receiver import Receiver
+from appliance.webhooks.trust import Trust
 
 
 class Inside:

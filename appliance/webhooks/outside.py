@@ -1,16 +1,16 @@
 """What the dispatcher needs of the world outside; tests hand in another."""
 
-import asyncio
 import random
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from appliance.model.endpoint import Endpoint
 from appliance.settings import WebhookSettings
-from appliance.webhooks.client import Budgets, Client, Connect, Trust, connect_directly
+from appliance.webhooks.client import Budgets, Client, Connect, connect_directly
 from appliance.webhooks.egress import EgressGuard, make_guard
 from appliance.webhooks.inside import Inside
 from appliance.webhooks.receiver import Receiver
+from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust, Trust
 from appliance.webhooks.uptime import SystemUptime, Uptime
 
 
@@ -34,32 +34,19 @@ class Outside:
         if not (self.inside and isinstance(url, str) and self.inside.names(url)):
             await self.guard.check(url, allow_http=allow_http)
 
-    def make_client(self, url: str, receiver: Receiver) -> Client:
-        """What sends to `receiver`, which is `url` taken apart."""
-        if self.inside and self.inside.names(url):
+    def make_client(self, endpoint: Endpoint, receiver: Receiver) -> Client:
+        """What sends to `receiver`, which is the URL of `endpoint` taken apart."""
+        if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
-        return Client(receiver, self.guard, self.connect, self.trust, self.budgets)
+        trust = self._trust_for(endpoint)
+        return Client(receiver, self.guard, self.connect, trust, self.budgets)
+
+    def _trust_for(self, endpoint: Endpoint) -> Trust:
+        if endpoint.pin is not None:
+            return PinnedCertificate(endpoint.pin)
+        return self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)
 
 
 def make_outside(settings: WebhookSettings) -> Outside:
     """The real world; Trouble when `webhooks.allow_networks` is wrong. Serves both environments."""
     return Outside(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())
-
-
-class SystemTrust:
-    """The certificates that this machine trusts, read when the first https receiver asks."""
-
-    def __init__(self) -> None:
-        self._context: ssl.SSLContext | None = None
-
-    async def __call__(self) -> ssl.SSLContext:
-        """The context; reading the certificates takes 40 ms, which are a thread's."""
-        if self._context is None:
-            self._context = await asyncio.to_thread(_read_certificates)
-        return self._context
-
-
-def _read_certificates() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context

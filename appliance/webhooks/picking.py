@@ -111,6 +111,7 @@ def _pick_retries(reader: Reader, lane: Lane, uptime: int, share: int) -> list[D
     left_over = len(rows) == limit
     for delivery in rows:
         if lane.knows(delivery):
+            left_over |= not delivery.attempts  # replayed while an attempt is under way
             continue
         if lane.holds_back(delivery) or len(chosen) == room:
             left_over = True

@@ -67,6 +67,8 @@ def _how_to_send(endpoint: Endpoint) -> tuple[object, ...]:
         endpoint.secret,
         endpoint.previous_secret,
         endpoint.previous_secret_expires_at,
+        endpoint.ca,
+        endpoint.pin,
     )
 
 
