@@ -66,9 +66,10 @@ class World:
 
 
 @asynccontextmanager
-async def faulty_world(folder, seed, **changes):
-    """A running box with two endpoints, ready for load. `changes` are handed to BoxProcess."""
-    async with Receiver().running() as receiver:
+async def faulty_world(folder, seed, *, receiver=None, make_load=Load, **changes):
+    """A running box with endpoints, ready for load. `changes` are handed to BoxProcess."""
+    receiver = receiver or Receiver()
+    async with receiver.running():
         founded = await asyncio.to_thread(found_box, folder, TABLES)
         box = BoxProcess(
             founded.data, log=folder / "box.log", settings=receiver.settings, **changes
@@ -77,7 +78,7 @@ async def faulty_world(folder, seed, **changes):
             await asyncio.to_thread(box.start)
             async with calling(box, founded, "live") as (partner, door):
                 history = History()
-                load = Load(history, receiver, seed)
+                load = make_load(history, receiver, seed)
                 await load.prepare(partner, door)
                 yield World(founded, box, history, receiver, load, partner, door)
         finally:
