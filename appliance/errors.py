@@ -237,6 +237,15 @@ class TerminalRevoked(KeyRevoked):
     english = "This terminal's access was withdrawn: pair it again."
 
 
+class BrowserRevoked(TerminalRevoked):
+    """The same for a browser: what it keeps of the guests goes with its cookie."""
+
+    headers: ClassVar[dict[str, str]] = {
+        **KeyRevoked.headers,
+        "Clear-Site-Data": '"storage", "cookies"',
+    }
+
+
 class PairingRefused(Unauthorized):
     french = "Code d'appairage inconnu, expiré ou déjà utilisé : demandez-en un nouveau."
     english = "Pairing code unknown, expired or already used: ask for a new one."

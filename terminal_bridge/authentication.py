@@ -5,7 +5,13 @@ from contextlib import suppress
 from aiohttp import web
 
 from appliance.environment import Environment
-from appliance.errors import RoleMissing, TerminalNotPaired, TerminalRevoked, Unavailable
+from appliance.errors import (
+    BrowserRevoked,
+    RoleMissing,
+    TerminalNotPaired,
+    TerminalRevoked,
+    Unavailable,
+)
 from appliance.model.terminal import Terminal
 from appliance.store.terminals import find_by_token, touch_terminal
 from appliance.tokens import hash_token
@@ -21,7 +27,8 @@ _TOKEN_LENGTH = len("term_") + 64
 async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     """The terminal that sent `request`, whose role includes `role`.
 
-    TerminalNotPaired, TerminalRevoked (from its next request on) or RoleMissing otherwise.
+    TerminalNotPaired, TerminalRevoked (from its next request on; a browser is told to forget
+    what it keeps) or RoleMissing otherwise.
     """
     environment = request[ENVIRONMENT]
     token = _read_token(request, environment)
@@ -29,7 +36,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     if terminal is None:
         raise TerminalNotPaired
     if terminal.revoked_at is not None:
-        raise TerminalRevoked
+        raise TerminalRevoked if "Authorization" in request.headers else BrowserRevoked
     if not terminal.may(role):
         raise RoleMissing(role=role)
     await _touch(environment, terminal)
@@ -42,6 +49,19 @@ def keep_token(response: web.Response, environment: Environment, token: str) -> 
         cookie_name(environment),
         token,
         max_age=_A_YEAR,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="Strict",
+    )
+
+
+def forget_token(response: web.Response, environment: Environment) -> None:
+    """Take the cookie back; for its name a browser wants the same attributes again."""
+    response.set_cookie(
+        cookie_name(environment),
+        "",
+        max_age=0,
         path="/",
         secure=True,
         httponly=True,

@@ -5,6 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from appliance.actions.pair_terminal import pair_terminal
+from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.clock import format_instant
 from appliance.errors import PairingRefused
 from appliance.store.connection import Reader
@@ -12,7 +13,7 @@ from appliance.store.readings import find_tonight
 from appliance.store.signing_keys import list_public_keys
 from appliance.store.terminals import get_terminal
 from appliance.store.venue import get_venue
-from terminal_bridge.authentication import authenticate, keep_token
+from terminal_bridge.authentication import authenticate, forget_token, keep_token
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.reading import parse_pairing
@@ -21,18 +22,33 @@ from terminal_bridge.wire import answer, keys_of, terminal_of, venue_of
 
 
 async def pair(request: web.Request) -> web.Response:
-    """`POST /pair`: a one-time code becomes this device's token."""
+    """`POST /pair`: a one-time code becomes this device's token.
+
+    With `cookie: true` the browser keeps it, and no script ever sees it.
+    """
     environment = request[ENVIRONMENT]
     if not is_from_our_page(request, environment.links.base):
         raise PairingRefused
-    code, name, language = parse_pairing(await read_object(request))
-    paired = await environment.database.write(pair_terminal, code, name, language)
+    wish = parse_pairing(await read_object(request))
+    paired = await environment.database.write(pair_terminal, wish.code, wish.name, wish.language)
     if paired is None:
         raise PairingRefused
     terminal_id, token = paired
     known = await environment.database.read(_introduce, terminal_id)
-    response = answer({"token": token, **known})
+    if not wish.cookie:
+        return answer({"token": token, **known})
+    response = answer(known)
     keep_token(response, environment, token)
+    return response
+
+
+async def unpair(request: web.Request) -> web.Response:
+    """`POST /unpair`: this terminal is one no longer, and its token opens nothing."""
+    terminal = await authenticate(request)
+    environment = request[ENVIRONMENT]
+    await environment.database.write(revoke_terminal, terminal.id)
+    response = answer({"unpaired": terminal.id})
+    forget_token(response, environment)
     return response
 
 

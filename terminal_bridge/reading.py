@@ -28,6 +28,16 @@ class Request:
     device_at: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class PairingRequest:
+    """The code typed, the device's own name if it has one, its language, who keeps the token."""
+
+    code: str
+    name: str | None
+    language: str
+    cookie: bool
+
+
 def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
     """scanId, arrivals, override, simulate, at. RoleMissing when it may not override."""
     simulate = body.get("simulate", False)
@@ -86,8 +96,8 @@ def parse_reason(value: object, field: str) -> str | None:
     return value.strip() or None
 
 
-def parse_pairing(body: dict[str, Any]) -> tuple[str, str | None, str]:
-    """The code typed, the device's own name if it has one, and its language."""
+def parse_pairing(body: dict[str, Any]) -> PairingRequest:
+    """code, name, language, cookie."""
     code = body.get("code")
     digits = re.sub(r"[\s-]", "", code) if isinstance(code, str) else ""
     if not _PAIRING_CODE.fullmatch(digits):
@@ -103,7 +113,10 @@ def parse_pairing(body: dict[str, Any]) -> tuple[str, str | None, str]:
     if language not in LANGUAGES:
         allowed = ", ".join(LANGUAGES)
         raise _invalid("language", f"parmi {allowed}.", f"among {allowed}.")
-    return digits, (name or "").strip() or None, language
+    cookie = body.get("cookie", False)
+    if not isinstance(cookie, bool):
+        raise _invalid("cookie", "true ou false attendu.", "true or false expected.")
+    return PairingRequest(digits, (name or "").strip() or None, language, cookie)
 
 
 def _parse_override(value: object) -> str | None:

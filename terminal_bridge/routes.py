@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from terminal_bridge.evening import evening
-from terminal_bridge.pairing import me, pair
+from terminal_bridge.pairing import me, pair, unpair
 from terminal_bridge.scans import check_in_by_hand, scan, undo
 from terminal_bridge.snapshot import snapshot
 
@@ -16,6 +16,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 TERMINAL_ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/terminal/v1/pair", pair),
+    ("POST", "/terminal/v1/unpair", unpair),
     ("GET", "/terminal/v1/me", me),
     ("POST", "/terminal/v1/scans", scan),
     ("POST", "/terminal/v1/scans/{scanId}/undo", undo),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.model.notices import DoorChanged
 from appliance.model.reservation import Reservation
 from appliance.model.terminal import Terminal
 from appliance.model.verdict import Verdict
@@ -17,15 +18,6 @@ class Decided:
 
     verdict: Verdict
     reservations: tuple[Reservation, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DoorChanged:
-    """A notice after commit, for the live feed: people came in, or were taken back."""
-
-    at: int
-    terminal_id: str
-    verdict: Verdict
 
 
 def log_scan(

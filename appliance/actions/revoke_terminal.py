@@ -1,5 +1,6 @@
 """Revoke a terminal: its next request is refused (I9)."""
 
+from appliance.model.notices import TerminalGone
 from appliance.store.connection import Transaction
 from appliance.store.terminals import get_terminal
 
@@ -11,3 +12,4 @@ def revoke_terminal(tx: Transaction, terminal_id: str) -> None:
         "UPDATE terminal SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL",
         {"now": tx.now, "id": terminal_id},
     )
+    tx.notices.append(TerminalGone(terminal_id))

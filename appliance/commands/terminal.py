@@ -1,9 +1,13 @@
-"""`venuebox terminal create|pair`: what reads passes at the door (door.md)."""
+"""`venuebox terminal create|pair|list|revoke`: what reads passes at the door (door.md)."""
 
 import argparse
+from collections.abc import Iterator
+from contextlib import suppress
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.offer_pairing import offer_pairing
+from appliance.actions.revoke_terminal import revoke_terminal
+from appliance.clock import format_instant
 from appliance.commands.console import (
     Commands,
     Console,
@@ -15,6 +19,11 @@ from appliance.commands.console import (
     add_name,
     print_json,
 )
+from appliance.data_directory import ENVIRONMENTS
+from appliance.environment import EnvironmentName
+from appliance.errors import NotFound, Trouble
+from appliance.model.terminal import ROLES, Terminal
+from appliance.store.terminals import list_terminals
 
 
 def add(commands: Commands) -> None:
@@ -28,14 +37,27 @@ def add(commands: Commands) -> None:
         add_data(parser)
         add_environment(parser)
         add_name(parser, "where it stands or who carries it")
+        parser.add_argument(
+            "--role",
+            choices=ROLES,
+            default="override",
+            help="what it may do, each role more than the one before (override unless said)",
+        )
         add_json(parser)
+    parser = add_command(group, "list", show, "every terminal and when it was last heard of")
+    add_data(parser)
+    add_environment(parser, required=False)
+    add_json(parser)
+    parser = add_command(group, "revoke", revoke, "refuse a terminal from its next request on")
+    add_data(parser)
+    parser.add_argument("id", metavar="ID", help="the terminal's id, as `terminal list` shows it")
 
 
 def create(arguments: argparse.Namespace, console: Console) -> int:
     """Issue a terminal and show its token."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        terminal_id, token = issue_terminal(tx, arguments.name)
+        terminal_id, token = issue_terminal(tx, arguments.name, arguments.role)
     if arguments.json:
         print_json({"id": terminal_id, "token": token})
     else:
@@ -47,14 +69,68 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
     """Offer a pairing and show its link."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        code = offer_pairing(tx, arguments.name)
+        code = offer_pairing(tx, arguments.name, arguments.role)
     base = console.links(directory, arguments.environment).base
     url = f"{base}/door#pair={code}"
     if arguments.json:
         print_json({"url": url, "code": code})
     else:
         print(
-            f"{code}\nWorks once, for 10 minutes: POST it to {base}/terminal/v1/pair. "
-            f"The door's page, which comes with a later version, will be {url}"
+            f"{code}\nWorks once, for 10 minutes: open {url} on the phone. "
+            f"A device without a browser sends it to {base}/terminal/v1/pair"
         )
     return 0
+
+
+def show(arguments: argparse.Namespace, console: Console) -> int:
+    """One line for each terminal."""
+    directory = console.directory(arguments)
+    for environment in ENVIRONMENTS:
+        if arguments.environment in {None, environment}:
+            with console.reading(directory, environment) as reader:
+                terminals = list_terminals(reader)
+            for terminal in terminals:
+                if arguments.json:
+                    print_json(_describe(environment, terminal))
+                else:
+                    print("  ".join(_words(environment, terminal)))
+    return 0
+
+
+def revoke(arguments: argparse.Namespace, console: Console) -> int:
+    """Revoke in whichever environment the terminal is."""
+    directory = console.directory(arguments)
+    for environment in ENVIRONMENTS:
+        with suppress(NotFound), console.transaction(directory, environment) as tx:
+            revoke_terminal(tx, arguments.id)
+            print(f"terminal {arguments.id} is revoked")
+            return 0
+    raise Trouble(f"there is no terminal {arguments.id}: venuebox terminal list shows them")
+
+
+def _describe(environment: EnvironmentName, terminal: Terminal) -> dict[str, object]:
+    return {
+        "id": terminal.id,
+        "environment": environment,
+        "name": terminal.name,
+        "role": terminal.role,
+        "language": terminal.language,
+        "createdAt": format_instant(terminal.created_at),
+        "lastSeenAt": _instant(terminal.last_seen_at),
+        "revokedAt": _instant(terminal.revoked_at),
+    }
+
+
+def _words(environment: EnvironmentName, terminal: Terminal) -> Iterator[str]:
+    yield terminal.id
+    yield f"{environment:4}"
+    yield f"{terminal.role:8}"
+    seen = _instant(terminal.last_seen_at)
+    yield "never seen" if seen is None else f"seen {seen}"
+    if terminal.revoked_at is not None:
+        yield f"revoked {_instant(terminal.revoked_at)}"
+    yield terminal.name
+
+
+def _instant(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else format_instant(milliseconds)

@@ -1,6 +1,7 @@
 """A one-time code becomes a terminal, and a terminal can be shut out."""
 
 import base64
+import re
 
 import pytest
 
@@ -104,7 +105,8 @@ async def test_a_code_may_be_typed_in_groups(door):
     ("members", "field"),
     [({"code": "1234567"}, "code"), ({"code": 12345678}, "code"), ({"code": "123456789"}, "code"),
      ({"code": "12345678", "name": 7}, "name"), ({"code": "12345678", "name": "x" * 101}, "name"),
-     ({"code": "12345678", "language": "de"}, "language")],
+     ({"code": "12345678", "language": "de"}, "language"),
+     ({"code": "12345678", "cookie": 1}, "cookie")],
 )  # fmt: skip
 async def test_a_malformed_request_is_refused_and_is_no_try(door, members, field):
     code = await offer(door)
@@ -122,15 +124,84 @@ async def test_a_code_of_the_test_environment_pairs_nothing_with_live(door, test
     assert (await pair(test_door, code))[0] == 200
 
 
-async def test_pairing_sets_a_cookie_that_scripts_and_other_sites_never_see(door):
-    url = "/terminal/v1/pair"
-    async with door.client.post(url, json={"code": await offer(door)}) as response:
-        paired, cookie = await response.json(), response.headers["Set-Cookie"]
+async def pair_browser(door) -> tuple[dict, str, str]:
+    """(the answer, the cookie's name and value, its attributes)."""
+    url = f"{door.environment.prefix}/terminal/v1/pair"
+    body = {"code": await offer(door), "cookie": True}
+    async with door.client.post(url, json=body) as response:
+        assert response.status == 200
+        cookie, _, attributes = response.headers["Set-Cookie"].partition("; ")
+        return await response.json(), cookie, attributes
 
-    assert cookie.startswith(f"__Host-venuebox-terminal={paired['token']};")
+
+async def ask(door, method, path, cookie, **headers):
+    url = f"{door.environment.prefix}/terminal/v1{path}"
+    headers |= {"Cookie": cookie}
+    async with door.client.request(method, url, headers=headers) as response:
+        return response.status, await response.json(), response.headers
+
+
+async def test_a_browser_gets_its_token_in_a_cookie_that_scripts_and_other_sites_never_see(door):
+    paired, cookie, attributes = await pair_browser(door)
+
+    assert "token" not in paired
+    assert re.fullmatch("__Host-venuebox-terminal=term_[0-9a-f]{64}", cookie)
     for attribute in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"):
-        assert attribute in cookie
-    assert "Domain" not in cookie
+        assert attribute in attributes
+    assert "Domain" not in attributes
+    status, known, _ = await ask(door, "GET", "/me", cookie)
+    assert (status, known["terminal"]) == (200, paired["terminal"])
+
+
+async def test_the_browsers_cookie_of_each_environment_has_its_own_name(test_door):
+    _, cookie, _ = await pair_browser(test_door)
+
+    assert cookie.startswith("__Host-venuebox-terminal-test=term_")
+
+
+async def test_who_asks_for_no_cookie_gets_none(door):
+    async with door.client.post("/terminal/v1/pair", json={"code": await offer(door)}) as response:
+        assert "Set-Cookie" not in response.headers
+
+
+async def test_a_browser_that_unpairs_loses_its_cookie_and_its_access(door):
+    _, cookie, _ = await pair_browser(door)
+
+    status, _, headers = await ask(
+        door, "POST", "/unpair", cookie, **{"Sec-Fetch-Site": "same-origin"}
+    )
+
+    assert status == 200
+    assert headers["Set-Cookie"].startswith('__Host-venuebox-terminal=""; ')
+    assert "Max-Age=0" in headers["Set-Cookie"]
+    assert (await ask(door, "GET", "/me", cookie))[0] == 401
+
+
+async def test_another_sites_page_cannot_unpair_a_browser(door):
+    _, cookie, _ = await pair_browser(door)
+
+    status, _, _ = await ask(door, "POST", "/unpair", cookie, **{"Sec-Fetch-Site": "cross-site"})
+
+    assert status == 401
+    assert (await ask(door, "GET", "/me", cookie))[0] == 200
+
+
+async def test_a_revoked_browser_is_told_to_forget_everything_it_keeps(door):
+    paired, cookie, _ = await pair_browser(door)
+    await door.environment.database.write(revoke_terminal, paired["terminal"]["id"])
+
+    status, refusal, headers = await ask(door, "GET", "/me", cookie)
+
+    assert (status, refusal["code"]) == (401, "KEY_REVOKED")
+    assert headers["Clear-Site-Data"] == '"storage", "cookies"'
+
+
+async def test_a_revoked_device_that_is_no_browser_is_told_without(door):
+    await door.environment.database.write(revoke_terminal, door.terminal_id)
+
+    headers = {"Authorization": f"Bearer {door.token}"}
+    async with door.client.get("/terminal/v1/me", headers=headers) as response:
+        assert (response.status, response.headers.get("Clear-Site-Data")) == (401, None)
 
 
 async def test_another_sites_page_cannot_pair_a_browser(door):

@@ -1,0 +1,36 @@
+"""Notices: what a commit tells the live feed, after it, in the words of the action that made it."""
+
+from dataclasses import dataclass
+
+from appliance.model.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationChanged:
+    """A reservation was made or changed, whatever did it. `moved`: to another evening."""
+
+    reservation_id: str
+    moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DoorChanged:
+    """People came in, or were taken back: `verdict.admitted` of them."""
+
+    at: int
+    terminal_id: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ConflictChanged:
+    """A conflict of the door was found, or somebody has acknowledged it."""
+
+    conflict_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalGone:
+    """A terminal's access was withdrawn."""
+
+    terminal_id: str
