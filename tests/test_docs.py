@@ -20,6 +20,8 @@ from terminal_bridge.routes import TERMINAL_ROUTES
 from tests.readme import README, ROOT, code, example, functions_of, references, rows, section
 from web.api.openapi.document import build_document, describe_servers
 from web.main import make_parser
+from web.portal.navigation import AREAS
+from web.principals import PRINCIPALS
 from web.routes import PARTNER_ROUTE_TABLE
 
 PACKAGES = ("appliance", "terminal_bridge", "web")
@@ -77,13 +79,24 @@ async def test_every_address_that_the_box_answers_is_in_the_readme_and_no_other(
     documented = {(method, prefix + path) for method, path in in_both for prefix in ("", "/test")}
     documented |= {(row[0], code(row[1])) for row in rows(once, "method")}
 
+    rooms = {
+        path for (_, path), who in running.app[PRINCIPALS].items() if who.kind == "staff"
+    }  # of the portal: they have a table of their own
     answered = {
         (route.method, route.resource.canonical)
         for route in running.app.router.routes()
-        if route.resource is not None and route.method != "HEAD"
+        if route.resource is not None
+        and route.method != "HEAD"
+        and route.resource.canonical not in rooms
     }
 
     assert answered == documented
+
+
+def test_every_room_of_the_portal_is_in_its_table_with_its_role():
+    documented = [(code(row[0]), row[1]) for row in rows(section("The portal"), "room")]
+
+    assert documented == [(area.name, area.role) for area in AREAS]
 
 
 def test_every_terminal_route_is_in_the_readme():

@@ -19,8 +19,13 @@ from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.guest.routes import GUEST_ROUTES
 from web.middleware import Handler, answer_everything
+from web.portal.guard import guarded
 from web.portal.outbox import OUTBOX_ROUTES
+from web.portal.passwords import PASSWORDS, Passwords
+from web.portal.routes import PORTAL_ROUTES
+from web.portal.sign_in import sign_in_routes
 from web.portal.welcome import welcome_routes
+from web.principals import ANYBODY, PRINCIPALS, Principal
 from web.rendering import prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
 from web.static_files import STATIC_ROUTES
@@ -35,6 +40,8 @@ def build_application(box: Box) -> web.Application:
     """Everything that `box` serves, in both environments. The caller closes the box."""
     app = web.Application(middlewares=[answer_everything], client_max_size=BODY_LIMIT)
     app[PARTNER_ROUTES] = PARTNER_ROUTE_TABLE
+    app[PRINCIPALS] = {}
+    app[PASSWORDS] = Passwords()
     prepare_pages(app)
     for environment in box.environments:
         services = Services(
@@ -46,8 +53,14 @@ def build_application(box: Box) -> web.Application:
         )
         _add_routes(app, services)
         app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock)))
-    for method, path, handler in (*STATIC_ROUTES, *welcome_routes(box.clock)):
-        app.router.add_route(method, path, _public(handler, box.live))
+        for route in PORTAL_ROUTES:
+            if environment is box.live or not route.of_the_house:
+                principal = Principal("staff", route.role)
+                handler = guarded(route, services, box.live)
+                _add(app, route.method, environment.prefix + route.path, handler, principal)
+    of_the_house = (*STATIC_ROUTES, *welcome_routes(box.clock), *sign_in_routes(box.clock))
+    for method, path, handler in of_the_house:
+        _add(app, method, path, _public(handler, box.live), ANYBODY)
     return app
 
 
@@ -55,20 +68,34 @@ def _add_routes(app: web.Application, services: Services) -> None:
     environment = services.environment
     for route in PARTNER_ROUTE_TABLE:
         path = environment.prefix + route.path
-        app.router.add_route(route.method, path, _partner(route, services))
-    public = (*TERMINAL_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES)
-    for method, path, handler in public:
-        _add_public(app, method, environment.prefix + path, _public(handler, environment))
+        handler, principal = _partner(route, services), Principal("key", route.scope)
+        _add(app, route.method, path, handler, principal)
+    for method, path, handler in TERMINAL_ROUTES:
+        public = _public(handler, environment)
+        _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
+    for method, path, handler in (*GUEST_ROUTES, *DOCS_ROUTES):
+        public = _public(handler, environment)
+        _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":
         for method, path, handler in OUTBOX_ROUTES:
-            _add_public(app, method, path, _public(handler, environment))
+            _add_readable(app, method, path, _public(handler, environment), ANYBODY)
 
 
-def _add_public(app: web.Application, method: str, path: str, handler: Handler) -> None:
-    """Add a route; what may be read may also be asked for its headers, as link previews do."""
+def _add(
+    app: web.Application, method: str, path: str, handler: Handler, principal: Principal
+) -> None:
+    """Add a route and declare who may call it."""
     app.router.add_route(method, path, handler)
+    app[PRINCIPALS][method, path] = principal
+
+
+def _add_readable(
+    app: web.Application, method: str, path: str, handler: Handler, principal: Principal
+) -> None:
+    """As `_add`; what may be read may also be asked for its headers, as link previews do."""
+    _add(app, method, path, handler, principal)
     if method == "GET":
-        app.router.add_route("HEAD", path, handler)
+        _add(app, "HEAD", path, handler, principal)
 
 
 def _partner(route: Route, services: Services) -> Handler:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from appliance.errors import Trouble
 from appliance.store.connection import Transaction
-from appliance.store.staff import insert_invitation, insert_staff
+from appliance.store.staff import insert_invitation, insert_staff, list_staff
 from appliance.tokens import hash_token
 
 # Long enough for someone who starts on Friday and reads the message on Monday.
@@ -19,7 +20,13 @@ class Invitation:
 
 
 def create_staff(tx: Transaction, name: str, role: str) -> Invitation:
-    """A person of one of ROLES, without a password. The link is good for 72 hours, once."""
+    """A person of one of ROLES, without a password. The link is good for 72 hours, once.
+
+    Trouble when somebody who is still here signs in under that name.
+    """
+    name = " ".join(name.split())
+    if any(p.name.casefold() == name.casefold() for p in list_staff(tx) if not p.disabled_at):
+        raise Trouble(f"somebody here signs in as {name!r}: choose another name")
     staff_id = tx.new_id()
     insert_staff(tx, staff_id, name, role)
     secret = tx.tokens.new_link_secret()

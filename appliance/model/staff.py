@@ -36,6 +36,14 @@ class StaffMember:
     has_password: bool
     created_at: int
     disabled_at: int | None
+    language: str = "fr"
+
+    def may(self, role: str) -> bool:
+        """Whether this person's role includes `role`: an owner may what a manager may, and so on.
+
+        The order is that of ROLES.
+        """
+        return ROLES.index(self.role) <= ROLES.index(role)
 
 
 def is_guessable(password: str, names: tuple[str, ...]) -> bool:

@@ -1,9 +1,11 @@
 """Rows of `staff` and of `invitation`, the one-time links on which a password is set."""
 
 from appliance.model.staff import StaffMember
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Row, Transaction
 
-_COLUMNS = "s.id, s.name, s.role, s.password IS NOT NULL, s.created_at, s.disabled_at"
+STAFF_COLUMNS = (
+    "s.id, s.name, s.role, s.password IS NOT NULL, s.created_at, s.disabled_at, s.language"
+)
 
 
 def insert_staff(tx: Transaction, staff_id: str, name: str, role: str) -> None:
@@ -19,16 +21,64 @@ def insert_invitation(tx: Transaction, link_hash: bytes, staff_id: str, expires_
 def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
     """Whom a link invites, or None: unknown, used and expired ones are alike."""
     row = reader.row(
-        f"""SELECT {_COLUMNS}
+        f"""SELECT {STAFF_COLUMNS}
             FROM invitation i JOIN staff s ON s.id = i.staff_id
             WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
                 AND s.disabled_at IS NULL""",  # noqa: S608
         {"hash": link_hash, "now": reader.now},
     )
-    if row is None:
-        return None
-    id_, name, role, has_password, created_at, disabled_at = row
-    return StaffMember(id_, name, role, bool(has_password), created_at, disabled_at)
+    return None if row is None else staff_member(row)
+
+
+def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
+    """Who signs in under `name`, with the Argon2id hash; None without a password or disabled."""
+    row = reader.row(
+        f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
+            WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
+                AND s.disabled_at IS NULL""",  # noqa: S608
+        {"name": name},
+    )
+    return None if row is None else (staff_member(row[:-1]), row[-1])
+
+
+def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
+    """The person with that id."""
+    row = reader.row(
+        f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id",  # noqa: S608
+        {"id": staff_id},
+    )
+    return None if row is None else staff_member(row)
+
+
+def list_staff(reader: Reader) -> list[StaffMember]:
+    """Everybody, those who left last."""
+    rows = reader.rows(
+        f"""SELECT {STAFF_COLUMNS} FROM staff s
+            ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE""",  # noqa: S608
+        {},
+    )
+    return [staff_member(row) for row in rows]
+
+
+def has_owner(reader: Reader) -> bool:
+    """Whether an owner can sign in: until then, nobody has taken this box into use."""
+    sql = """SELECT 1 FROM staff
+             WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL LIMIT 1"""
+    return reader.row(sql, {}) is not None
+
+
+def set_language(tx: Transaction, staff_id: str, language: str) -> None:
+    """In which language that person reads the portal."""
+    tx.execute(
+        "UPDATE staff SET language = :language WHERE id = :id",
+        {"id": staff_id, "language": language},
+    )
+
+
+def staff_member(row: Row) -> StaffMember:
+    """The person in a row of STAFF_COLUMNS."""
+    id_, name, role, has_password, created_at, disabled_at, language = row
+    return StaffMember(id_, name, role, bool(has_password), created_at, disabled_at, language)
 
 
 def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:

@@ -4,12 +4,9 @@ The link's secret stands behind `#`, so no request, log or referrer carries it b
 is sent (reliability.md S8). It works once, for 72 hours.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
 
-import argon2
 from aiohttp import web
 
 from appliance.actions.accept_invitation import accept_invitation
@@ -22,6 +19,8 @@ from appliance.store.venue import get_venue
 from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, language_of, page
+from web.portal.passwords import PASSWORDS
+from web.portal.private import is_private
 from web.rate_limit import RateLimit
 
 _TRIES_PER_MINUTE = 10
@@ -40,16 +39,14 @@ class _Invited:
 
 
 class _Welcome:
-    """The page and what it remembers: who tried how often, and whose hash is being made."""
+    """The page and what it remembers: who tried how often."""
 
     def __init__(self, clock: Clock) -> None:
         self._tries = RateLimit(clock, _TRIES_PER_MINUTE)
-        self._hasher = argon2.PasswordHasher()  # Argon2id, RFC 9106's second choice: 64 MiB
-        self._one_hash = asyncio.Lock()
 
     async def show(self, request: web.Request) -> web.Response:
         """`GET /portal/welcome`: the form. Looking changes nothing."""
-        if not _is_private(request):
+        if not is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         return _form(request)
 
@@ -67,13 +64,15 @@ class _Welcome:
         problem = _problem(request, password, invited)
         if problem is not None:
             return _form(request, secret=secret, problem=problem, status=400)
-        if not await database.write(accept_invitation, link_hash, await self._hash(password)):
+        if not await database.write(
+            accept_invitation, link_hash, await request.app[PASSWORDS].hash(password)
+        ):
             return page(request, "portal/dead_link.html", {}, status=404)
         return page(request, "portal/ready.html", {"name": invited.person.name})
 
     def _turn_away(self, request: web.Request) -> web.Response | None:
         """The answer to who may not send the form: unprotected, from elsewhere, too often."""
-        if not _is_private(request):
+        if not is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         if not is_from_our_page(request, environment_of(request).links.base):
             return _form(request, status=403)
@@ -84,12 +83,6 @@ class _Welcome:
             answer.headers.update(refusal.headers)
             return answer
         return None
-
-    async def _hash(self, password: str) -> str:
-        """Argon2id, one at a time: each takes 64 MiB and a processor for a while."""
-        async with self._one_hash:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(None, self._hasher.hash, password)
 
 
 def welcome_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
@@ -142,16 +135,3 @@ def _problem(request: web.Request, password: str, invited: _Invited) -> str | No
     if is_guessable(password, (invited.person.name, invited.venue)):
         return gettext("That one is among the first that anyone would try. Please choose another.")
     return None
-
-
-def _is_private(request: web.Request) -> bool:
-    """Whether a password may travel: over TLS, or within this machine (reliability.md S6)."""
-    try:
-        peer = ip_address(request.remote or "")
-    except ValueError:
-        return False
-    if request.secure or peer.is_loopback:
-        return True
-    proxies = environment_of(request).settings.server.trusted_proxies
-    trusted = any(peer in ip_network(text, strict=False) for text in proxies)
-    return trusted and request.headers.get("X-Forwarded-Proto") == "https"

@@ -33,7 +33,7 @@ async def test_a_password_is_set_once_and_kept_as_argon2id(running):
 
     assert status == 200
     assert "Your account is ready, Yasmine." in page
-    assert "comes with a later version" in page
+    assert 'href="/portal/sign-in"' in page
     stored = await stored_password(running)
     assert stored.startswith("$argon2id$")
     assert argon2.PasswordHasher().verify(stored, PASSWORD)

@@ -1,0 +1,97 @@
+"""Sign in and out: guesses are counted before a password is looked at (reliability.md S6, S9)."""
+
+from dataclasses import dataclass
+
+from appliance.errors import SignInLater
+from appliance.model.session import sign_in_delay
+from appliance.model.staff import StaffMember
+from appliance.store.connection import Transaction
+from appliance.store.sessions import (
+    add_failure,
+    clear_failures,
+    count_failures,
+    delete_session,
+    delete_sessions,
+    insert_session,
+    is_known_device,
+    know_device,
+)
+from appliance.store.staff import find_by_name, set_password
+from appliance.tokens import hash_token
+
+_STRANGER = b""
+_DAY = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try to sign in: whose name was typed, if anybody's, and in which row it is counted."""
+
+    person: StaffMember | None
+    password_hash: str | None
+    account: bytes
+    device: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedSession:
+    """The secrets of a new session's two cookies; they are stored nowhere."""
+
+    secret: str
+    device_secret: str
+
+
+def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
+    """Count a try as wrong until `open_session` says otherwise; SignInLater after too many.
+
+    So guesses that are sent at the same time are all counted. A person's own browser has a
+    count of its own: strangers who guess lock nobody out of it.
+    """
+    account = hash_token(" ".join(name.casefold().split()))
+    found = find_by_name(tx, " ".join(name.split()))
+    person, password_hash = found or (None, None)
+    device = _STRANGER
+    if person is not None and device_secret:
+        device_hash = hash_token(device_secret)
+        if is_known_device(tx, device_hash, person.id):
+            device = device_hash
+    wrong, at = count_failures(tx, account, device)
+    if at and not 0 <= tx.now - at < _DAY:  # a day has passed, or the clock was set back
+        clear_failures(tx, account, device)
+        wrong = 0
+    left = at + sign_in_delay(wrong) - tx.now
+    if wrong and left > 0:
+        raise SignInLater(seconds=-(-left // 1000))
+    add_failure(tx, account, device)
+    return Try(person, password_hash, account, device)
+
+
+def open_session(
+    tx: Transaction, attempt: Try, device_secret: str | None, device: str
+) -> OpenedSession:
+    """The password was right: a fresh session, and nothing was wrong before."""
+    assert attempt.person is not None  # noqa: S101 - a password was compared
+    clear_failures(tx, attempt.account, attempt.device)
+    return start_session(tx, attempt.person.id, device_secret, device)
+
+
+def start_session(
+    tx: Transaction, staff_id: str, device_secret: str | None, device: str
+) -> OpenedSession:
+    """A fresh session of somebody who has shown who they are."""
+    secret = tx.tokens.new_link_secret()
+    device_secret = device_secret or tx.tokens.new_link_secret()
+    know_device(tx, hash_token(device_secret), staff_id)
+    insert_session(tx, hash_token(secret), tx.new_id(), staff_id, device)
+    return OpenedSession(secret, device_secret)
+
+
+def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
+    """End one session; whether there was one."""
+    return delete_session(tx, staff_id, session_id)
+
+
+def change_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
+    """Set another password and end every session of that person (reliability.md S6)."""
+    set_password(tx, staff_id, password_hash)
+    delete_sessions(tx, staff_id)

@@ -1,0 +1,116 @@
+"""Rows of `session`, `known_device` and `sign_in_failure`: who is signed in, and who guesses."""
+
+from appliance.model.session import Session
+from appliance.store.connection import Reader, Row, Transaction
+from appliance.store.staff import STAFF_COLUMNS, staff_member
+
+_COLUMNS = f"x.id, x.device, x.created_at, x.seen_at, {STAFF_COLUMNS}"
+_FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
+
+
+def insert_session(
+    tx: Transaction, session_hash: bytes, session_id: str, staff_id: str, device: str
+) -> None:
+    """A new session, stored by the SHA-256 of its cookie."""
+    tx.insert(
+        "session",
+        {"hash": session_hash, "id": session_id, "staff_id": staff_id, "device": device,
+         "created_at": tx.now, "seen_at": tx.now},
+    )  # fmt: skip
+
+
+def find_session(reader: Reader, session_hash: bytes) -> Session | None:
+    """The session with that cookie, over or not; None when its person left."""
+    row = reader.row(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash",  # noqa: S608
+        {"hash": session_hash},
+    )
+    return None if row is None else _session(row)
+
+
+def list_sessions(reader: Reader, staff_id: str) -> list[Session]:
+    """That person's sessions, the latest used first."""
+    rows = reader.rows(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC",  # noqa: S608
+        {"id": staff_id},
+    )
+    return [_session(row) for row in rows]
+
+
+def touch_session(tx: Transaction, session_id: str) -> None:
+    """Note that it was used now."""
+    tx.execute(
+        "UPDATE session SET seen_at = :now WHERE id = :id", {"now": tx.now, "id": session_id}
+    )
+
+
+def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
+    """End one session of that person; whether it was there."""
+    sql = "DELETE FROM session WHERE id = :id AND staff_id = :staff_id"
+    return tx.execute(sql, {"id": session_id, "staff_id": staff_id}) > 0
+
+
+def delete_sessions(tx: Transaction, staff_id: str) -> int:
+    """End every session of that person; how many there were."""
+    return tx.execute("DELETE FROM session WHERE staff_id = :id", {"id": staff_id})
+
+
+def delete_old_sessions(tx: Transaction, seen_before: int, created_before: int) -> int:
+    """Forget sessions that are over; how many."""
+    return tx.execute(
+        "DELETE FROM session WHERE seen_at < :seen OR created_at < :created",
+        {"seen": seen_before, "created": created_before},
+    )
+
+
+def know_device(tx: Transaction, device_hash: bytes, staff_id: str) -> None:
+    """Remember that this person signed in with that browser."""
+    tx.execute(
+        """INSERT INTO known_device (hash, staff_id, created_at)
+           VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING""",
+        {"hash": device_hash, "staff_id": staff_id, "now": tx.now},
+    )
+
+
+def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
+    """Whether this person signed in with that browser before."""
+    sql = "SELECT 1 FROM known_device WHERE hash = :hash AND staff_id = :staff_id"
+    return reader.row(sql, {"hash": device_hash, "staff_id": staff_id}) is not None
+
+
+def count_failures(reader: Reader, account: bytes, device: bytes) -> tuple[int, int]:
+    """Wrong passwords in a row for that account and device, and when the latest was."""
+    row = reader.row(
+        "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device",
+        {"account": account, "device": device},
+    )
+    return (0, 0) if row is None else (row[0], row[1])
+
+
+def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
+    """One more wrong password."""
+    tx.execute(
+        """INSERT INTO sign_in_failure (account, device, wrong, at)
+           VALUES (:account, :device, 1, :now)
+           ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now""",
+        {"account": account, "device": device, "now": tx.now},
+    )
+
+
+def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
+    """Forget wrong passwords: of one device, or of all."""
+    tx.execute(
+        """DELETE FROM sign_in_failure
+           WHERE account = :account AND (:device IS NULL OR device = :device)""",
+        {"account": account, "device": device},
+    )
+
+
+def delete_old_failures(tx: Transaction, before: int) -> int:
+    """Forget what was guessed long ago; how many rows."""
+    return tx.execute("DELETE FROM sign_in_failure WHERE at < :before", {"before": before})
+
+
+def _session(row: Row) -> Session:
+    id_, device, created_at, seen_at, *person = row
+    return Session(id_, staff_member(tuple(person)), device, created_at, seen_at)

@@ -1,0 +1,62 @@
+"""People of the house for tests of the portal: signed in, without a password having been hashed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.actions.create_staff import create_staff
+from appliance.actions.sign_in import OpenedSession, start_session
+from appliance.store.connection import Transaction
+from appliance.store.staff import set_password
+from tests.conftest import Running
+
+
+@dataclass
+class Person:
+    """Somebody who is signed in in a browser of their own."""
+
+    id: str
+    running: Running
+    session: OpenedSession
+    language: str = "en"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {
+            "Cookie": f"__Host-venuebox-session={self.session.secret}",
+            "Sec-Fetch-Site": "same-origin",
+            "Accept-Language": self.language,
+        }
+
+    async def get(self, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
+        """Open a page: (status, text, headers). Redirects are not followed."""
+        return await self.send("GET", path, headers=headers)
+
+    async def post(
+        self, path: str, form: dict[str, Any] | list[tuple[str, str]] | None = None, **headers: str
+    ) -> tuple[int, str, dict[str, str]]:
+        """Send a form."""
+        return await self.send("POST", path, data=form or {"-": ""}, headers=headers)
+
+    async def send(
+        self, method: str, path: str, *, headers: dict[str, str] | None = None, **kwargs: Any
+    ) -> tuple[int, str, dict[str, str]]:
+        async with self.running.client.request(
+            method, path, headers={**self.headers, **(headers or {})}, allow_redirects=False,
+            **kwargs,
+        ) as response:  # fmt: skip
+            return response.status, await response.text(), dict(response.headers)
+
+
+async def a_person(running: Running, role: str = "owner", name: str | None = None) -> Person:
+    """A signed-in person of that role, who reads English."""
+    person_id, session = await running.live.database.write(
+        _sign_in, name or f"{role} {len(role)}", role
+    )
+    return Person(person_id, running, session)
+
+
+def _sign_in(tx: Transaction, name: str, role: str) -> tuple[str, OpenedSession]:
+    staff_id = create_staff(tx, name, role).staff_id
+    set_password(tx, staff_id, "none that fits")
+    tx.execute("UPDATE staff SET language = 'en' WHERE id = :id", {"id": staff_id})
+    return staff_id, start_session(tx, staff_id, None, "Firefox, Linux")

@@ -1,0 +1,96 @@
+"""Who may call what: every route of the router declares it, and each cell of the matrix holds."""
+
+import re
+
+import pytest
+
+from appliance.actions.issue_terminal import issue_terminal
+from terminal_bridge.routes import TERMINAL_ROUTES
+from tests.conftest import Running
+from tests.web.portal.people import a_person
+from web.portal.routes import PORTAL_ROUTES
+from web.principals import PRINCIPALS
+from web.routes import PARTNER_ROUTE_TABLE
+
+ROLES = ("owner", "manager", "host", "door")
+UNKNOWN_ID = "01890000-0000-7000-8000-000000000000"
+
+
+def a_path(pattern: str) -> str:
+    return re.sub(r"\{[^}]*\}", UNKNOWN_ID, pattern)
+
+
+def test_every_route_of_the_router_declares_who_may_call_it(running: Running):
+    routes = {
+        (route.method, route.resource.canonical)
+        for route in running.app.router.routes()
+        if route.resource is not None
+    }
+    declared = {
+        (method, re.sub(r"\{(\w+):[^}]*\}", r"{\1}", path))
+        for method, path in running.app[PRINCIPALS]
+    }
+
+    assert routes == declared
+
+
+@pytest.mark.parametrize("environment", ["", "/test"])
+async def test_nobody_passes_a_route_of_staff_without_a_session(running: Running, environment):
+    for route in PORTAL_ROUTES:
+        if environment and route.of_the_house:
+            continue
+        path = environment + a_path(route.path)
+        async with running.client.request(
+            route.method, path, allow_redirects=False, headers={"Sec-Fetch-Site": "same-origin"}
+        ) as response:
+            assert response.status == 303, (route.method, path)
+            assert response.headers["Location"].startswith("/portal/sign-in?next=")
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running: Running, role):
+    person = await a_person(running, role)
+    for route in PORTAL_ROUTES:
+        if route.path in {"/portal/sign-out", "/portal/account/password"}:  # they end the session
+            continue
+        may = ROLES.index(role) <= ROLES.index(route.role)
+        environments = ("",) if route.of_the_house else ("", "/test")
+        for environment in environments:
+            path = environment + a_path(route.path)
+            ended_by = {"Accept": "text/html"}
+            status, text, _ = await person.send(route.method, path, headers=ended_by)
+
+            refused = status == 403 and "This page needs the role" in text
+            assert refused is not may, (route.method, path, status)
+
+
+async def test_keys_and_terminals_are_nobody_to_the_portal(running: Running):
+    _, terminal = await running.live.database.write(issue_terminal, "Front door")
+    for token in (running.live_key, terminal):
+        for route in PORTAL_ROUTES:
+            async with running.client.request(
+                route.method,
+                a_path(route.path),
+                headers={"Authorization": f"Bearer {token}", "Sec-Fetch-Site": "same-origin"},
+                allow_redirects=False,
+            ) as response:
+                assert response.status == 303
+
+
+async def test_a_session_opens_neither_the_partner_interface_nor_the_door(running: Running):
+    person = await a_person(running, "owner")
+    for route in PARTNER_ROUTE_TABLE:
+        status, _, _ = await person.send(route.method, a_path(route.path))
+        assert status == 401, route
+    for method, path, _ in TERMINAL_ROUTES:
+        if path != "/terminal/v1/pair":
+            status, _, _ = await person.send(method, a_path(path))
+            assert status == 401, path
+
+
+async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running: Running):
+    person = await a_person(running, "owner")
+    for route in PORTAL_ROUTES:
+        if route.method == "POST":
+            status, _, _ = await person.post(a_path(route.path), **{"Sec-Fetch-Site": "cross-site"})
+            assert status == 403, route.path

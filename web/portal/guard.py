@@ -1,0 +1,93 @@
+"""Who may open a page of the portal: signed in, in time, from our own page, with the role."""
+
+from aiohttp import web
+from yarl import URL
+
+from appliance.environment import Environment
+from appliance.errors import ChangedMeanwhile, Refusal, StaffRoleMissing, Unavailable
+from appliance.model.session import Session
+from appliance.model.staff import StaffMember
+from appliance.store.sessions import find_session, touch_session
+from appliance.tokens import hash_token
+from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.same_origin import is_from_our_page
+from web.context import SERVICES, Services
+from web.guest.answer import page
+from web.portal.answer import problem_page
+from web.portal.context import HOUSE, SESSION
+from web.portal.private import is_private
+from web.portal.route import Handler, PortalRoute
+from web.portal.session_cookie import session_secret
+
+_SAFE = frozenset({"GET", "HEAD"})
+SIGN_IN = "/portal/sign-in"
+
+
+def guarded(route: PortalRoute, services: Services, house: Environment) -> Handler:
+    """The route's handler behind the guard. Staff belong to `house`, the live environment."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[ENVIRONMENT] = services.environment
+        request[SERVICES] = services
+        request[HOUSE] = house
+        if not is_private(request):
+            return page(request, "portal/insecure.html", {}, status=403)
+        session = find_living_session(request, house)
+        if session is None:
+            return _to_sign_in(request)
+        request[SESSION] = session
+        try:
+            _admit(request, session.person, route.role)
+            await _touch(house, session)
+            return await route.handler(request)
+        except Refusal as refusal:
+            return problem_page(request, refusal)
+
+    return handle
+
+
+def find_living_session(request: web.Request, house: Environment) -> Session | None:
+    """The session of the request's cookie, unless it is over."""
+    secret = session_secret(request)
+    if secret is None:
+        return None
+    session = house.database.look_up(find_session, hash_token(secret))
+    if session is None or session.is_over(house.database.clock.now()):
+        return None
+    return session
+
+
+def staff_of(request: web.Request) -> StaffMember:
+    """Who is signed in; only behind the guard."""
+    return request[SESSION].person
+
+
+def check_version(seen: int, version: int) -> None:
+    """ChangedMeanwhile unless an edit is about the version that its author saw."""
+    if seen != version:
+        raise ChangedMeanwhile
+
+
+def _admit(request: web.Request, person: StaffMember, role: str) -> None:
+    if request.method not in _SAFE and not is_from_our_page(request, request[HOUSE].links.base):
+        raise StaffRoleMissing(role=role)
+    if not person.may(role):
+        raise StaffRoleMissing(role=role)
+
+
+async def _touch(house: Environment, session: Session) -> None:
+    """Note the last use once a minute; a full disk does not lock the portal for that."""
+    if session.is_due_for_touch(house.database.clock.now()):
+        try:
+            await house.database.write(touch_session, session.id)
+        except Unavailable:
+            return
+
+
+def _to_sign_in(request: web.Request) -> web.StreamResponse:
+    """To the sign-in page, and from there back to where the person wanted to go."""
+    wanted = str(request.rel_url) if request.method in _SAFE else request.path
+    target = str(URL(SIGN_IN).with_query({"next": wanted}))
+    if "HX-Request" in request.headers:  # the whole page leaves, not a part of it
+        return web.Response(status=401, headers={"HX-Redirect": target})
+    return web.Response(status=303, headers={"Location": target})

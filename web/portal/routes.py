@@ -1,0 +1,10 @@
+"""The portal on one screen: method, path, the least role, handler."""
+
+from web.portal.route import PortalRoute
+from web.portal.sign_in import choose_language, go_home, leave
+
+PORTAL_ROUTES: tuple[PortalRoute, ...] = (
+    PortalRoute("GET", "/portal", "door", go_home),
+    PortalRoute("POST", "/portal/sign-out", "door", leave, of_the_house=True),
+    PortalRoute("POST", "/portal/language", "door", choose_language, of_the_house=True),
+)

@@ -1,0 +1,138 @@
+"""Signing in and out (reliability.md S6, S7, S9, S31)."""
+
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from appliance.actions.sign_in import begin_sign_in, open_session, sign_out
+from appliance.clock import Clock
+from appliance.errors import RateLimited, Refusal, ValidationError
+from appliance.store.staff import has_owner, set_language
+from appliance.store.venue import get_venue
+from terminal_bridge.same_origin import is_from_our_page
+from web.guest.answer import environment_of, page
+from web.languages import Language
+from web.portal.answer import refusal_text, see_other
+from web.portal.context import HOUSE, SESSION
+from web.portal.device import describe_device
+from web.portal.forms import read_form
+from web.portal.guard import find_living_session
+from web.portal.notes import note_text
+from web.portal.passwords import PASSWORDS
+from web.portal.private import is_private
+from web.portal.route import Handler
+from web.portal.session_cookie import device_secret, forget_session, keep_session
+from web.rate_limit import RateLimit
+from web.rendering import LANGUAGES
+
+_HOME = "/portal"
+_TRIES_PER_MINUTE = 60  # of all devices together: each costs 64 MiB for a moment
+
+
+class SignIn:
+    """The sign-in page, and how often it was tried in the last minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._tries = RateLimit(clock, _TRIES_PER_MINUTE)
+
+    async def show(self, request: web.Request) -> web.StreamResponse:
+        """`GET /portal/sign-in`: the form, or straight on for who is signed in."""
+        if not is_private(request):
+            return page(request, "portal/insecure.html", {}, status=403)
+        if find_living_session(request, environment_of(request)) is not None:
+            return _go_on(request)
+        return await self._form(request)
+
+    async def enter(self, request: web.Request) -> web.StreamResponse:
+        """`POST /portal/sign-in`: a session, or the same sentence for everything wrong."""
+        if not is_private(request):
+            return page(request, "portal/insecure.html", {}, status=403)
+        house = environment_of(request)
+        if not is_from_our_page(request, house.links.base):
+            return await self._form(request, status=403)
+        language = request.config_dict[LANGUAGES].of(request)
+        try:
+            form = await read_form(request)
+            name, password = form.text("name"), form.secret("password")
+            self._tries.spend(request.remote or "unknown")
+            known = device_secret(request)
+            attempt = await house.database.write(begin_sign_in, name, known)
+        except (RateLimited, ValidationError) as refusal:
+            return await self._refuse(request, refusal, language)
+        right = await request.app[PASSWORDS].matches(attempt.password_hash, password)
+        if not right or attempt.person is None:
+            wrong = language.gettext("This name and password do not belong together.")
+            return await self._form(request, name=name, problem=wrong, status=401)
+        device = describe_device(request.headers.get("User-Agent", ""))
+        opened = await house.database.write(open_session, attempt, known, device)
+        response = _go_on(request)
+        keep_session(response, opened)
+        return response
+
+    async def _refuse(
+        self, request: web.Request, refusal: Refusal, language: Language
+    ) -> web.StreamResponse:
+        answer = await self._form(
+            request, problem=refusal_text(refusal, language), status=refusal.status
+        )
+        answer.headers.update(refusal.headers)
+        return answer
+
+    async def _form(
+        self, request: web.Request, *, name: str = "", problem: str | None = None, status: int = 200
+    ) -> web.Response:
+        database = environment_of(request).database
+        language = request.config_dict[LANGUAGES].of(request)
+        values: dict[str, object] = {
+            "venue": (await database.read(get_venue)).name,
+            "name": name,
+            "problem": problem,
+            "note": note_text(request.query.get("note"), language),
+            "in_use": await database.read(has_owner),
+        }
+        return page(request, "portal/sign_in.html", values, status)
+
+
+def sign_in_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
+    """The page that everybody may open; it exists once, for the house."""
+    sign_in = SignIn(clock)
+    return (
+        ("GET", "/portal/sign-in", sign_in.show),
+        ("POST", "/portal/sign-in", sign_in.enter),
+    )
+
+
+async def go_home(request: web.Request) -> web.StreamResponse:
+    """`GET /portal`: to the evening."""
+    return see_other(request, "/tonight")
+
+
+async def leave(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/sign-out`: this browser's session ends."""
+    session = request[SESSION]
+    await request[HOUSE].database.write(sign_out, session.person.id, session.id)
+    response = web.Response(status=303, headers={"Location": "/portal/sign-in?note=signed-out"})
+    forget_session(response)
+    return response
+
+
+async def choose_language(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/language`: in which language this person reads the portal."""
+    form = await read_form(request)
+    language = request.config_dict[LANGUAGES].get(form.text("language")).code
+    await request[HOUSE].database.write(set_language, request[SESSION].person.id, language)
+    return _go_on(request)
+
+
+def _go_on(request: web.Request) -> web.Response:
+    """To where the person wanted to go before."""
+    return web.Response(status=303, headers={"Location": _safe_next(request.query.get("next"))})
+
+
+def _safe_next(target: str | None) -> str:
+    """A path of the portal, whatever was asked for: nobody is sent to another site."""
+    if target is None or "\\" in target or not target.startswith("/") or target[:2] == "//":
+        return _HOME
+    parts = urlsplit(target)
+    inside = parts.path.startswith(("/portal", "/test/portal")) and ".." not in parts.path
+    return target if inside and not parts.netloc else _HOME
