@@ -127,6 +127,11 @@ class DataDirectory:
             return None
 
     @property
+    def poke(self) -> Path:
+        """The pipe by which a command tells the running box to look again; see `poke`."""
+        return self.root / "poke"
+
+    @property
     def _unfinished(self) -> Path:
         return self.root / _UNFINISHED
 

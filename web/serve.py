@@ -19,6 +19,7 @@ from appliance.box import Box, open_box
 from appliance.commands.console import Console
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.poke import hear_pokes
 from appliance.settings import Settings
 from web.application import build_application
 from web.connection import Connection
@@ -121,8 +122,10 @@ async def _serve(
     )
     try:
         directory.remember_address(app_url)
-        async with nullcontext() if beside is None else beside(box):
-            await _accept_until_stopped(box, listener, f"http://{_in_url(host)}:{port}", stopping)
+        with hear_pokes(directory.poke, box.look_again):
+            async with nullcontext() if beside is None else beside(box):
+                address = f"http://{_in_url(host)}:{port}"
+                await _accept_until_stopped(box, listener, address, stopping)
     finally:
         await box.close()
     return stopping.status

@@ -12,6 +12,7 @@ from appliance.clock import Clock, ZoneDatabase, newest_zone_database
 from appliance.data_directory import DataDirectory, choose_data_directory
 from appliance.environment import EnvironmentName, Links, path_prefix
 from appliance.errors import Trouble
+from appliance.poke import poke
 from appliance.settings import Settings, read_settings
 from appliance.store.connection import Reader, Transaction, open_connection
 from appliance.store.migrate import list_migrations
@@ -62,11 +63,16 @@ class Console:
     def transaction(
         self, directory: DataDirectory, environment: EnvironmentName
     ) -> Iterator[Transaction]:
-        """One durable transaction beside a running box; see `session`."""
+        """One durable transaction beside a running box; see `session`.
+
+        If it leaves notices, the box is poked: it looks at its rows again.
+        """
         path = _existing_database(directory, environment)
         with session(path, self.clock, self.tokens, self.zones) as tx:
             _check_schema(tx, path)
             yield tx
+        if tx.notices:
+            poke(directory.poke)
 
     @contextmanager
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:

@@ -24,6 +24,10 @@ Listener = Callable[[Sequence[object]], None]
 _READER_THREADS = 2
 
 
+class ChangedBeside:
+    """A notice that a command beside the box has committed: what, only the rows know."""
+
+
 class Database:
     """The live database of one environment. Belongs to the event loop that opened it."""
 
@@ -121,6 +125,10 @@ class Database:
         while not self._readers.empty():
             self._readers.get().connection.close()
         self._writer_connection.close()
+
+    def look_again(self) -> None:
+        """Tell the listeners that another process has committed something."""
+        self._tell([ChangedBeside()])
 
     def _tell(self, notices: Sequence[object]) -> None:
         for listener in self._listeners:

@@ -17,7 +17,7 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
     """A transaction on `path`, committed durably at the end and undone by any exception.
 
     Waits up to 5 s for the box's own writer. Trouble when the file cannot be used. The
-    notices of the transaction reach nobody: a running box finds its rows by itself.
+    notices of the transaction reach nobody: a running box is poked, and finds the rows itself.
     """
     try:
         connection = open_connection(path)

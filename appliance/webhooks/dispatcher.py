@@ -19,6 +19,7 @@ from appliance.model.delivery import AttemptRecord, Outcome
 from appliance.model.endpoint import Endpoint
 from appliance.model.venue import Venue
 from appliance.store.connection import Reader
+from appliance.store.database import ChangedBeside
 from appliance.store.deliveries import carry_over_retries
 from appliance.store.endpoints import list_active_endpoints
 from appliance.store.venue import get_venue
@@ -118,11 +119,12 @@ class Dispatcher:
                     recipient = self._recipients.get(endpoint_id)
                     if recipient is not None:
                         recipient.lane.more_untried = wake = True
-            elif isinstance(notice, EndpointsChanged):
+            elif isinstance(notice, (EndpointsChanged, ChangedBeside)):
                 self._reload()
-                recipient = self._recipients.get(notice.endpoint_id)
-                if recipient is not None:
-                    recipient.lane.more_untried = recipient.lane.more_retries = wake = True
+                wake = True
+                for endpoint_id, recipient in self._recipients.items():
+                    if isinstance(notice, ChangedBeside) or endpoint_id == notice.endpoint_id:
+                        recipient.lane.more_untried = recipient.lane.more_retries = True
         if wake:
             self._pump_soon()
 
