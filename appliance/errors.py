@@ -205,6 +205,14 @@ class BodyTooLarge(Refusal):
     english = "The request body exceeds 64 KiB."
 
 
+class Misdirected(Refusal):
+    """Asked for under a name that is none of the box's (reliability.md S14)."""
+
+    status, code = 421, "MISDIRECTED"
+    french = "Cette box ne répond pas à ce nom : ajoutez-le à server.names s'il est le sien."
+    english = "This box does not answer to that name: add it to server.names if it is its own."
+
+
 class RateLimited(Refusal):
     status, code = 429, "RATE_LIMITED"
     french = "Trop de requêtes : réessayez dans 60 secondes."

@@ -24,6 +24,9 @@ class ServerSettings:
     host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - a box serves its LAN
     port: int = _setting(8080, "port to listen on; 0 takes any free one")
     app_url: str = _setting("", "public base of guest links; empty: the address listened on")
+    names: tuple[str, ...] = _setting(
+        (), "further names under which the box is asked for; it refuses those it does not know"
+    )
     trusted_proxies: tuple[str, ...] = _setting(
         (), "addresses or networks whose X-Forwarded-For is believed"
     )

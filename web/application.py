@@ -9,6 +9,7 @@ from aiohttp import web
 from appliance.box import Box
 from appliance.environment import Environment
 from appliance.mail.postman import Postman
+from appliance.store.venue import get_venue
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.body import BODY_LIMIT
@@ -18,6 +19,7 @@ from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.guest.routes import GUEST_ROUTES
+from web.hosts import HOSTS, Hosts
 from web.middleware import Handler, answer_everything
 from web.portal.guard import guarded
 from web.portal.outbox import OUTBOX_ROUTES
@@ -40,6 +42,8 @@ def build_application(box: Box) -> web.Application:
     """Everything that `box` serves, in both environments. The caller closes the box."""
     app = web.Application(middlewares=[answer_everything], client_max_size=BODY_LIMIT)
     app[PARTNER_ROUTES] = PARTNER_ROUTE_TABLE
+    server = box.settings.server
+    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
     app[PRINCIPALS] = {}
     app[PASSWORDS] = Passwords()
     prepare_pages(app)
@@ -62,6 +66,13 @@ def build_application(box: Box) -> web.Application:
     for method, path, handler in of_the_house:
         _add(app, method, path, _public(handler, box.live), ANYBODY)
     return app
+
+
+def _slug_of(box: Box) -> Callable[[], str]:
+    def slug() -> str:
+        return box.live.database.peek(get_venue).slug
+
+    return slug
 
 
 def _add_routes(app: web.Application, services: Services) -> None:

@@ -9,10 +9,12 @@ from appliance.errors import (
     BodyTooLarge,
     InternalError,
     MethodNotAllowed,
+    Misdirected,
     NotFound,
     Refusal,
     Unavailable,
 )
+from web.hosts import HOSTS
 from web.wire import COMMON_HEADERS, refuse
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -22,6 +24,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give every request an answer in the documented form, and every answer its headers."""
     try:
+        if not request.app[HOSTS].allows(request.host):
+            raise Misdirected  # noqa: TRY301 - answered below like every refusal
         response = await handler(request)
     except Refusal as refusal:
         response = refuse(refusal)

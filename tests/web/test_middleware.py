@@ -5,6 +5,7 @@ import logging
 import pytest
 from aiohttp import web
 
+from web.hosts import HOSTS, Hosts
 from web.middleware import answer_everything
 
 
@@ -13,6 +14,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
         raise ValueError("salma", "@", "example.com")
 
     app = web.Application(middlewares=[answer_everything])
+    app[HOSTS] = Hosts((), (), lambda: "venue")
     app.router.add_get("/access/{token}", fail)
     client = await aiohttp_client(app)
 
@@ -35,6 +37,7 @@ async def test_no_answer_tells_which_library_made_it(aiohttp_client, path):
         return web.Response()
 
     app = web.Application(middlewares=[answer_everything])
+    app[HOSTS] = Hosts((), (), lambda: "venue")
     app.router.add_get("/", answer)
     client = await aiohttp_client(app)
 

@@ -75,8 +75,7 @@ async def test_the_outbox_exists_in_test_alone(running):
     [
         {"Host": "box.example"},
         {"Host": "192.168.1.20:8080"},
-        {"Host": "localhost.evil.example"},
-        {"Host": "[::1"},
+        {"Host": "riad-atlas.local"},
         {"X-Forwarded-For": "203.0.113.9"},
         {"Forwarded": "for=203.0.113.9"},
         {"Via": "1.1 tunnel"},

@@ -1,0 +1,34 @@
+import pytest
+
+from tests.conftest import running_box, with_settings
+
+
+async def ask(running, host):
+    async with running.client.get("/openapi.json", headers={"Host": host}) as response:
+        return response.status, await response.text()
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:8080", "192.168.1.7", "[::1]:8080", "[fe80::1]", "localhost:1", "LOCALHOST",
+     "box.example", "Box.Example:443", "box.example.", "riad-atlas.local", "riad-atlas.local:8080",
+     "venue.lan"],
+)  # fmt: skip
+async def test_the_box_answers_to_addresses_and_to_its_own_names(tmp_path, clock, host):
+    settings = with_settings(server={"names": ("venue.lan",)})
+    async with running_box(tmp_path, clock, settings) as running:
+        assert (await ask(running, host))[0] == 200
+        assert (await ask(running, host))[0] == 200  # as remembered
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "box.example.evil.example", "127.0.0.1.evil.example", "other.local",
+     "localhost.evil.example:8080", "[::1", "2130706433", "a@127.0.0.1.evil"],
+)  # fmt: skip
+async def test_a_strangers_name_that_leads_to_the_box_gets_no_answer(running, host):
+    status, text = await ask(running, host)
+
+    assert status == 421
+    assert "MISDIRECTED" in text
+    assert "riad" not in text.lower()
