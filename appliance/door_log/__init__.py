@@ -1,0 +1,1 @@
+"""The door log outside of the box: exported, signed, and checked wherever it is."""

@@ -1,0 +1,98 @@
+"""The lines of an exported door log, as JSON and as CSV: written, sealed and read again.
+
+Each line ends with its seal, SHA-256 over the seal before and its own text: it covers the names
+beside the chained fields too, which the hash of the log leaves out so that they can be erased.
+"""
+
+import csv
+import hashlib
+import io
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+Format = Literal["jsonl", "csv"]
+FIRST_SEAL = bytes(32)
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # spreadsheets read a CSV without it in an old alphabet
+_SEALED = {
+    "jsonl": re.compile(rb'(\{.*),"seal":"([0-9a-f]{64})"\}'),
+    "csv": re.compile(rb"(.*),([0-9a-f]{64})"),
+}
+_ENDS = {"jsonl": b"\n", "csv": b"\r\n"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
+_LINE_BREAK = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def seal(previous: bytes, text: bytes) -> bytes:
+    """The seal of a line whose text, without its seal, is `text`."""
+    return hashlib.sha256(previous + text).digest()
+
+
+def write_line(kind: Format, values: Mapping[str, Any], previous: bytes) -> tuple[bytes, bytes]:
+    """A whole line with its end, and its seal."""
+    if kind == "jsonl":
+        text = _encode(values)[:-1].encode()
+        found = seal(previous, text)
+        return text + f',"seal":"{found.hex()}"}}'.encode() + _ENDS[kind], found
+    text = _write_cells([_write_cell(value) for value in values.values()])
+    found = seal(previous, text)
+    return text + b"," + found.hex().encode() + _ENDS[kind], found
+
+
+def write_columns(columns: list[str]) -> tuple[bytes, bytes]:
+    """The first line of a CSV file, and the seal that the next one follows from."""
+    text = _write_cells([*columns, "seal"])
+    return BYTE_ORDER_MARK + text + _ENDS["csv"], seal(FIRST_SEAL, text)
+
+
+def take_apart(kind: Format, line: bytes) -> tuple[bytes, bytes | None]:
+    """The text of a line without its end, and its seal; None when it has none."""
+    bare = line.removesuffix(b"\n").removesuffix(b"\r")
+    found = _SEALED[kind].fullmatch(bare)
+    return (bare, None) if found is None else (found[1], bytes.fromhex(found[2].decode()))
+
+
+def read_values(
+    kind: Format, text: bytes, columns: list[str], types: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """The values of a line, or None when it does not have exactly these columns.
+
+    `types` tells which are chained, and of what type: in CSV everything is text.
+    """
+    try:
+        if kind == "jsonl":
+            read = json.loads(text + b"}")
+            return read if isinstance(read, dict) and list(read) == columns else None
+        [cells] = csv.reader([text.decode()], strict=True)
+        if len(cells) != len(columns):
+            return None
+        return {
+            name: _read_cell(cell, types.get(name, "TEXT"))
+            for name, cell in zip(columns, cells, strict=True)
+        }
+    except (ValueError, RecursionError, csv.Error):
+        return None
+
+
+def _write_cells(cells: list[str]) -> bytes:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(cells)
+    return buffer.getvalue().encode()
+
+
+def _write_cell(value: Any) -> str:
+    """A cell that no spreadsheet takes for a formula (reliability.md, S21)."""
+    if value is None:
+        return ""
+    text = _LINE_BREAK.sub(" ", str(value))  # a line is a scan
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+
+
+def _read_cell(cell: str, kind: str) -> Any:
+    if not cell:
+        return None
+    text = cell.removeprefix("'")
+    return int(text) if kind == "INTEGER" else text
