@@ -16,7 +16,7 @@ from web.main import main
 
 VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'
 SECRET = "svc_live_0123456789abcdef"
-HEAD = b"GET /v1/venue HTTP/1.1\r\nHost: box\r\n"
+HEAD = b"GET /v1/venue HTTP/1.1\r\nHost: localhost\r\n"
 MALFORMED = {
     "no HTTP at all": f"{SECRET}\r\n\r\n".encode(),
     "another protocol": bytes.fromhex("16030100a5010000a10303") + SECRET.encode(),
@@ -75,7 +75,7 @@ def test_what_is_no_http_gets_the_documented_error_body_and_not_its_own_words(se
     ],
 )
 def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
-    status, _, body = send(serving.port, f"GET {path} HTTP/1.1\r\nHost: box\r\n".encode()
+    status, _, body = send(serving.port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n".encode()
                            + header + b"\r\nConnection: close\r\n\r\n")  # fmt: skip
 
     assert "401" in status
@@ -85,7 +85,7 @@ def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
 def test_a_cookie_of_stray_bytes_is_nobody(serving):
     cookie = b"Cookie: __Host-venuebox-terminal=\xff\xff\r\nConnection: close\r\n\r\n"
 
-    status, _, _ = send(serving.port, b"GET /terminal/v1/me HTTP/1.1\r\nHost: box\r\n" + cookie)
+    status, _, _ = send(serving.port, b"GET /terminal/v1/me HTTP/1.1\r\nHost: localhost\r\n" + cookie)
 
     assert "401" in status
 
@@ -93,7 +93,7 @@ def test_a_cookie_of_stray_bytes_is_nobody(serving):
 def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
     body = gzip.compress(json.dumps({"code": "12345678"}).encode())
     head = (
-        "POST /terminal/v1/pair HTTP/1.1\r\nHost: box\r\nConnection: close\r\n"
+        "POST /terminal/v1/pair HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         f"Content-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
     )
 
@@ -106,7 +106,7 @@ def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
 def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp_path):
     data = new_box(tmp_path)
     with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as serving:
-        head = b"POST /terminal/v1/pair HTTP/1.1\r\nHost: box\r\n"
+        head = b"POST /terminal/v1/pair HTTP/1.1\r\nHost: localhost\r\n"
         with socket.create_connection(("127.0.0.1", serving.port)) as broken:
             broken.sendall(head + b'Content-Length: 100\r\n\r\n{"code"')
         send(serving.port, head + b"Transfer-Encoding: chunked\r\n\r\n5\r\nabcdeXX\r\n")
@@ -133,7 +133,7 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         silent, silent_out = await asyncio.open_connection(*address)
         silent_out.write(b"GET / HTTP/1.1\r\nHost: b")
         asking, asking_out = await asyncio.open_connection(*address)
-        asking_out.write(b"GET / HTTP/1.1\r\nHost: box\r\n\r\n")
+        asking_out.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
         async with asyncio.timeout(5):
             assert await silent.read() == b""

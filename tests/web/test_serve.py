@@ -110,7 +110,7 @@ def begin_request(serving, key, body):
     raw = json.dumps(body).encode()
     connection = socket.create_connection(("127.0.0.1", serving.port), timeout=10)
     head = (
-        f"POST /v1/reservations HTTP/1.1\r\nHost: box\r\nAuthorization: Bearer {key}\r\n"
+        f"POST /v1/reservations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
     )
     connection.sendall(head.encode() + raw[:20])
