@@ -8,12 +8,23 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from appliance.clock import SystemClock
-from appliance.commands import deliveries, doorlog, init, key, staff, terminal, venue, version
+from appliance.commands import (
+    deliveries,
+    doorlog,
+    endpoint,
+    init,
+    key,
+    replay,
+    staff,
+    terminal,
+    venue,
+    version,
+)
 from appliance.commands.console import Commands, Console, add_command, add_data
 from appliance.errors import Refusal, Trouble
 from appliance.tokens import Tokens
 
-_COMMANDS = (init, venue, key, terminal, staff, deliveries, doorlog, version)
+_COMMANDS = (init, venue, key, terminal, staff, endpoint, deliveries, replay, doorlog, version)
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
