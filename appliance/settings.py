@@ -11,6 +11,7 @@ from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 from appliance.errors import Trouble
+from appliance.settings_readers import ReaderSettings, parse_readers
 
 
 def _setting(default: Any, meaning: str) -> Any:
@@ -82,6 +83,7 @@ class Settings:
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     door: DoorSettings = field(default_factory=DoorSettings)
+    readers: tuple[ReaderSettings, ...] = ()
 
 
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
@@ -93,7 +95,8 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
         document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Trouble(f"{file.name} cannot be read: {error}") from None
-    sections = {f.name: f.default_factory for f in dataclasses.fields(Settings)}
+    readers = parse_readers(document.pop("readers", []))
+    sections = {f.name: f.default_factory for f in _sections()}
     for section in document:
         if section not in sections:
             raise Trouble(f"unknown section [{section}] in {file.name}: use {', '.join(sections)}")
@@ -102,19 +105,24 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
         for name, kind in sections.items()
     }
     _refuse_unknown_variables(known, environ)
-    return Settings(**known)
+    return Settings(**known, readers=readers)
 
 
 def describe_settings() -> list[tuple[str, str, Any, str]]:
     """Each setting as (section.name, environment variable, default, meaning)."""
     rows = []
-    for section in dataclasses.fields(Settings):
+    for section in _sections():
         kind: Any = section.default_factory
         for item in dataclasses.fields(kind):
             name = f"{section.name}.{item.name}"
             rows.append((name, _variable(section.name, item.name), item.default,
                          item.metadata["meaning"]))  # fmt: skip
     return rows
+
+
+def _sections() -> list[dataclasses.Field[Any]]:
+    """Those of single settings: readers are tables of their own, and no variables."""
+    return [f for f in dataclasses.fields(Settings) if f.name != "readers"]
 
 
 def _variable(section: str, name: str) -> str:

@@ -4,6 +4,7 @@ import json
 from itertools import groupby
 
 from appliance.settings import describe_settings
+from appliance.settings_readers import EXAMPLE
 
 _HEAD = """\
 # Settings of this box. A line without # is in force from the next start on; each setting can
@@ -21,4 +22,4 @@ def settings_example() -> str:
             lines.append(f"# {meaning}")
             lines.append(f"#{name.split('.')[1]} = {json.dumps(default)}")
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join(lines) + EXAMPLE
