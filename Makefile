@@ -17,7 +17,7 @@ BUNDLE   := web/static/.built
 
 # The folders are listed too: their time changes when a file is taken away.
 SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
-            $(shell find $(FRONTEND)/src $(FRONTEND)/styles 2>/dev/null)
+            $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs 2>/dev/null)
 
 # A network that hangs must not hang the build. macOS has no timeout of its own.
 DEADLINE := $(if $(shell command -v timeout),timeout 900)
@@ -65,14 +65,19 @@ run: setup
 
 test: dev
 	@test -x $(CHROMIUM) || $(call apt,chromium) || true
+	@command -v curl >/dev/null || $(call apt,curl) || true
+	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@$(call say,testing)
-	@if test -x $(CHROMIUM); then \
-		$(BIN)/pytest -n auto --dist loadfile $(PYTEST_ARGS); \
-	else \
-		$(BIN)/pytest -n auto --dist loadfile --ignore=tests/browser $(PYTEST_ARGS); status=$$?; \
-		echo "left out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; \
-		exit $$status; \
-	fi
+	@without=; said=; \
+	test -x $(CHROMIUM) || { without="--ignore=tests/browser"; \
+		said="left out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
+	for program in curl php; do \
+		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
+			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
+	done; \
+	$(BIN)/pytest -n auto --dist loadfile $$without $(PYTEST_ARGS); status=$$?; \
+	test -z "$$said" || printf '%b\n' "$$said"; \
+	exit $$status
 
 check: dev
 	@$(call say,style)

@@ -19,6 +19,7 @@ from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.guest.routes import GUEST_ROUTES
+from web.home import HOME_ROUTES
 from web.hosts import HOSTS, Hosts
 from web.middleware import Handler, answer_everything
 from web.portal.guard import guarded
@@ -30,6 +31,8 @@ from web.portal.welcome import welcome_routes
 from web.principals import ANYBODY, PRINCIPALS, Principal
 from web.rendering import prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
+from web.sandbox.handlers import SandboxPages
+from web.sandbox.sandbox import Sandbox
 from web.static_files import STATIC_ROUTES
 from web.turns import Turns
 
@@ -47,21 +50,27 @@ def build_application(box: Box) -> web.Application:
     app[PRINCIPALS] = {}
     app[PASSWORDS] = Passwords()
     prepare_pages(app)
+    sandbox = Sandbox(box.test, box.clock, box.tokens)
+    app.cleanup_ctx.append(sandbox.running)
     for environment in box.environments:
         services = Services(
             environment=environment,
             gate=Gate(environment, box.clock),
             turns=Turns(),
             postman=Postman(environment, box.clock),
-            dispatcher=Dispatcher(environment, box.clock),
+            dispatcher=Dispatcher(environment, box.clock, sandbox.outside_of(environment)),
         )
         _add_routes(app, services)
+        if environment is box.test:
+            _add_sandbox(app, services, SandboxPages(sandbox))
         app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock)))
         for route in PORTAL_ROUTES:
             if environment is box.live or not route.of_the_house:
                 principal = Principal("staff", route.role)
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
+    for method, path, handler in HOME_ROUTES:
+        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
     of_the_house = (*STATIC_ROUTES, *welcome_routes(box.clock), *sign_in_routes(box.clock))
     for method, path, handler in of_the_house:
         _add(app, method, path, _public(handler, box.live), ANYBODY)
@@ -90,6 +99,14 @@ def _add_routes(app: web.Application, services: Services) -> None:
     if environment.name == "test":
         for method, path, handler in OUTBOX_ROUTES:
             _add_readable(app, method, path, _public(handler, environment), ANYBODY)
+
+
+def _add_sandbox(app: web.Application, services: Services, pages: SandboxPages) -> None:
+    for route in pages.key_routes:
+        handler, principal = _partner(route, services), Principal("key", route.scope)
+        _add(app, route.method, services.environment.prefix + route.path, handler, principal)
+    for method, path, handler in pages.open_routes:
+        _add_readable(app, method, path, _public(handler, services.environment), ANYBODY)
 
 
 def _add(

@@ -1,4 +1,4 @@
-"""The description of the partner interface, for programs (`/openapi.json`) and people (`/docs`)."""
+"""The partner interface described: a guide (`/docs`), a reference to try, and OpenAPI."""
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -8,7 +8,8 @@ from aiohttp import web
 from appliance.environment import path_prefix
 from terminal_bridge.context import ENVIRONMENT
 from web.api.openapi.document import PartnerRoute, build_document, describe_servers
-from web.rendering import LANGUAGES, render
+from web.guide import read_guide
+from web.public_page import public_page
 from web.wire import answer
 
 PARTNER_ROUTES: web.AppKey[Sequence[PartnerRoute]] = web.AppKey("partner_routes")
@@ -18,11 +19,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-# One concession over every other page: Swagger UI's stylesheet carries its icons as data: images.
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 
 
 async def show_document(request: web.Request) -> web.Response:
@@ -32,24 +28,35 @@ async def show_document(request: web.Request) -> web.Response:
     return answer(document, headers=_HEADERS)
 
 
-async def show_docs(request: web.Request) -> web.Response:
-    """`GET /docs`: the same, to read and to try. Nothing on it comes from outside the box."""
-    environment = request[ENVIRONMENT]
-    base = _public_base(request) or f"{request.scheme}://{request.host}"
-    values: dict[str, object] = {
-        "document_url": f"{path_prefix(environment.name)}/openapi.json",
-        "live_base": base,
-        "test_base": base + path_prefix("test"),
-        "live_docs_url": f"{path_prefix('live')}/docs",
-        "test_docs_url": f"{path_prefix('test')}/docs",
-    }
-    english = request.config_dict[LANGUAGES].get("en")
-    return web.Response(
-        text=render(request, "docs.html", english, values),
-        content_type="text/html",
-        charset="utf-8",
-        headers={**_HEADERS, "Content-Security-Policy": _POLICY, "Content-Language": "en"},
+async def show_guide(request: web.Request) -> web.Response:
+    """`GET /docs`: docs/partners.md with its example programs, and the way to the reference."""
+    guide = await read_guide()
+    return public_page(request, "docs/guide.html", {**page_addresses(request), "guide": guide})
+
+
+async def show_reference(request: web.Request) -> web.Response:
+    """`GET /docs/reference`: every call, to read and to try. Nothing comes from outside the box."""
+    # One concession over every other page: Swagger UI's stylesheet carries its icons as pictures.
+    return public_page(
+        request, "docs/reference.html", page_addresses(request), inline_pictures=True
     )
+
+
+def page_addresses(request: web.Request) -> dict[str, object]:
+    """The addresses that the partners' pages show, as whoever asks may use them."""
+    name = request[ENVIRONMENT].name
+    base = _public_base(request) or f"{request.scheme}://{request.host}"
+    prefix, test = path_prefix(name), path_prefix("test")
+    return {
+        "document_url": f"{prefix}/openapi.json",
+        "guide_url": f"{prefix}/docs",
+        "reference_url": f"{prefix}/docs/reference",
+        "sandbox_url": test,
+        "live_base": base,
+        "test_base": base + test,
+        "live_reference_url": "/docs/reference",
+        "test_reference_url": f"{test}/docs/reference",
+    }
 
 
 def _public_base(request: web.Request) -> str:
@@ -61,4 +68,8 @@ def _public_base(request: web.Request) -> str:
     return base if base and urlsplit(base).netloc == request.host else ""
 
 
-DOCS_ROUTES = (("GET", "/openapi.json", show_document), ("GET", "/docs", show_docs))
+DOCS_ROUTES = (
+    ("GET", "/openapi.json", show_document),
+    ("GET", "/docs", show_guide),
+    ("GET", "/docs/reference", show_reference),
+)

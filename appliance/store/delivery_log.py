@@ -1,7 +1,7 @@
 """Deliveries with their attempts, for whoever wants to read what was sent and how it went."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from appliance.store.connection import Reader
@@ -43,3 +43,14 @@ def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
     for *head, attempts in rows:
         told = tuple(LoggedAttempt(*attempt) for attempt in json.loads(attempts))
         yield LoggedDelivery(*(*head, told))
+
+
+def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
+    """How often a delivery was tried so far; None when none of these endpoints is sent it."""
+    row = reader.row(
+        """SELECT d.endpoint_id,
+                  (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
+           FROM delivery d WHERE d.id = :id""",
+        {"id": delivery_id},
+    )
+    return None if row is None or row[0] not in endpoint_ids else int(row[1])

@@ -4,7 +4,7 @@
  * Every file directly in src/ or styles/ becomes one output of its name: src/door.ts is door.js,
  * styles/guest.css is guest.css. A file in a subfolder, or whose name starts with "_", is a part:
  * it reaches the browser only through the entry that imports it. Swagger UI goes to docs/ with its
- * licence. Files are written aside and renamed, so that a running box never serves half of one;
+ * licence, and the partners' guide with its example programs to guide/. Files are written aside and renamed, so that a running box never serves half of one;
  * what no source produces any more is removed.
  */
 import { build } from "esbuild";
@@ -64,6 +64,18 @@ async function swagger() {
   );
 }
 
+/** docs/ of the project as it stands: the box renders the guide and serves the programs. */
+async function guide() {
+  const home = join(here, "..", "..", "docs");
+  const found = await readdir(home, { recursive: true, withFileTypes: true });
+  return Promise.all(
+    found
+      .filter((entry) => entry.isFile() && !entry.name.startsWith("."))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .map(async (path) => [join("guide", relative(home, path)), await readFile(path)]),
+  );
+}
+
 async function write(name, contents) {
   const target = join(out, name);
   const aside = `${target}.${process.pid}.part`;
@@ -86,6 +98,7 @@ const files = new Map([
   ...(await bundled(await entries("src", ".ts"))),
   ...(await bundled(await entries("styles", ".css"))),
   ...(await swagger()),
+  ...(await guide()),
 ]);
 for (const [name, contents] of files) await write(name, contents);
 await removeOthers(new Set(files.keys()));

@@ -1,6 +1,8 @@
 /**
- * Starts Swagger UI on `#swagger-ui`, for the description its `data-url` names.
- * The page loads `docs/swagger-ui-bundle.js` first; that script defines the global.
+ * The partners' pages. The reference: starts Swagger UI on `#swagger-ui`, for the description its
+ * `data-url` names (the page loads `docs/swagger-ui-bundle.js` first, which defines the global).
+ * The guide: programs become tabs, and what one may want to copy gets a button. Without this
+ * script everything is still there, one below the other.
  */
 
 interface SwaggerOptions {
@@ -37,9 +39,90 @@ function followSystemColours(): void {
   apply();
 }
 
+type Tab = { button: HTMLButtonElement; panel: HTMLElement; language: string };
+const groups: Tab[][] = [];
+
+/** Shows one language everywhere it exists: whoever reads Python here reads Python below. */
+function choose(language: string): void {
+  for (const group of groups) {
+    if (!group.some((tab) => tab.language === language)) continue;
+    for (const { button, panel, language: own } of group) {
+      const chosen = own === language;
+      button.setAttribute("aria-selected", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+      panel.hidden = !chosen;
+    }
+  }
+}
+
+function makeTabs(programs: HTMLElement, number: number): void {
+  const panels = [...programs.querySelectorAll<HTMLElement>(".program")];
+  if (panels.length < 2) return;
+  const bar = document.createElement("div");
+  bar.className = "tabs";
+  bar.setAttribute("role", "tablist");
+  bar.setAttribute("aria-label", "Language of the example");
+  const group = panels.map((panel, index): Tab => {
+    const language = panel.dataset["language"] ?? "";
+    const button = document.createElement("button");
+    const heading = panel.querySelector("h4");
+    button.type = "button";
+    button.id = `tab-${number}-${index}`;
+    button.textContent = heading?.firstChild?.textContent?.trim() ?? language;
+    button.setAttribute("role", "tab");
+    panel.id = `panel-${number}-${index}`;
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", button.id);
+    button.setAttribute("aria-controls", panel.id);
+    button.addEventListener("click", () => choose(language));
+    return { button, panel, language };
+  });
+  bar.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined) return;
+    const at = group.findIndex((tab) => tab.button === document.activeElement);
+    const next = group[(at + step + group.length) % group.length];
+    next?.button.focus();
+    if (next) choose(next.language);
+  });
+  bar.append(...group.map((tab) => tab.button));
+  programs.prepend(bar);
+  groups.push(group);
+}
+
+function offerCopy(pre: HTMLPreElement): void {
+  const frame = document.createElement("div");
+  const button = document.createElement("button");
+  frame.className = "copies";
+  button.className = "copy";
+  button.type = "button";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(pre.textContent ?? "");
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  });
+  pre.replaceWith(frame);
+  frame.append(pre, button);
+}
+
+/** On a phone the contents would push the text away: they start closed there. */
+function foldContents(): void {
+  const contents = document.querySelector<HTMLDetailsElement>(".contents details");
+  if (contents && matchMedia("(max-width: 59.99rem)").matches) contents.open = false;
+}
+
 const place = document.querySelector<HTMLElement>("#swagger-ui");
 const url = place?.dataset["url"];
-followSystemColours();
-if (place && url) start(place, url);
+if (place && url) {
+  followSystemColours();
+  start(place, url);
+} else {
+  foldContents();
+  // Only a page that came over https, or from this machine, may write to the clipboard.
+  if (navigator.clipboard) document.querySelectorAll<HTMLPreElement>(".prose pre").forEach(offerCopy);
+  document.querySelectorAll<HTMLElement>(".programs").forEach(makeTabs);
+  for (const group of groups) if (group[0]) choose(group[0].language);
+}
 
 export {};

@@ -1,0 +1,84 @@
+<?php
+// Book a table: SERVICE_URL=… SERVICE_KEY=… php book.php DATE SLOT GUESTS NAME PHONE REFERENCE
+declare(strict_types=1);
+
+/** [status, decoded body]. Repeats after 429, 503 and network errors, and never a 409. */
+function call(string $method, string $path, ?array $body = null, int $tries = 5): array
+{
+    for ($made = 1; ; $made++) {
+        $options = [
+            'method' => $method,
+            'header' => "Content-Type: application/json\r\n"
+                . 'Authorization: Bearer ' . getenv('SERVICE_KEY'),
+            'ignore_errors' => true, // a refusal has a body too
+            'follow_location' => 0,
+            'timeout' => 15,
+        ];
+        if ($body !== null) {
+            $options['content'] = json_encode($body, JSON_THROW_ON_ERROR);
+        }
+        $context = stream_context_create(['http' => $options]);
+        $answer = @file_get_contents(getenv('SERVICE_URL') . $path, false, $context);
+        $wait = 2 ** ($made - 1);
+        if ($answer !== false) {
+            preg_match('#^HTTP/\S+ (\d+)#', $http_response_header[0], $line);
+            $status = (int) $line[1];
+            if (!in_array($status, [429, 503], true) || $made === $tries) {
+                return [$status, json_decode($answer, true, 64, JSON_THROW_ON_ERROR)];
+            }
+            foreach ($http_response_header as $header) {
+                if (preg_match('/^Retry-After: (\d+)/i', $header, $found)) {
+                    $wait = (int) $found[1];
+                }
+            }
+        } elseif ($made === $tries) {
+            // No connection, or it broke: the booking may exist or not.
+            give_up('the service cannot be reached');
+        }
+        sleep($wait);
+    }
+}
+
+function give_up(string $message): never
+{
+    fwrite(STDERR, $message . "\n");
+    exit(1);
+}
+
+/** Ids of free tables for that party, the smallest first. */
+function tables_that_fit(string $date, string $slot, int $guests): array
+{
+    [, $venue] = call('GET', '/v1/venue');
+    $query = http_build_query(['date' => $date, 'slot' => $slot]);
+    [$status, $availability] = call('GET', "/v1/availability?$query");
+    if ($status !== 200) {
+        give_up("$availability[code]: $availability[error_en]");
+    }
+    $free = array_column(array_filter($availability['tables'], fn ($t) => $t['available']), 'id');
+    $fitting = array_filter($venue['tables'], fn ($t) => in_array($t['id'], $free, true)
+        && $t['capacityMin'] <= $guests && $guests <= $t['capacityMax']);
+    usort($fitting, fn ($one, $other) => $one['capacityMax'] <=> $other['capacityMax']);
+    return array_column($fitting, 'id');
+}
+
+[, $date, $slot, $guests, $name, $phone, $reference] = $argv;
+foreach (tables_that_fit($date, $slot, (int) $guests) as $table) {
+    [$status, $answer] = call('POST', '/v1/reservations', [
+        'tableId' => $table,
+        'date' => $date,
+        'slot' => $slot,
+        'guests' => (int) $guests,
+        'customer' => ['name' => $name, 'phone' => $phone],
+        'externalRef' => $reference,
+        'idempotencyKey' => $reference, // your own number of this booking, stored before
+        'notifyCustomer' => false,
+    ]);
+    if ($status === 201 || $status === 200) { // 200: it was booked before, here is that result
+        echo json_encode($answer, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
+        exit(0);
+    }
+    if ($answer['code'] !== 'TABLE_TAKEN') { // taken meanwhile: try the next table
+        give_up("$answer[code]: $answer[error_en]");
+    }
+}
+give_up("no table for $guests on $date at $slot");

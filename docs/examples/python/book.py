@@ -1,0 +1,81 @@
+"""Book a table.
+
+SERVICE_URL=… SERVICE_KEY=… python3 book.py DATE SLOT GUESTS NAME PHONE REFERENCE
+"""
+
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+URL = os.environ["SERVICE_URL"]
+KEY = os.environ["SERVICE_KEY"]
+
+
+def call(method, path, body=None, tries=5):
+    """(status, decoded body). Repeats after 429, 503 and network errors, and never a 409."""
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    for remaining in reversed(range(tries)):
+        request = urllib.request.Request(URL + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=15) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            if refusal.code not in (429, 503) or not remaining:
+                return refusal.code, json.load(refusal)
+            wait = int(refusal.headers.get("Retry-After", "1"))
+        except OSError:  # no connection, or it broke: the booking may exist or not
+            if not remaining:
+                raise
+            wait = 2 ** (tries - remaining - 1)
+        time.sleep(wait)
+    raise AssertionError("the last try returns or raises")
+
+
+def tables_that_fit(date, slot, guests):
+    """Ids of free tables for that party, the smallest first."""
+    _, venue = call("GET", "/v1/venue")
+    query = urllib.parse.urlencode({"date": date, "slot": slot})
+    status, availability = call("GET", f"/v1/availability?{query}")
+    if status != 200:
+        sys.exit(f"{availability['code']}: {availability['error_en']}")
+    free = {table["id"] for table in availability["tables"] if table["available"]}
+    fitting = [
+        table
+        for table in venue["tables"]
+        if table["id"] in free and table["capacityMin"] <= guests <= table["capacityMax"]
+    ]
+    return [table["id"] for table in sorted(fitting, key=lambda table: table["capacityMax"])]
+
+
+def book(date, slot, guests, name, phone, reference):
+    """The creation result. `reference` is your own number of this booking, stored before."""
+    for table_id in tables_that_fit(date, slot, guests):
+        status, answer = call(
+            "POST",
+            "/v1/reservations",
+            {
+                "tableId": table_id,
+                "date": date,
+                "slot": slot,
+                "guests": guests,
+                "customer": {"name": name, "phone": phone},
+                "externalRef": reference,
+                "idempotencyKey": reference,
+                "notifyCustomer": False,
+            },
+        )
+        if status in (200, 201):  # 200: this reference was booked before, here is that result
+            return answer
+        if answer["code"] != "TABLE_TAKEN":  # taken meanwhile: try the next table
+            sys.exit(f"{answer['code']}: {answer['error_en']}")
+    sys.exit(f"no table for {guests} on {date} at {slot}")
+
+
+if __name__ == "__main__":
+    date, slot, guests, name, phone, reference = sys.argv[1:]
+    print(json.dumps(book(date, slot, int(guests), name, phone, reference)))

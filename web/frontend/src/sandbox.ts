@@ -1,0 +1,264 @@
+/**
+ * The sandbox: borrows an echo receiver for a test key, registers it, and shows what arrives.
+ * The key lives in a variable of this page and nowhere else; the receiver's token stands behind
+ * `#`, so that a reload, or a colleague with the link, watches on without the key.
+ */
+
+interface Signature {
+  verdict: string;
+  t: number | null;
+  ageSeconds: number | null;
+  expected: string[];
+  given: string[];
+}
+
+interface Echo {
+  number: number;
+  receivedAt: string;
+  event: string;
+  delivery: string;
+  attempt: number | null;
+  headers: [string, string][];
+  body: string;
+  signature: Signature;
+  answer: { mode: string; status: number | null; seconds?: number };
+}
+
+interface Told {
+  url: string;
+  endpoints: { id: string; events: string[] }[];
+  behaviour: { mode: string; seconds: number; status: number };
+  received: number;
+  items: Echo[];
+}
+
+const EVERY_MS = 1000;
+const SHOWN = 50;
+
+let key = "";
+let token = "";
+let latest = 0;
+let endpointId = "";
+
+function find<T extends HTMLElement>(id: string): T {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`#${id} is missing`);
+  return found as T;
+}
+
+function make(tag: string, text = "", name = ""): HTMLElement {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  if (name) made.className = name;
+  return made;
+}
+
+function complain(sentence: string): void {
+  const problem = find("problem");
+  problem.textContent = sentence;
+  problem.hidden = sentence === "";
+}
+
+/** A call of the box; what it refuses becomes the sentence that it says. */
+async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (key) headers["Authorization"] = `Bearer ${key}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const init: RequestInit = { method, headers, cache: "no-store" };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  const response = await fetch(path, init);
+  const answer = await response.json();
+  if (!response.ok) throw new Error(`${answer.error_en} (${answer.code})`);
+  return answer as T;
+}
+
+async function trying(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+    complain("");
+  } catch (error) {
+    complain(error instanceof TypeError ? "The box cannot be reached." : (error as Error).message);
+  }
+}
+
+async function borrow(): Promise<void> {
+  const lent = await call<{ url: string; token: string }>("POST", "/test/echo");
+  const endpoint = await call<{ id: string; secret: string }>("POST", "/test/v1/webhooks", {
+    url: lent.url,
+  });
+  find("secret").textContent = endpoint.secret;
+  find("secret-row").hidden = false;
+  history.replaceState(null, "", `#${lent.token}`);
+  watch(lent.token);
+}
+
+function watch(found: string): void {
+  [token, latest] = [found, 0];
+  find("borrow").hidden = true;
+  find("receiver").hidden = false;
+  find("arrived").hidden = false;
+  find("with-key").hidden = key === "";
+  find("deliveries").replaceChildren();
+  void look(true);
+}
+
+/** Asks what is new, and again in a second; a page that nobody looks at does not ask. */
+async function look(first = false): Promise<void> {
+  const watched = token;
+  const live = find("live");
+  if (first || !document.hidden) {
+    try {
+      const told = await call<Told>("GET", `/test/echo/${token}?after=${latest}`);
+      if (told.received < latest) latest = 0; // the box was restarted and has forgotten
+      else show(told, first);
+      live.textContent = "watching";
+      live.classList.remove("away");
+    } catch (error) {
+      if (first && !(error instanceof TypeError)) return leave();
+      live.textContent = "the box does not answer, trying on";
+      live.classList.add("away");
+    }
+  }
+  if (watched === token) setTimeout(look, EVERY_MS);
+}
+
+/** A link whose token this box did not make. */
+function leave(): void {
+  token = "";
+  history.replaceState(null, "", location.pathname);
+  find("borrow").hidden = false;
+  find("receiver").hidden = true;
+  find("arrived").hidden = true;
+  complain("This box does not know that receiver. Borrow a new one.");
+}
+
+function show(told: Told, first: boolean): void {
+  find("url").textContent = told.url;
+  endpointId = told.endpoints[0]?.id ?? "";
+  find("endpoint").textContent = endpointId
+    ? `active, hears of ${told.endpoints[0]?.events.join(", ")}`
+    : "not registered: POST this URL to /test/v1/webhooks";
+  find<HTMLButtonElement>("send").disabled = endpointId === "";
+  find<HTMLButtonElement>("stop").disabled = endpointId === "";
+  if (first) setSwitch(told.behaviour);
+  const list = find("deliveries");
+  for (const echo of [...told.items].reverse()) list.prepend(row(echo));
+  while (list.childElementCount > SHOWN) list.lastElementChild?.remove();
+  latest = Math.max(latest, told.received);
+  find("nothing").hidden = list.childElementCount > 0;
+}
+
+function row(echo: Echo): HTMLElement {
+  const { signature } = echo;
+  const held = signature.verdict === "valid";
+  const details = make("details");
+  const summary = make("summary");
+  summary.append(
+    make("span", echo.receivedAt.slice(11, 19)),
+    make("strong", echo.event || "not an event"),
+    make("span", `${held ? "✓" : "✗"} signature ${signature.verdict}`, held ? "chip valid" : "chip"),
+    make("span", echo.attempt ? `attempt ${echo.attempt}` : "not from this box", "quiet"),
+    make("span", `answered ${answerOf(echo)}`, "quiet"),
+  );
+  const opened = make("div", "", "opened");
+  opened.append(make("h3", "Signature, step by step"), steps(signature));
+  opened.append(make("h3", "Headers"), block(echo.headers.map((pair) => pair.join(": ")).join("\n")));
+  opened.append(make("h3", "Raw body"), block(echo.body));
+  details.append(summary, opened);
+  const item = make("li");
+  item.append(details);
+  return item;
+}
+
+function answerOf({ answer }: Echo): string {
+  switch (answer.mode) {
+    case "slow":
+      return `204 after ${answer.seconds} s`;
+    case "timeout":
+      return "nothing";
+    case "close":
+      return "by hanging up";
+    default:
+      return String(answer.status);
+  }
+}
+
+function steps(signature: Signature): HTMLElement {
+  const list = make("ol", "", "steps");
+  const add = (text: string, value = "") => {
+    const step = make("li", text);
+    if (value) step.append(" ", make("code", value));
+    list.append(step);
+  };
+  if (signature.t === null) {
+    add("X-Service-Signature has no t: nothing can be checked.");
+    return list;
+  }
+  add("t from X-Service-Signature:", String(signature.t));
+  add(
+    `The difference to this clock is ${signature.ageSeconds} s: ` +
+      (Math.abs(signature.ageSeconds ?? 0) <= 300 ? "within 300." : "more than 300, refuse it."),
+  );
+  add("Signed text: t, a full stop, the raw body:", `${signature.t}.{"id":…}`);
+  if (signature.expected.length === 0) add("No active endpoint sends here, so there is no secret.");
+  for (const one of signature.expected) add("HMAC-SHA256 with the endpoint's secret:", one);
+  for (const one of signature.given) add("v1 that was sent:", one);
+  add(signature.verdict === "valid" ? "They are equal: genuine." : "They do not fit: refuse it.");
+  return list;
+}
+
+function block(text: string): HTMLElement {
+  const pre = make("pre", text);
+  pre.tabIndex = 0;
+  return pre;
+}
+
+function setSwitch(behaviour: Told["behaviour"]): void {
+  const form = find<HTMLFormElement>("switch");
+  for (const radio of form.querySelectorAll<HTMLInputElement>("input[type=radio]")) {
+    radio.checked = radio.value === behaviour.mode;
+  }
+  for (const name of ["seconds", "status"] as const) {
+    const field = form.querySelector<HTMLInputElement>(`input[name=${name}]`);
+    if (field) field.value = String(behaviour[name]);
+  }
+}
+
+async function turn(): Promise<void> {
+  const chosen = new FormData(find<HTMLFormElement>("switch"));
+  await call("PUT", `/test/echo/${token}`, {
+    mode: chosen.get("mode"),
+    seconds: Number(chosen.get("seconds")),
+    status: Number(chosen.get("status")),
+  });
+}
+
+async function send(): Promise<void> {
+  await call("POST", "/test/v1/webhooks/test", { endpointId });
+  find("sent").textContent = "queued";
+  setTimeout(() => (find("sent").textContent = ""), 2000);
+}
+
+find<HTMLFormElement>("borrow").addEventListener("submit", (event) => {
+  event.preventDefault();
+  key = find<HTMLInputElement>("key").value.trim();
+  void trying(borrow);
+});
+find("switch").addEventListener("submit", (event) => event.preventDefault());
+find("switch").addEventListener("change", () => void trying(turn));
+find("send").addEventListener("click", () => void trying(send));
+find("stop").addEventListener("click", () =>
+  void trying(async () => {
+    await call("DELETE", `/test/v1/webhooks/${endpointId}`);
+  }),
+);
+for (const button of document.querySelectorAll<HTMLButtonElement>("[data-copies]")) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", () =>
+    void navigator.clipboard.writeText(find(button.dataset["copies"] ?? "").textContent ?? ""),
+  );
+}
+
+const linked = location.hash.slice(1);
+if (linked) watch(linked);
+else find("borrow").hidden = false;

@@ -1,0 +1,45 @@
+"""Pages for whoever comes by: the start page, the partners' guide, the sandbox."""
+
+from aiohttp import web
+
+from web.languages import Language
+from web.rendering import LANGUAGES, render
+
+_HEADERS = {
+    "Cache-Control": "no-cache",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{pictures}; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def wants_page(request: web.Request) -> bool:
+    """Whether a browser asks: programs that say nothing, or */*, get the JSON they expect."""
+    return "text/html" in request.headers.get("Accept", "")
+
+
+def public_page(
+    request: web.Request,
+    template: str,
+    values: dict[str, object],
+    language: Language | None = None,
+    *,
+    inline_pictures: bool = False,
+) -> web.Response:
+    """A page that runs and loads nothing but this box's own files, in English by default."""
+    language = language or request.config_dict[LANGUAGES].get("en")
+    policy = _POLICY.format(pictures=" data:" if inline_pictures else "")
+    return web.Response(
+        text=render(request, template, language, values),
+        content_type="text/html",
+        charset="utf-8",
+        headers={
+            **_HEADERS,
+            "Content-Security-Policy": policy,
+            "Content-Language": language.code,
+            "Vary": "Accept, Accept-Language",
+        },
+    )

@@ -1,0 +1,1 @@
+"""The test environment's sandbox: echo receivers that show a partner each delivery."""

@@ -1,0 +1,96 @@
+"""The sandbox's addresses: a page for people, and the same for programs."""
+
+from typing import Any
+
+from aiohttp import web
+
+from appliance.errors import NotFound, ValidationError
+from terminal_bridge.body import read_object
+from terminal_bridge.context import ENVIRONMENT
+from web.docs import page_addresses
+from web.middleware import Handler
+from web.public_page import public_page, wants_page
+from web.routes import Route
+from web.sandbox.behaviour import Behaviour, parse_behaviour
+from web.sandbox.receivers import KEPT_DELIVERIES
+from web.sandbox.sandbox import Sandbox
+from web.wire import answer
+
+_DIGITS_MAX = 15
+
+
+class SandboxPages:
+    """Handlers around one sandbox."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    async def show(self, request: web.Request) -> web.Response:
+        """`GET /test`: the page, for browsers."""
+        if not wants_page(request):
+            raise NotFound
+        values = {**page_addresses(request), "kept": KEPT_DELIVERIES}
+        return public_page(request, "sandbox.html", values)
+
+    async def create(self, request: web.Request) -> web.Response:
+        """`POST /test/echo`: a fresh receiver for a test key. Registering it stays its own call."""
+        token = self._sandbox.new_token()
+        base = request[ENVIRONMENT].links.base
+        described = {"url": self._sandbox.url(token), "token": token, "watch": f"{base}#{token}"}
+        return answer(described, 201)
+
+    async def receive(self, request: web.Request) -> web.StreamResponse:
+        """`POST /test/echo/{token}`: what the box delivers, or anybody who knows the token."""
+        return await self._sandbox.receive(request, request.match_info["token"])
+
+    async def tell(self, request: web.Request) -> web.Response:
+        """`GET /test/echo/{token}`: what arrived after `?after=`, newest first."""
+        token = request.match_info["token"]
+        receiver = self._sandbox.find(token)
+        if wants_page(request):
+            raise web.HTTPSeeOther(f"{request[ENVIRONMENT].prefix}#{token}")
+        told: dict[str, Any] = {
+            "url": self._sandbox.url(token),
+            "endpoints": [
+                {"id": endpoint.id, "events": list(endpoint.events)}
+                for endpoint in self._sandbox.endpoints_of(token)
+            ],
+            "behaviour": _behaviour(receiver.behaviour),
+            "received": receiver.received,
+            "items": [echo.told() for echo in receiver.after(_after(request))],
+        }
+        return answer(told)
+
+    async def switch(self, request: web.Request) -> web.Response:
+        """`PUT /test/echo/{token}`: how it answers from now on."""
+        receiver = self._sandbox.find(request.match_info["token"])
+        receiver.behaviour = parse_behaviour(await read_object(request))
+        return answer(_behaviour(receiver.behaviour))
+
+    @property
+    def open_routes(self) -> tuple[tuple[str, str, Handler], ...]:
+        """What needs no key: the page, and whatever carries a receiver's token."""
+        return (
+            ("GET", "/test", self.show),
+            ("GET", "/test/echo/{token}", self.tell),
+            ("PUT", "/test/echo/{token}", self.switch),
+            ("POST", "/test/echo/{token}", self.receive),
+        )
+
+    @property
+    def key_routes(self) -> tuple[Route, ...]:
+        """What needs a test key, relative to the environment's base."""
+        return (Route("POST", "/echo", "webhooks:manage", self.create, "createEchoReceiver"),)
+
+
+def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
+    return {"mode": behaviour.mode, "seconds": behaviour.seconds, "status": behaviour.status}
+
+
+def _after(request: web.Request) -> int:
+    text = request.query.get("after", "0")
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX):
+        raise ValidationError(
+            field="after", rule_fr="after : nombre attendu.", rule="after: number expected."
+        )
+    return int(text)

@@ -1,0 +1,88 @@
+"""What echo receivers remember: the last deliveries of each, in memory alone."""
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from web.sandbox.behaviour import Behaviour
+from web.sandbox.verification import Verification
+
+KEPT_DELIVERIES = 50
+KEPT_RECEIVERS = 32
+BODY_SHOWN = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """One request as it came in. `attempt` None: it is no delivery of this box."""
+
+    number: int
+    at: str
+    attempt: int | None
+    headers: Sequence[tuple[str, str]]
+    raw: bytes
+    verification: Verification
+    behaviour: Behaviour
+
+    def told(self) -> dict[str, Any]:
+        """As the page and a program read it."""
+        names = {name.lower(): value for name, value in self.headers}
+        steps = self.verification
+        return {
+            "number": self.number,
+            "receivedAt": self.at,
+            "event": names.get("x-service-event", ""),
+            "delivery": names.get("x-service-delivery", ""),
+            "attempt": self.attempt,
+            "headers": [list(header) for header in self.headers],
+            "body": self.raw[:BODY_SHOWN].decode("utf-8", "backslashreplace"),
+            "bodyBytes": len(self.raw),
+            "signature": {
+                "verdict": steps.verdict,
+                "t": steps.t,
+                "ageSeconds": steps.age,
+                "expected": list(steps.expected),
+                "given": list(steps.given),
+            },
+            "answer": {"mode": self.behaviour.mode, **_answer(self.behaviour)},
+        }
+
+
+def _answer(behaviour: Behaviour) -> dict[str, Any]:
+    match behaviour.mode:
+        case "slow":
+            return {"status": 204, "seconds": behaviour.seconds}
+        case "fail":
+            return {"status": behaviour.status}
+        case "timeout" | "close":
+            return {"status": None}
+    return {"status": 204}
+
+
+@dataclass(slots=True)
+class EchoReceiver:
+    """One receiver: how it answers, and what came, newest first."""
+
+    behaviour: Behaviour = field(default_factory=Behaviour)
+    received: int = 0
+    echoes: deque[Echo] = field(default_factory=lambda: deque(maxlen=KEPT_DELIVERIES))
+
+    def after(self, number: int) -> list[Echo]:
+        """What came after that number, newest first."""
+        return [echo for echo in self.echoes if echo.number > number]
+
+
+class EchoReceivers:
+    """The receivers in use lately. The one that nobody asked about for longest is forgotten."""
+
+    def __init__(self) -> None:
+        self._by_id: OrderedDict[str, EchoReceiver] = OrderedDict()
+
+    def get(self, receiver_id: str) -> EchoReceiver:
+        """The receiver of that id, empty when it is not remembered."""
+        receiver = self._by_id.setdefault(receiver_id, EchoReceiver())
+        self._by_id.move_to_end(receiver_id)
+        if len(self._by_id) > KEPT_RECEIVERS:
+            self._by_id.popitem(last=False)
+        return receiver
