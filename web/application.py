@@ -19,6 +19,7 @@ from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.guest.routes import GUEST_ROUTES
+from web.health import Health
 from web.home import HOME_ROUTES
 from web.hosts import HOSTS, Hosts
 from web.middleware import Handler, answer_everything
@@ -70,6 +71,10 @@ def build_application(box: Box) -> web.Application:
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
     for method, path, handler in HOME_ROUTES:
+        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
+    health = Health(box)
+    app.cleanup_ctx.append(health.running)
+    for method, path, handler in health.routes():
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
     of_the_house = (*STATIC_ROUTES, *welcome_routes(box.clock), *sign_in_routes(box.clock))
     for method, path, handler in of_the_house:

@@ -283,6 +283,12 @@ CREATE TABLE staff (
 -- The name is what a person signs in with.
 CREATE UNIQUE INDEX staff_name ON staff (name COLLATE NOCASE) WHERE disabled_at IS NULL;
 
+-- One row: when this file was last proved writable (/health).
+CREATE TABLE heartbeat (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    at INTEGER NOT NULL
+) STRICT;
+
 -- A signed-in browser. It ends 12 hours after its last use, or 7 days after its first.
 CREATE TABLE session (
     hash BLOB PRIMARY KEY,           -- SHA-256 of the cookie's 256 bits

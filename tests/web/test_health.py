@@ -1,0 +1,109 @@
+"""Health is what the disk says, not that the process lives."""
+
+import asyncio
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from appliance.errors import Unavailable
+from appliance.store.heartbeat import find_heartbeat
+from tests.conftest import Running
+from web.health import Health
+
+ASK = make_mocked_request("GET", "/health")
+
+
+async def ask(running: Running, path="/health"):
+    async with running.client.get(path) as response:
+        return response.status, await response.json()
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+async def test_a_box_that_reads_and_writes_says_ok_and_nothing_more(running, path):
+    assert await ask(running, path) == (200, {"status": "ok"})
+
+    for environment in running.box.environments:
+        beat = await environment.database.read(find_heartbeat)
+        assert beat == running.clock.now()
+
+
+async def test_it_is_proved_at_most_once_a_second_however_many_ask(running):
+    before = running.live.database.commits
+    await asyncio.gather(*(ask(running) for _ in range(20)))
+    running.clock.advance(0.9)
+    await ask(running)
+
+    assert running.live.database.commits == before + 1
+
+    running.clock.advance(0.2)
+    await ask(running)
+
+    assert running.live.database.commits == before + 2
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+async def test_a_broken_writer_is_unavailable_in_the_documented_form(running, path):
+    running.test.database._writer._broken = True
+
+    status, body = await ask(running, path)
+
+    assert (status, body["code"]) == (503, "UNAVAILABLE")
+
+
+async def test_a_write_that_the_disk_refuses_is_unavailable_and_heals_by_itself(running):
+    connection = running.live.database._writer_connection
+    connection.pragma("query_only", 1)
+    assert (await ask(running))[0] == 503
+
+    connection.pragma("query_only", 0)
+    assert (await ask(running))[0] == 503  # what was found is good for a second
+
+    running.clock.advance(1.1)
+    assert (await ask(running))[0] == 200
+
+
+async def test_a_full_disk_is_unavailable_until_there_is_room(box, clock):
+    room = [0]
+    health = Health(box, free=lambda _: room[0])
+    with pytest.raises(Unavailable):
+        await health.show_health(ASK)
+
+    room[0] = 1 << 30
+    clock.advance(1.1)
+
+    assert (await health.show_health(ASK)).status == 200
+
+
+async def test_a_disk_that_hangs_is_unavailable_in_time_and_holds_one_proof(box, clock):
+    health = Health(box, free=lambda _: 1 << 30, deadline=0.05)
+    release, begun = asyncio.Event(), []
+
+    async def hang(environment):
+        begun.append(environment.name)
+        await release.wait()
+
+    health._prove_one = hang
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await health.show_health(ASK)
+        clock.advance(1.1)
+    assert begun == ["live", "test"]
+
+    release.set()
+    await asyncio.sleep(0)
+    assert (await health.show_health(ASK)).status == 200
+
+
+async def test_a_box_that_has_not_started_or_is_stopping_is_not_ready(box, clock):
+    health = Health(box, free=lambda _: 1 << 30)
+    with pytest.raises(Unavailable):
+        await health.show_ready(ASK)
+    serving = health.running(None)
+    await anext(serving)
+    assert (await health.show_ready(ASK)).status == 200
+
+    assert await anext(serving, "over") == "over"
+
+    with pytest.raises(Unavailable):
+        await health.show_ready(ASK)
+    assert (await health.show_health(ASK)).status == 200
