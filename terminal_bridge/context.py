@@ -1,7 +1,9 @@
-"""What a request carries: its environment, put there by the composition root."""
+"""What a request and the application carry, put there by the composition root."""
 
 from aiohttp import web
 
 from appliance.environment import Environment
+from terminal_bridge.readers.readers import Readers
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
+READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)

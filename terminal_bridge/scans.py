@@ -1,5 +1,7 @@
 """Scans, manual check-ins and undos (door.md)."""
 
+from typing import Any
+
 from aiohttp import web
 
 from appliance.actions.check_in import check_in
@@ -30,10 +32,8 @@ async def scan(request: web.Request) -> web.Response:
     terminal = await authenticate(request)
     body = await read_object(request)
     wish, code = parse_request(body, terminal), parse_code(body.get("code"))
-    environment = request[ENVIRONMENT]
     try:
-        reading = await _read(environment, terminal, code)
-        return await _decide(environment, terminal, wish, reading)
+        return answer(await decide_code(request[ENVIRONMENT], terminal, wish, code))
     except Unavailable as fault:
         return answer(error_of(fault, wish.scan_id, terminal), fault.status, fault.headers)
 
@@ -45,7 +45,7 @@ async def check_in_by_hand(request: web.Request) -> web.Response:
     wish = parse_request(body, terminal)
     reading = Reading("list", (parse_reservation_id(body.get("reservationId")),))
     try:
-        return await _decide(request[ENVIRONMENT], terminal, wish, reading)
+        return answer(await _decide(request[ENVIRONMENT], terminal, wish, reading))
     except Unavailable as fault:
         return answer(error_of(fault, wish.scan_id, terminal), fault.status, fault.headers)
 
@@ -60,6 +60,17 @@ async def undo(request: web.Request) -> web.Response:
     return answer(verdict_of(decided, scan_id, terminal, simulated=False))
 
 
+async def decide_code(
+    environment: Environment, terminal: Terminal, wish: Request, code: str
+) -> dict[str, Any]:
+    """The verdict on a code, as the wire shows it: for `POST /scans` and for every reader.
+
+    Refusals as `check_in`; Unavailable when nothing could be decided.
+    """
+    reading = await _read(environment, terminal, code)
+    return await _decide(environment, terminal, wish, reading)
+
+
 async def _read(environment: Environment, terminal: Terminal, code: str) -> Reading:
     """What was read. A pass is a few indexed rows; what people type may mean a search."""
     by_name = terminal.may("search")
@@ -71,7 +82,7 @@ async def _read(environment: Environment, terminal: Terminal, code: str) -> Read
 
 async def _decide(
     environment: Environment, terminal: Terminal, wish: Request, reading: Reading
-) -> web.Response:
+) -> dict[str, Any]:
     decided: Decided = await environment.database.write(
         check_in,
         terminal,
@@ -85,4 +96,4 @@ async def _decide(
         ),
         environment.settings.door.early_minutes,
     )
-    return answer(verdict_of(decided, wish.scan_id, terminal, simulated=wish.simulate))
+    return verdict_of(decided, wish.scan_id, terminal, simulated=wish.simulate)

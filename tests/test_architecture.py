@@ -21,9 +21,11 @@ LAYERS = (
         "appliance.tokens",
         "appliance.settings",
         "appliance.settings_file",
+        "appliance.settings_readers",
     },
     {"appliance.model"},
     {"appliance.store"},
+    {"appliance.live"},
     {"appliance.environment", "appliance.data_directory", "appliance.poke", "appliance.box"},
     {
         "appliance.actions",

@@ -1,0 +1,65 @@
+"""How a reader at the box itself decides: as `POST /scans` does, under a terminal's name."""
+
+from contextlib import suppress
+
+from appliance.box import Box
+from appliance.environment import Environment
+from appliance.errors import Refusal, Unavailable
+from appliance.model.terminal import Terminal
+from appliance.settings_readers import ReaderSettings
+from appliance.store.connection import Reader
+from appliance.store.terminals import list_terminals, touch_terminal
+from terminal_bridge.readers.answer import Answer, Decide, answer_of
+from terminal_bridge.readers.readers import Readers, Undecided
+from terminal_bridge.reading import Request
+from terminal_bridge.scans import decide_code
+
+_MINUTE = 60_000
+
+
+def readers_of(box: Box) -> Readers:
+    """The readers that the box's settings name."""
+    return Readers(box.settings.readers, lambda settings: _decider(box, settings), box.clock)
+
+
+def _decider(box: Box, settings: ReaderSettings) -> Decide:
+    environment = box.live if settings.environment == "live" else box.test
+
+    async def decide(code: str) -> Answer:
+        terminal = environment.database.peek(find_terminal, settings.terminal)
+        await _touch(environment, terminal)
+        now = box.clock.now()
+        wish = Request(box.tokens.new_id(now), None, None, simulate=False, device_at=None)
+        try:
+            return answer_of(await decide_code(environment, terminal, wish, code))
+        except Refusal as refusal:
+            raise Undecided(
+                refusal.error_en if terminal.language == "en" else refusal.error
+            ) from None
+
+    return decide
+
+
+def find_terminal(reader: Reader, named: str) -> Terminal:
+    """The terminal of that id, else the one in use of that name; Undecided says what is wrong.
+
+    Asked at each scan: a terminal that was revoked is refused from the next one on.
+    """
+    terminals = list_terminals(reader)
+    found = [one for one in terminals if one.id == named]
+    found = found or [one for one in terminals if one.name == named and one.revoked_at is None]
+    if len(found) > 1:
+        raise Undecided(f"several terminals are named {named}: put the id of one in the settings")
+    if not found:
+        raise Undecided(f"there is no terminal {named}: make it with venuebox terminal create")
+    if found[0].revoked_at is not None:
+        raise Undecided(f"the terminal {named} was revoked: name another in the settings")
+    return found[0]
+
+
+async def _touch(environment: Environment, terminal: Terminal) -> None:
+    """As for a terminal that calls: noted once a minute, and a full disk shuts no door."""
+    seen = terminal.last_seen_at
+    if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
+        with suppress(Unavailable):
+            await environment.database.write(touch_terminal, terminal.id)
