@@ -83,7 +83,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     _check_phone(phone)
     notify = body.get("notifyCustomer", True)
     if not isinstance(notify, bool):
-        raise _invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
+        raise field_invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
     return Booking(
         table_id=table_id,
         date=day,
@@ -112,6 +112,13 @@ def is_email(text: object) -> bool:
     return isinstance(text, str) and len(text) <= EMAIL_MAX and bool(_EMAIL.fullmatch(text))
 
 
+def is_phone(text: object) -> bool:
+    """Whether `text` holds 6 to 20 digits, however they are written."""
+    if not isinstance(text, str) or len(text) > PHONE_MAX:
+        return False
+    return 6 <= sum(c in "0123456789" for c in text) <= 20
+
+
 def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
     if not isinstance(customer, dict):
         raise CustomerNameRequired(field="customer.name")
@@ -137,26 +144,28 @@ def _absent_if_empty(contact: Any) -> Any:
 
 
 def _check_phone(phone: object) -> None:
-    if phone is None:
-        return
-    digits = sum(c in "0123456789" for c in phone) if isinstance(phone, str) else 0
-    if not isinstance(phone, str) or not 6 <= digits <= 20 or len(phone) > PHONE_MAX:
-        raise _invalid("customer.phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected.")
+    if phone is not None and not is_phone(phone):
+        raise field_invalid(
+            "customer.phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected."
+        )
 
 
 def _optional_text(value: Any, field: str, longest: int) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise _invalid(field, "texte attendu.", "text expected.")
+        raise field_invalid(field, "texte attendu.", "text expected.")
     _check_length(value, field, longest)
     return value or None
 
 
 def _check_length(value: str, field: str, longest: int) -> None:
     if len(value) > longest:
-        raise _invalid(field, f"{longest} caractères au plus.", f"at most {longest} characters.")
+        raise field_invalid(
+            field, f"{longest} caractères au plus.", f"at most {longest} characters."
+        )
 
 
-def _invalid(field: str, rule_fr: str, rule: str) -> ValidationError:
+def field_invalid(field: str, rule_fr: str, rule: str) -> ValidationError:
+    """The refusal of one field, with what was expected in French and English."""
     return ValidationError(field=field, rule_fr=f"{field} : {rule_fr}", rule=f"{field}: {rule}")

@@ -65,6 +65,8 @@ class Reservation:
     request_hash: bytes | None
     issued_code: str | None
     email_outcome: str | None
+    late_at: int | None
+    vip: int
 
     @property
     def customer_first_name(self) -> str | None:

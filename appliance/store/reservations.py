@@ -6,6 +6,7 @@ from typing import Any
 import apsw
 
 from appliance.errors import NotFound, TableTaken
+from appliance.model.notices import ReservationChanged
 from appliance.model.reservation import Issued, Reservation
 from appliance.store.connection import Reader, Transaction
 
@@ -14,7 +15,8 @@ _COLUMNS = """
     r.guests, r.customer_name, r.customer_email, r.customer_phone, r.notes, r.language,
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
     r.created_at, r.updated_at, r.version, r.cancelled_at, r.expires_at, r.external_ref,
-    r.lineage, r.idempotency_key, r.request_hash, r.issued_code, r.email_outcome
+    r.lineage, r.idempotency_key, r.request_hash, r.issued_code, r.email_outcome,
+    r.late_at, r.vip
 """
 _FROM = "FROM reservation r JOIN venue_table t ON t.id = r.table_id"
 _HOLDING = "status NOT IN ('cancelled', 'declined')"
@@ -115,6 +117,18 @@ def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) ->
     return found is not None
 
 
+def is_held_by_another(reader: Reader, reservation: Reservation, table_id: str) -> bool:
+    """Whether anyone else holds that table while `reservation` would."""
+    found = reader.row(
+        f"""SELECT 1 FROM reservation
+            WHERE date = :date AND table_id = :table_id AND {_HOLDING}
+                AND starts < :ends AND :starts < ends AND seq <> :seq LIMIT 1""",  # noqa: S608
+        {"date": reservation.date, "table_id": table_id, "starts": reservation.starts,
+         "ends": reservation.ends, "seq": reservation.seq},
+    )  # fmt: skip
+    return found is not None
+
+
 def code_is_in_use(reader: Reader, access_code: str) -> bool:
     """Whether a stored reservation has this code."""
     sql = "SELECT 1 FROM reservation WHERE access_code = :code"
@@ -127,6 +141,7 @@ def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
         tx.insert("reservation", values)
     except apsw.ConstraintError as error:
         raise refused_by_schema(error) from error
+    tx.notices.append(ReservationChanged(values["id"]))
 
 
 def refused_by_schema(error: apsw.ConstraintError) -> Exception:
@@ -147,6 +162,7 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
         )
     except apsw.ConstraintError as error:
         raise refused_by_schema(error) from error
+    tx.notices.append(ReservationChanged(reservation_id, moved="date" in values))
 
 
 def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:

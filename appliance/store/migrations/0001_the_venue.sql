@@ -87,6 +87,8 @@ CREATE TABLE reservation (
     request_hash BLOB,               -- SHA-256 of the parsed request
     issued_code TEXT,                -- the code as first answered, kept for replays
     email_outcome TEXT,              -- sent, failed, skipped; null while the first answer waits
+    late_at INTEGER,                 -- since when staff know that the party comes late
+    vip INTEGER NOT NULL DEFAULT 0,  -- the door is asked for special attention
     body_mismatches INTEGER NOT NULL DEFAULT 0,  -- replays whose body was another
     CHECK (starts < ends)
 ) STRICT;
@@ -254,7 +256,7 @@ CREATE TABLE scan (
     scan_id TEXT NOT NULL,
     terminal_id TEXT NOT NULL REFERENCES terminal (id),
     at INTEGER NOT NULL,
-    device_at INTEGER,               -- as the terminal said, for scans made out of reach
+    device_at INTEGER,               -- as the terminal's own clock said
     kind TEXT NOT NULL,              -- pass, link, code, name, list, other, undo, sync
     read_hash BLOB,                  -- SHA-256 of what was read, when it is not ours
     reservation_id TEXT,
@@ -263,6 +265,7 @@ CREATE TABLE scan (
     reason TEXT,                     -- of an override or an undo
     undoes INTEGER,                  -- seq of the check-in that this undo took back
     staff_id TEXT,                   -- who did it from the portal; null at a terminal
+    happened_at INTEGER,             -- out of the box's reach: device_at by the box's clock
     verdict TEXT NOT NULL,           -- JSON, answered again when the scanId comes again
     hash BLOB NOT NULL
 ) STRICT;
@@ -270,6 +273,23 @@ CREATE UNIQUE INDEX scan_once ON scan (terminal_id, scan_id);
 CREATE UNIQUE INDEX scan_undo ON scan (undoes) WHERE undoes IS NOT NULL;
 CREATE INDEX scan_reservation ON scan (reservation_id, seq);
 CREATE INDEX scan_at ON scan (at);
+
+-- What doors out of each other's reach let in, and the box would not have.
+CREATE TABLE door_conflict (
+    id TEXT PRIMARY KEY,
+    scan_seq INTEGER NOT NULL UNIQUE REFERENCES scan (seq),
+    other_seq INTEGER REFERENCES scan (seq),  -- the first admission of the party, if any
+    reservation_id TEXT NOT NULL REFERENCES reservation (id),
+    kind TEXT NOT NULL CHECK (kind IN ('admitted_twice', 'admitted_anyway')),
+    despite TEXT NOT NULL,           -- the verdict that the box would have given
+    arrived INTEGER NOT NULL,        -- people in, once both were counted
+    guests INTEGER NOT NULL,
+    found_at INTEGER NOT NULL,
+    acknowledged_at INTEGER,
+    acknowledged_by TEXT             -- staff:<id> or terminal:<id>
+) STRICT;
+CREATE INDEX door_conflict_open ON door_conflict (found_at) WHERE acknowledged_at IS NULL;
+CREATE INDEX door_conflict_reservation ON door_conflict (reservation_id);
 
 CREATE TABLE staff (
     id TEXT PRIMARY KEY,

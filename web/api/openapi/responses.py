@@ -18,7 +18,7 @@ _DESCRIPTIONS = {
 
 
 def shared_responses() -> dict[str, Schema]:
-    """Component responses by name. Two belong to no operation: unknown path and wrong method."""
+    """Component responses by name; unknown path, wrong method and wrong name are nobody's own."""
     responses = {name: error_response(*entry) for name, entry in _shared().items()}
     responses["MethodNotAllowed"]["headers"] = {"Allow": {"$ref": "#/components/headers/Allow"}}
     return responses
@@ -79,6 +79,10 @@ def _shared() -> dict[str, tuple[str, tuple[Refusal, ...]]]:
             (errors.MethodNotAllowed(),),
         ),
         "BodyTooLarge": ("The body is over 64 KiB.", (errors.BodyTooLarge(),)),
+        "Misdirected": (
+            "Asked for under a name that is not this box's. Use the address you were given.",
+            (errors.Misdirected(),),
+        ),
         "RateLimited": ("Over 60 requests in 60 seconds: wait.", (errors.RateLimited(),)),
         "InternalError": ("A fault of the box. Nothing was recorded.", (errors.InternalError(),)),
         "Unavailable": (

@@ -1,0 +1,140 @@
+"""What staff correct after a reservation was granted."""
+
+from dataclasses import replace
+
+import pytest
+
+from appliance.actions.amend_reservation import (
+    Amendment,
+    amend_reservation,
+    mark_late,
+    move_to_table,
+)
+from appliance.actions.cancel import cancel
+from appliance.actions.enter import enter_by_staff
+from appliance.errors import (
+    ChangedMeanwhile,
+    CustomerNameRequired,
+    GuestsOutOfRange,
+    InvalidEmail,
+    TableNotFound,
+    TableTaken,
+    ValidationError,
+    WrongState,
+)
+from appliance.store.guest_passes import pass_text
+from tests.builders import a_booking, table_id
+
+BY = "staff:yasmine"
+AS_BOOKED = Amendment(2, "Salma Idrissi", None, "+212 600 000 001", None)
+
+
+@pytest.fixture
+async def booked(box):
+    return await box.live.database.write(enter_by_staff, a_booking(), actor=BY)
+
+
+async def amend(box, booked, seen=None, **changes):
+    wanted = replace(AS_BOOKED, **changes)
+    return await box.live.database.write(
+        amend_reservation, booked.id, seen or booked.version, wanted, actor=BY
+    )
+
+
+async def history(box):
+    return await box.live.database.read(
+        lambda tx: [what for (what,) in tx.rows("SELECT what FROM history ORDER BY seq")]
+    )
+
+
+async def test_an_amendment_changes_what_it_says_and_is_remembered(box, booked):
+    after = await amend(box, booked, guests=3, notes="Window, please", vip=True)
+
+    assert (after.guests, after.notes, after.vip) == (3, "Window, please", 1)
+    assert after.version == booked.version + 1
+    assert await history(box) == ["created", "amended"]
+
+
+async def test_an_amendment_that_changes_nothing_leaves_no_trace(box, booked):
+    after = await amend(box, booked)
+
+    assert after.version == booked.version
+    assert await history(box) == ["created"]
+
+
+async def test_who_saw_an_older_version_overwrites_nothing(box, booked):
+    await amend(box, booked, guests=3)
+
+    with pytest.raises(ChangedMeanwhile):
+        await amend(box, booked, guests=4)
+
+    assert (await amend(box, booked, seen=booked.version + 1)).guests == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"guests": 99}, GuestsOutOfRange),
+        ({"guests": 0}, GuestsOutOfRange),
+        ({"customer_name": " "}, CustomerNameRequired),
+        ({"customer_name": "x" * 201}, ValidationError),
+        ({"customer_email": "nobody"}, InvalidEmail),
+        ({"customer_phone": "12"}, ValidationError),
+        ({"notes": "x" * 501}, ValidationError),
+    ],
+)
+async def test_what_could_not_be_booked_cannot_be_amended_to(box, booked, changes, refusal):
+    with pytest.raises(refusal):
+        await amend(box, booked, **changes)
+
+    assert await history(box) == ["created"]
+
+
+async def test_a_party_moves_to_another_table_and_keeps_its_pass(box, booked):
+    def shown(tx, reservation_id):
+        return pass_text(tx, box.live.keyring, "live", booked)
+
+    before = await box.live.database.read(shown, booked.id)
+    after = await box.live.database.write(
+        move_to_table, booked.id, booked.version, table_id("T2"), actor=BY
+    )
+
+    assert after.table_id == table_id("T2")
+    assert (after.pass_id, after.generation) == (booked.pass_id, booked.generation)
+    assert await box.live.database.read(shown, booked.id) == before
+    assert await history(box) == ["created", "moved"]
+
+
+async def test_nobody_is_moved_onto_somebody_else(box, booked):
+    other = await box.live.database.write(
+        enter_by_staff, a_booking(table_id=table_id("T2"), slot=None), actor=BY
+    )
+
+    with pytest.raises(TableTaken):
+        await box.live.database.write(
+            move_to_table, booked.id, booked.version, other.table_id, actor=BY
+        )
+    with pytest.raises(TableNotFound):
+        await box.live.database.write(
+            move_to_table, booked.id, booked.version, "no table", actor=BY
+        )
+
+
+async def test_what_is_over_is_not_amended(box, booked):
+    gone = (await box.live.database.write(cancel, booked.id, actor=BY)).reservation
+
+    with pytest.raises(WrongState):
+        await amend(box, gone, seen=gone.version, guests=3)
+
+
+async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):
+    late = await box.live.database.write(mark_late, booked.id, booked.version, late=True, actor=BY)
+    again = await box.live.database.write(mark_late, booked.id, late.version, late=True, actor=BY)
+    on_time = await box.live.database.write(
+        mark_late, booked.id, again.version, late=False, actor=BY
+    )
+
+    assert late.late_at == clock.now()
+    assert again.version == late.version
+    assert on_time.late_at is None
+    assert await history(box) == ["created", "late", "not_late"]
