@@ -6,6 +6,7 @@ from pathlib import Path
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.environment import Environment, EnvironmentName, Links, path_prefix
+from appliance.live.feed import Feed
 from appliance.settings import Settings
 from appliance.store.database import Database
 from appliance.store.migrate import migrate
@@ -36,6 +37,7 @@ class Box:
     async def close(self) -> None:
         """Close both databases; what was being written is finished first."""
         for environment in self.environments:
+            environment.feed.close()
             await environment.database.close()
 
 
@@ -59,12 +61,14 @@ def open_box(
     def environment(name: EnvironmentName) -> Environment:
         path = directory / f"{name}.db"
         migrate(path, clock)
+        database = Database(path, clock, tokens, zones, on_broken)
         return Environment(
             name=name,
-            database=Database(path, clock, tokens, zones, on_broken),
+            database=database,
             keyring=Keyring(master_key, name),
             settings=settings,
             links=Links(app_url + path_prefix(name)),
+            feed=Feed(database),
         )
 
     return Box(environment("live"), environment("test"), settings, clock, tokens, zones)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from appliance.live.feed import Feed
 from appliance.settings import Settings
 from appliance.store.database import Database
 from appliance.tokens import Keyring
@@ -34,6 +35,7 @@ class Environment:
     keyring: Keyring
     settings: Settings
     links: Links
+    feed: Feed
 
     @property
     def prefix(self) -> str:

@@ -1,6 +1,5 @@
 """The evening list: who is expected, who is in."""
 
-from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -9,13 +8,15 @@ from aiohttp import web
 from appliance.errors import InvalidDate
 from appliance.model.evening import parse_date
 from appliance.model.guest_search import search
-from appliance.model.reservation import Reservation
+from appliance.store.conflicts import list_open_conflicts
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import list_evening
+from appliance.store.totals import count_evening
 from terminal_bridge.authentication import authenticate
 from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.wire import answer, guest_of
+from terminal_bridge.wire_events import conflict_of, totals_of
 
 
 async def evening(request: web.Request) -> web.Response:
@@ -35,16 +36,7 @@ def _list(reader: Reader, day: date | None, query: str) -> dict[str, Any]:
     everybody = list_evening(reader, chosen)
     return {
         "date": chosen,
-        "totals": {
-            "expected": _count([r for r in everybody if r.holds], "guests"),
-            "arrived": _count([r for r in everybody if r.arrived], "arrived"),
-        },
+        "totals": totals_of(count_evening(reader, chosen)),
         "items": [guest_of(found) for found in search(everybody, query)],
-    }
-
-
-def _count(reservations: Sequence[Reservation], what: str) -> dict[str, int]:
-    return {
-        "people": sum(getattr(reservation, what) for reservation in reservations),
-        "reservations": len(reservations),
+        "conflicts": [conflict_of(conflict) for conflict in list_open_conflicts(reader)],
     }

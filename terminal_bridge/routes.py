@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from terminal_bridge.evening import evening
+from terminal_bridge.events import events
 from terminal_bridge.pairing import me, pair, unpair
 from terminal_bridge.scans import check_in_by_hand, scan, undo
 from terminal_bridge.snapshot import snapshot
@@ -23,4 +24,5 @@ TERMINAL_ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/terminal/v1/check-ins", check_in_by_hand),
     ("GET", "/terminal/v1/evening", evening),
     ("GET", "/terminal/v1/snapshot", snapshot),
+    ("GET", "/terminal/v1/events", events),
 )

@@ -1,0 +1,195 @@
+"""The composition root: one aiohttp application out of one box."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from aiohttp import web
+
+from appliance.box import Box
+from appliance.environment import Environment
+from appliance.mail.postman import Postman
+from appliance.store.venue import get_venue
+from appliance.upkeep.upkeep import Upkeep
+from appliance.webhooks.dispatcher import Dispatcher
+from terminal_bridge.body import BODY_LIMIT
+from terminal_bridge.context import ENVIRONMENT, READERS
+from terminal_bridge.readers.box import readers_of
+from terminal_bridge.routes import TERMINAL_ROUTES
+from web.authentication import KEY, Gate
+from web.context import SERVICES, Services
+from web.docs import DOCS_ROUTES, PARTNER_ROUTES
+from web.guest.routes import GUEST_ROUTES
+from web.health import Health
+from web.home import HOME_ROUTES
+from web.hosts import HOSTS, Hosts
+from web.middleware import Handler, answer_everything
+from web.portal.guard import guarded
+from web.portal.outbox import OUTBOX_ROUTES
+from web.portal.passwords import PASSWORDS, Passwords
+from web.portal.routes import PORTAL_ROUTES
+from web.portal.sign_in import sign_in_routes
+from web.portal.welcome import welcome_routes
+from web.principals import ANYBODY, PRINCIPALS, Principal
+from web.rendering import prepare_pages
+from web.routes import PARTNER_ROUTE_TABLE, Route
+from web.sandbox.handlers import SandboxPages
+from web.sandbox.sandbox import Sandbox
+from web.static_files import STATIC_ROUTES
+from web.turns import Turns
+
+log = logging.getLogger(__name__)
+
+_STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops
+
+
+def build_application(box: Box) -> web.Application:
+    """Everything that `box` serves, in both environments. The caller closes the box."""
+    app = web.Application(middlewares=[answer_everything], client_max_size=BODY_LIMIT)
+    app[PARTNER_ROUTES] = PARTNER_ROUTE_TABLE
+    server = box.settings.server
+    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
+    app[PRINCIPALS] = {}
+    app[PASSWORDS] = Passwords()
+    prepare_pages(app)
+    app.on_shutdown.append(_end_feeds(box))
+    sandbox = Sandbox(box.test, box.clock, box.tokens)
+    app.cleanup_ctx.append(sandbox.running)
+    for environment in box.environments:
+        services = Services(
+            environment=environment,
+            gate=Gate(environment, box.clock),
+            turns=Turns(),
+            postman=Postman(environment, box.clock),
+            dispatcher=Dispatcher(environment, box.clock, sandbox.outside_of(environment)),
+        )
+        _add_routes(app, services)
+        if environment is box.test:
+            _add_sandbox(app, services, SandboxPages(sandbox))
+        app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock)))
+        for route in PORTAL_ROUTES:
+            if environment is box.live or not route.of_the_house:
+                principal = Principal("staff", route.role)
+                handler = guarded(route, services, box.live)
+                _add(app, route.method, environment.prefix + route.path, handler, principal)
+    for method, path, handler in HOME_ROUTES:
+        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
+    health = Health(box)
+    app.cleanup_ctx.append(health.running)
+    for method, path, handler in health.routes():
+        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
+    of_the_house = (*STATIC_ROUTES, *welcome_routes(box.clock), *sign_in_routes(box.clock))
+    for method, path, handler in of_the_house:
+        _add(app, method, path, _public(handler, box.live), ANYBODY)
+    app[READERS] = readers_of(box)
+    app.cleanup_ctx.append(_reading)
+    return app
+
+
+def _slug_of(box: Box) -> Callable[[], str]:
+    def slug() -> str:
+        return box.live.database.peek(get_venue).slug
+
+    return slug
+
+
+def _end_feeds(box: Box) -> Callable[[web.Application], Awaitable[None]]:
+    """Who listens to a feed would keep the box from leaving."""
+
+    async def end(_app: web.Application) -> None:
+        for environment in box.environments:
+            environment.feed.close()
+
+    return end
+
+
+def _add_routes(app: web.Application, services: Services) -> None:
+    environment = services.environment
+    for route in PARTNER_ROUTE_TABLE:
+        path = environment.prefix + route.path
+        handler, principal = _partner(route, services), Principal("key", route.scope)
+        _add(app, route.method, path, handler, principal)
+    for method, path, handler in TERMINAL_ROUTES:
+        public = _public(handler, environment)
+        _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
+    for method, path, handler in (*GUEST_ROUTES, *DOCS_ROUTES):
+        public = _public(handler, environment)
+        _add_readable(app, method, environment.prefix + path, public, ANYBODY)
+    if environment.name == "test":
+        for method, path, handler in OUTBOX_ROUTES:
+            _add_readable(app, method, path, _public(handler, environment), ANYBODY)
+
+
+def _add_sandbox(app: web.Application, services: Services, pages: SandboxPages) -> None:
+    for route in pages.key_routes:
+        handler, principal = _partner(route, services), Principal("key", route.scope)
+        _add(app, route.method, services.environment.prefix + route.path, handler, principal)
+    for method, path, handler in pages.open_routes:
+        _add_readable(app, method, path, _public(handler, services.environment), ANYBODY)
+
+
+def _add(
+    app: web.Application, method: str, path: str, handler: Handler, principal: Principal
+) -> None:
+    """Add a route and declare who may call it."""
+    app.router.add_route(method, path, handler)
+    app[PRINCIPALS][method, path] = principal
+
+
+def _add_readable(
+    app: web.Application, method: str, path: str, handler: Handler, principal: Principal
+) -> None:
+    """As `_add`; what may be read may also be asked for its headers, as link previews do."""
+    _add(app, method, path, handler, principal)
+    if method == "GET":
+        _add(app, "HEAD", path, handler, principal)
+
+
+def _partner(route: Route, services: Services) -> Handler:
+    """The route's handler behind the gate: key, rate, scope, and only then the request."""
+    environment, gate, scope, handler = (
+        services.environment, services.gate, route.scope, route.handler
+    )  # fmt: skip
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[KEY] = gate.admit(request, scope)
+        request[ENVIRONMENT] = environment
+        request[SERVICES] = services
+        return await handler(request)
+
+    return handle
+
+
+def _public(handler: Handler, environment: Environment) -> Handler:
+    """A handler that judges its caller itself: a link's token, a terminal's, or nobody's."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[ENVIRONMENT] = environment
+        return await handler(request)
+
+    return handle
+
+
+def _lifecycle(
+    services: Services, upkeep: Upkeep
+) -> Callable[[web.Application], AsyncIterator[None]]:
+    """Start what works in the background, and stop it in the opposite order."""
+
+    async def run(_app: web.Application) -> AsyncIterator[None]:
+        await services.dispatcher.start()
+        await services.postman.start()
+        await upkeep.start()
+        yield
+        await upkeep.close()
+        # Together: each may wait for somebody outside, and the box has 10 s in all to leave.
+        await asyncio.gather(services.postman.close(), services.dispatcher.close(_STOP_WITHIN))
+        await services.gate.close()
+
+    return run
+
+
+async def _reading(app: web.Application) -> AsyncIterator[None]:
+    """Let the scanners at this computer be read. Left first: nothing new comes in."""
+    await app[READERS].start()
+    yield
+    await app[READERS].close()

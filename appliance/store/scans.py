@@ -10,7 +10,7 @@ from appliance.store.connection import Reader, Transaction
 _START = bytes(32)
 _CHAINED = (
     "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
-    "result", "admitted", "undoes", "staff_id",
+    "result", "admitted", "undoes", "staff_id", "happened_at",
 )  # fmt: skip
 
 _encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
@@ -36,6 +36,26 @@ def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
         {"terminal_id": terminal_id, "scan_id": scan_id},
     )
     return verdict
+
+
+def find_scan_seq(reader: Reader, terminal_id: str, scan_id: str) -> int | None:
+    """The number of this terminal's scan of that id."""
+    seq: int | None = reader.value(
+        "SELECT seq FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id",
+        {"terminal_id": terminal_id, "scan_id": scan_id},
+    )
+    return seq
+
+
+def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int) -> int | None:
+    """The number of the first scan, not taken back since, that let some of a party in."""
+    seq: int | None = reader.value(
+        """SELECT min(seq) FROM scan s
+           WHERE reservation_id = :id AND admitted > 0 AND seq < :before
+               AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)""",
+        {"id": reservation_id, "before": before},
+    )
+    return seq
 
 
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
@@ -79,12 +99,13 @@ def has_undo(reader: Reader, reservation_id: str) -> bool:
     )
 
 
-def add_scan(tx: Transaction, values: dict[str, Any]) -> None:
-    """Append a row at `tx.now` and chain it; `values` are columns of `scan`."""
+def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
+    """Append a row at `tx.now` and chain it; its number. `values` are columns of `scan`."""
     last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, _START) if last is None else (last[0] + 1, last[1])
     row = {"seq": seq, "at": tx.now, **values}
     tx.insert("scan", row | {"hash": _chain(previous, [row.get(name) for name in _CHAINED])})
+    return int(seq)
 
 
 def find_broken_link(reader: Reader) -> int | None:

@@ -1,6 +1,6 @@
 """A door over a furnished box: the terminal's routes alone, and terminals to speak with."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -37,6 +37,14 @@ def _in_environment(handler: Handler, environment: Environment) -> Handler:
         return await handler(request)
 
     return handle
+
+
+def _end_feeds(box: Box) -> Callable[[web.Application], Awaitable[None]]:
+    async def end(_app: web.Application) -> None:
+        for environment in box.environments:
+            environment.feed.close()
+
+    return end
 
 
 @dataclass
@@ -106,6 +114,7 @@ async def _door(
 async def client(box: Box) -> AsyncIterator[TestClient[web.Request, web.Application]]:
     """The terminal's routes, plain and under /test."""
     app = web.Application(middlewares=[_answer_refusals], client_max_size=64 * 1024)
+    app.on_shutdown.append(_end_feeds(box))
     for environment in box.environments:
         for method, path, handler in TERMINAL_ROUTES:
             app.router.add_route(

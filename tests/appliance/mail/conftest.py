@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from appliance.actions.queue_letter import queue_letter
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.environment import Environment, Links
+from appliance.live.feed import Feed
 from appliance.settings import MailSettings, Settings
 from appliance.store.database import Database
 from appliance.store.letters import find_letter
@@ -64,6 +65,7 @@ async def open_environment(path: Path, clock, mail_settings, name="live"):
         Keyring(MASTER, name),
         Settings(mail=mail_settings),
         Links("https://box.example" + ("/test" if name == "test" else "")),
+        Feed(database),
     )
     if fresh:
         await database.write(_furnish, environment.keyring)

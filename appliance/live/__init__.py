@@ -1,0 +1,1 @@
+"""The live feed: what commits change, told to doors and boards that listen."""

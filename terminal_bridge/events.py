@@ -1,0 +1,99 @@
+"""The live feed as server-sent events (door.md): an `id:` to come back with, nothing polled."""
+
+import asyncio
+from contextlib import suppress
+
+from aiohttp import web
+
+from appliance.environment import Environment
+from appliance.errors import Unavailable
+from appliance.live.change import Change
+from appliance.live.listener import Listener
+from appliance.model.terminal import Terminal
+from appliance.store.terminals import get_terminal
+from terminal_bridge.authentication import authenticate
+from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.wire import encode
+from terminal_bridge.wire_events import event_of
+
+HEARTBEAT_SECONDS = 20.0
+_PATIENCE_SECONDS = 30.0  # for a listener that does not read; then it may come back
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    """`GET /events`: check-ins and changes to tonight's list, as they are committed.
+
+    `Last-Event-ID`, or `?after=` where a page cannot set it, resumes without a loss, or begins
+    with `reset`: then the evening has to be loaded again.
+    """
+    terminal = await authenticate(request)
+    if request.method == "HEAD":
+        return web.Response(content_type="text/event-stream")
+    after = request.headers.get("Last-Event-ID") or request.query.get("after")
+    return _EventStream(request[ENVIRONMENT], terminal, after)
+
+
+class _EventStream(web.StreamResponse):
+    """A body that is written while things happen, after the headers that every answer gets."""
+
+    def __init__(self, environment: Environment, terminal: Terminal, after: str | None) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no"})
+        self.content_type = "text/event-stream"
+        self.charset = "utf-8"
+        self._environment = environment
+        self._terminal = terminal
+        self._after = after
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Tell until somebody ends it: the listener, the box, or whoever revokes the terminal."""
+        feed = self._environment.feed
+        with suppress(Unavailable):  # the box is leaving
+            listener = await feed.listen(self._terminal.id, self._after, _is_tonights)
+            try:
+                while await self._tell(listener):
+                    pass
+            finally:
+                feed.leave(listener)
+        await super().write_eof(data)
+
+    async def _tell(self, listener: Listener) -> bool:
+        """One round; whether there may be another."""
+        changes = await listener.take(HEARTBEAT_SECONDS)
+        lines = [self._lines(change) for change in changes]
+        is_over = listener.over.done()
+        if not changes and not is_over:  # the id moves on with what nobody here wanted to hear
+            lines.append(f": still here\nid: {listener.position}\n\n")
+        looks_again = any(change.kind in {"reset", "totals"} for change in changes)
+        if looks_again and self._is_revoked():
+            lines.append(self._lines(Change(listener.position, "revoked")))
+            is_over = True
+        if lines and not await self._send("".join(lines).encode(), listener):
+            return False
+        return not is_over
+
+    def _is_revoked(self) -> bool:
+        """Whether a command beside the box did it, which the feed cannot tell."""
+        database = self._environment.database
+        return database.look_up(get_terminal, self._terminal.id).revoked_at is not None
+
+    def _lines(self, change: Change) -> str:
+        data = encode(event_of(change, self._terminal))
+        return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
+
+    async def _send(self, chunk: bytes, listener: Listener) -> bool:
+        """Write; False when the listener does not read, or when the box cannot wait for that."""
+        writing = asyncio.ensure_future(self.write(chunk))
+        ways_out = {writing, listener.over} if not listener.over.done() else {writing}
+        patience = 0.5 if listener.over.done() else _PATIENCE_SECONDS
+        await asyncio.wait(ways_out, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if not writing.done():
+            writing.cancel()
+            return False
+        writing.result()
+        return True
+
+
+def _is_tonights(change: Change) -> bool:
+    """What a terminal wants to hear of: guests of this evening, or who have just left it."""
+    found = change.reservation
+    return found is None or change.moved or found.date == change.evening

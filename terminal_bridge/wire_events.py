@@ -1,0 +1,61 @@
+"""How conflicts, totals and live events look on the wire (door.md)."""
+
+from typing import Any
+
+from appliance.clock import format_instant
+from appliance.live.change import Change
+from appliance.model.conflict import Admitted, Conflict
+from appliance.model.terminal import Terminal
+from appliance.model.totals import Count, Totals
+from terminal_bridge.wire import guest_of
+
+_Json = dict[str, Any]
+
+
+def event_of(change: Change, terminal: Terminal) -> _Json:
+    """The data of one event, as far as its terminal may know it: notes need the role `search`."""
+    told: _Json = {}
+    if change.totals is not None:
+        told |= {"evening": change.evening, "totals": totals_of(change.totals)}
+    if change.reservation is not None:
+        told["reservation"] = guest_of(change.reservation)
+        if not terminal.may("search"):
+            told["reservation"]["notes"] = None
+    if change.door is not None:
+        told["admitted"] = change.door.verdict.admitted
+        told["terminalId"] = change.door.terminal_id
+    if change.conflict is not None:
+        told["conflict"] = conflict_of(change.conflict)
+    return told
+
+
+def conflict_of(conflict: Conflict) -> _Json:
+    """A conflict; `other` is the first admission of the same party, `this` the one too many."""
+    return {
+        "id": conflict.id,
+        "kind": conflict.kind,
+        "despite": conflict.despite,
+        "reservationId": conflict.reservation_id,
+        "this": _admitted(conflict.this),
+        "other": None if conflict.other is None else _admitted(conflict.other),
+        "arrived": conflict.arrived,
+        "guests": conflict.guests,
+        "acknowledged": conflict.acknowledged_at is not None,
+    }
+
+
+def totals_of(totals: Totals) -> _Json:
+    """People and reservations, expected and arrived."""
+    return {"expected": _count(totals.expected), "arrived": _count(totals.arrived)}
+
+
+def _count(count: Count) -> _Json:
+    return {"people": count.people, "reservations": count.reservations}
+
+
+def _admitted(admitted: Admitted) -> _Json:
+    return {
+        "terminalId": admitted.terminal_id,
+        "terminal": admitted.terminal,
+        "at": format_instant(admitted.at),
+    }

@@ -1,0 +1,69 @@
+"""A terminal that listens: reads the box's server-sent events one by one."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+SOON = 20.0  # seconds: a busy machine may take its time, a lost event never comes
+
+
+@dataclass
+class Heard:
+    """One event: its kind, its id and its data."""
+
+    kind: str
+    position: str
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+class Ear:
+    """The events of one stream, in their order."""
+
+    def __init__(self, response) -> None:
+        self.response = response
+        self.position = ""
+
+    async def next(self) -> Heard | None:
+        """The next event; None once the stream is over."""
+        async with asyncio.timeout(SOON):
+            while True:
+                lines = await self._block()
+                if lines is None:
+                    return None
+                members = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
+                self.position = members.get("id", self.position)
+                if "event" in members:
+                    data = json.loads(members["data"])
+                    return Heard(members["event"], self.position, data)
+
+    async def until(self, kind: str) -> Heard:
+        """The next event of that kind; those before it are passed over."""
+        while (heard := await self.next()) is not None:
+            if heard.kind == kind:
+                return heard
+        raise AssertionError(f"the stream ended without a {kind}")
+
+    async def _block(self) -> list[str] | None:
+        lines: list[str] = []
+        while True:
+            line = (await self.response.content.readline()).decode()
+            if not line:
+                return None
+            if line == "\n":
+                return lines
+            lines.append(line.rstrip("\n"))
+
+
+@asynccontextmanager
+async def listening(door, after: str | None = None):
+    """An open stream of this terminal, resumed `after` a position if one is given."""
+    headers = {"Authorization": f"Bearer {door.token}"}
+    if after is not None:
+        headers["Last-Event-ID"] = after
+    url = f"{door.environment.prefix}/terminal/v1/events"
+    async with door.client.get(url, headers=headers) as response:
+        assert response.status == 200
+        assert response.content_type == "text/event-stream"
+        yield Ear(response)
