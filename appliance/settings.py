@@ -53,6 +53,20 @@ class WebhookSettings:
     allow_http: bool = _setting(
         default=False, meaning="allow plain http receivers in live too (test always allows them)"
     )
+    clock_grace_minutes: int = _setting(
+        10, "how long after its start a machine's clock waits for a time server's word"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """How long the log of webhooks is kept."""
+
+    attempt_days: int = _setting(30, "days for which attempts to deliver are kept")
+    attempt_rows: int = _setting(100_000, "attempts that are kept at most")
+    attempt_megabytes: int = _setting(64, "megabytes of attempts that are kept at most")
+    answer_days: int = _setting(7, "days for which the answers to what was delivered are kept")
+    dead_days: int = _setting(30, "days for which a dead delivery can be replayed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +95,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     door: DoorSettings = field(default_factory=DoorSettings)
     readers: tuple[ReaderSettings, ...] = ()
@@ -183,9 +198,11 @@ def _check(name: str, value: Any) -> None:
         wrong = "1 to 65535"
     elif name == "mail.security" and value not in {"starttls", "tls", "none"}:
         wrong = "starttls, tls or none"
-    elif name.startswith("api.") and value < 1:
+    elif name.startswith(("api.", "retention.")) and value < 1:
         wrong = "1 or more"
     elif name == "door.early_minutes" and not 0 <= value <= 1440:
+        wrong = "0 to 1440"
+    elif name == "webhooks.clock_grace_minutes" and not 0 <= value <= 1440:
         wrong = "0 to 1440"
     elif name == "server.app_url" and value and not _is_base(value):
         wrong = "an address such as https://box.example without a path at its end"

@@ -18,6 +18,8 @@ LAYERS = (
         "appliance.accidents",
         "appliance.errors",
         "appliance.clock",
+        "appliance.clock_steps",
+        "appliance.clock_trust",
         "appliance.tokens",
         "appliance.settings",
         "appliance.settings_file",

@@ -109,7 +109,12 @@ def _demo_settings(settings: Settings, receiver: Receiver) -> Settings:
     return replace(
         settings,
         server=replace(settings.server, app_url=""),
-        webhooks=replace(settings.webhooks, allow_networks=(receiver.authority,), allow_http=True),
+        webhooks=replace(
+            settings.webhooks,
+            allow_networks=(receiver.authority,),
+            allow_http=True,
+            clock_grace_minutes=0,
+        ),
         door=replace(settings.door, early_minutes=_WHOLE_DAY),
     )
 

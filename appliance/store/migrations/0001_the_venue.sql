@@ -164,6 +164,7 @@ CREATE TABLE endpoint (
     last_success_at INTEGER,
     last_failure_at INTEGER,
     last_outcome TEXT,
+    clock_skew_s INTEGER,            -- its clock minus ours, as its latest answer said
     -- What its certificate is checked against, if not the machine's own list: never nothing.
     ca TEXT,                         -- PEM: the only certificates that may have signed it
     pin BLOB CHECK (length(pin) = 32),  -- SHA-256 of the only certificate it may show
@@ -200,6 +201,7 @@ CREATE TABLE delivery (
 ) STRICT;
 CREATE INDEX delivery_due ON delivery (endpoint_id, due_uptime, seq) WHERE state = 'pending';
 CREATE INDEX delivery_dead ON delivery (finished_at) WHERE state = 'dead';
+CREATE INDEX delivery_finished ON delivery (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX delivery_event ON delivery (event_seq);
 
 CREATE TABLE attempt (
@@ -213,9 +215,35 @@ CREATE TABLE attempt (
     remote_address TEXT,
     excerpt TEXT,                    -- first bytes of the answer, escaped text
     charged INTEGER NOT NULL,        -- 0: our own fault, the ladder did not move
+    body_sha256 BLOB,                -- of what was sent; null when nothing was rendered
     PRIMARY KEY (delivery_seq, n)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX attempt_at ON attempt (at);
+
+-- The latest request of a delivery that failed, head and body as they were sent. Gone once it
+-- is delivered; it has a guest's first name, and goes with what is erased of that guest.
+CREATE TABLE failed_request (
+    delivery_seq INTEGER PRIMARY KEY REFERENCES delivery (seq),
+    at INTEGER NOT NULL,
+    request BLOB NOT NULL
+) STRICT;
+
+-- What is wrong just now: a row appears when it begins and goes when it ends.
+CREATE TABLE condition (
+    name TEXT NOT NULL,              -- box_offline, clock_held, endpoint_failing, …
+    subject TEXT NOT NULL,           -- the id of what it is about, or empty
+    since INTEGER NOT NULL,
+    detail TEXT NOT NULL,            -- a sentence for the owner
+    PRIMARY KEY (name, subject)
+) STRICT, WITHOUT ROWID;
+
+-- One row: what the box remembers of its clock, so that it knows a wrong one.
+CREATE TABLE clock_mark (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    at INTEGER NOT NULL,             -- certainly past
+    boot TEXT NOT NULL,
+    offset_ms INTEGER NOT NULL       -- the clock minus the uptime, in that boot
+) STRICT;
 
 -- Guest pass keys. Old ones verify until the last pass they signed is two days past.
 CREATE TABLE signing_key (

@@ -1,0 +1,60 @@
+"""Hearing of it when the clock is set, without ever looking: a timer that the kernel cancels."""
+
+import asyncio
+import ctypes
+import os
+from collections.abc import Callable
+
+_CLOCK_REALTIME = 0
+_TFD_TIMER_ABSTIME, _TFD_TIMER_CANCEL_ON_SET = 1, 2
+_LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
+
+
+class _Times(ctypes.Structure):
+    """struct itimerspec."""
+
+    _fields_ = (
+        ("interval_seconds", ctypes.c_long),
+        ("interval_nanoseconds", ctypes.c_long),
+        ("seconds", ctypes.c_long),
+        ("nanoseconds", ctypes.c_long),
+    )
+
+
+def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
+    """Call back in the running loop each time the clock is set; the result stops that.
+
+    Linux only. Elsewhere nobody calls, and who needs to know compares two clocks by himself.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "timerfd_create"):
+        return lambda: None
+    timer = libc.timerfd_create(_CLOCK_REALTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+    if timer < 0:
+        return lambda: None
+    loop = asyncio.get_running_loop()
+    times = _Times(0, 0, _LATEST, 0)
+
+    def arm() -> None:
+        flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET
+        libc.timerfd_settime(timer, flags, ctypes.byref(times), None)
+
+    def on_set() -> None:
+        try:
+            os.read(timer, 8)
+        except OSError:  # ECANCELED: this is the news
+            pass
+        arm()
+        callback()
+
+    def stop() -> None:
+        loop.remove_reader(timer)
+        os.close(timer)
+
+    arm()
+    try:
+        loop.add_reader(timer, on_set)
+    except NotImplementedError:
+        os.close(timer)
+        return lambda: None
+    return stop

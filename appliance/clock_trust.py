@@ -1,0 +1,159 @@
+"""Whether the clock can be believed: what is signed or expired by a wrong one cannot be undone.
+
+Believed is a clock that is not before what is known to be past, and that either the kernel
+calls synchronised, or that nobody contradicted for ten minutes.
+"""
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from appliance.clock import Clock, parse_instant
+
+# No box was built earlier: a clock that says so is wrong. Raised with each release.
+BUILT_AT = parse_instant("2026-11-01T00:00:00Z")
+
+STEP_MS = 1_000  # less is the ordinary work of whoever keeps the clock right
+TOLERANCE_MS = 300_000  # what receivers tolerate too (contract section 6.3)
+
+# Whether the kernel calls its clock synchronised; None when it cannot be asked.
+Synchronised = Callable[[], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockMark:
+    """What a box keeps of its clock: `at` is the latest instant that was certainly past.
+
+    `offset` is the clock minus the uptime, in ms, in the boot of that name.
+    """
+
+    at: int
+    boot: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """A judgement. `doubt` is why the clock is not trusted, or what to warn of if it is.
+
+    `stepped` is by how many ms the clock was set since the judgement before.
+    """
+
+    trusted: bool
+    doubt: str = ""
+    stepped: int = 0
+
+
+class ClockTrust:
+    """Judges the clock each time it is asked. Sets no timer and writes nothing."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        boot: str,
+        uptime: Callable[[], int],
+        synchronised: Synchronised,
+        grace_ms: int,
+        built_at: int = BUILT_AT,
+    ) -> None:
+        """`uptime` counts the ms since `boot`; the grace counts from there."""
+        self._clock = clock
+        self._boot = boot
+        self._uptime = uptime
+        self._synchronised = synchronised
+        self._grace_ms = grace_ms
+        self._built_at = built_at
+        self._mark = 0
+        self._offset: int | None = None
+        self._doubted_since = 0
+        self._behind_since: int | None = None
+        self._stepped_far = False
+
+    def remember(self, mark: ClockMark | None) -> None:
+        """Begin with what was written before."""
+        if mark is not None:
+            self._mark = mark.at
+            self._offset = mark.offset if mark.boot == self._boot else None
+
+    @property
+    def mark(self) -> ClockMark:
+        """What should be written, to be remembered after the next start."""
+        return ClockMark(self._mark, self._boot, self._clock.now() - self._uptime())
+
+    @property
+    def grace_ends_at(self) -> int:
+        """The uptime at which a clock that nobody contradicts is believed."""
+        since = self._doubted_since if self._behind_since is None else self._behind_since
+        return since + self._grace_ms
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether things may be thrown away because of their age."""
+        return not self._stepped_far and self.look().trusted
+
+    def was_set(self) -> bool:
+        """Whether the clock was set since the latest judgement, by a second or more."""
+        offset = self._clock.now() - self._uptime()
+        if self._offset is None or abs(offset - self._offset) >= STEP_MS:
+            return True
+        self._offset = offset
+        return False
+
+    def look(self) -> Trust:
+        """Judge the clock now."""
+        now, uptime = self._clock.now(), self._uptime()
+        synchronised = self._synchronised() is True
+        offset = now - uptime
+        stepped = 0 if self._offset is None else offset - self._offset
+        self._offset = offset
+        if synchronised:
+            self._stepped_far = False
+        elif abs(stepped) > TOLERANCE_MS:
+            self._doubted_since, self._stepped_far = uptime, True
+        stepped = stepped if abs(stepped) >= STEP_MS else 0
+        trusted, doubt = self._judge(now, uptime, synchronised=synchronised)
+        return Trust(trusted, doubt, stepped)
+
+    def _judge(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:
+        if now < self._built_at:
+            return False, "it is before the day this program was built"
+        behind = now < self._mark - TOLERANCE_MS
+        if not (behind and synchronised):
+            self._behind_since = None
+        if synchronised:
+            return self._judge_synchronised(now, uptime, behind=behind)
+        if behind:
+            return False, "it is before what this box has already lived through"
+        if uptime < self.grace_ends_at:
+            return False, "nothing has confirmed it since it was started or set"
+        return True, "nothing confirms it: connect the box to a time server"
+
+    def _judge_synchronised(self, now: int, uptime: int, *, behind: bool) -> tuple[bool, str]:
+        """A time server that insists for the whole grace is right: the mark was wrong."""
+        if behind:
+            if self._behind_since is None:
+                self._behind_since = uptime
+            if uptime < self._behind_since + self._grace_ms:
+                return False, "it is before what this box has already lived through"
+            self._behind_since, self._mark = None, now
+            return True, "the time server has set it back, and insists"
+        self._mark = max(self._mark, now)
+        return True, ""
+
+
+_TIME_ERROR, _STA_UNSYNC = 5, 0x40
+
+
+def kernel_is_synchronised() -> bool | None:
+    """What adjtimex(2) says, which needs no permission; None where there is none."""
+    libc = ctypes.CDLL(None)
+    adjtimex = getattr(libc, "adjtimex", None)
+    if adjtimex is None:
+        return None
+    # struct timex: modes, then longs, of which the fifth is followed by the status.
+    timex = (ctypes.c_long * 64)()
+    state = adjtimex(ctypes.byref(timex))
+    if state < 0:
+        return None
+    status = ctypes.c_int.from_address(ctypes.addressof(timex) + 5 * ctypes.sizeof(ctypes.c_long))
+    return state != _TIME_ERROR and not status.value & _STA_UNSYNC

@@ -1,0 +1,19 @@
+"""The row of `clock_mark`: what the box remembers of its clock."""
+
+from appliance.clock_trust import ClockMark
+from appliance.store.connection import Reader, Transaction
+
+
+def find_clock_mark(reader: Reader) -> ClockMark | None:
+    """What was written last, None in a new box."""
+    row = reader.row("SELECT at, boot, offset_ms FROM clock_mark")
+    return None if row is None else ClockMark(*row)
+
+
+def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
+    """Write it over the one before."""
+    tx.execute(
+        """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
+           ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset""",
+        {"at": mark.at, "boot": mark.boot, "offset": mark.offset},
+    )

@@ -1,0 +1,46 @@
+"""Rows of `condition`: what is wrong with the box just now, for whoever looks from outside."""
+
+from dataclasses import dataclass
+
+from appliance.store.connection import Reader, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Something that holds since an instant. `subject` is the id of what it is about, or empty."""
+
+    name: str
+    subject: str
+    since: int
+    detail: str
+
+
+def list_conditions(reader: Reader) -> list[Condition]:
+    """What holds now, the oldest first."""
+    rows = reader.rows(
+        "SELECT name, subject, since, detail FROM condition ORDER BY since, name, subject"
+    )
+    return [Condition(*row) for row in rows]
+
+
+def put_condition(tx: Transaction, condition: Condition) -> None:
+    """Note that something holds; if it was noted before, it still holds since then."""
+    tx.execute(
+        """INSERT INTO condition (name, subject, since, detail)
+           VALUES (:name, :subject, :since, :detail)
+           ON CONFLICT (name, subject) DO UPDATE SET detail = :detail""",
+        {
+            "name": condition.name,
+            "subject": condition.subject,
+            "since": condition.since,
+            "detail": condition.detail,
+        },
+    )
+
+
+def drop_condition(tx: Transaction, name: str, subject: str) -> None:
+    """Note that something holds no longer."""
+    tx.execute(
+        "DELETE FROM condition WHERE name = :name AND subject = :subject",
+        {"name": name, "subject": subject},
+    )
