@@ -13,6 +13,8 @@ from appliance.webhooks.egress import EgressGuard
 from appliance.webhooks.receiver import Receiver
 from appliance.webhooks.trust import Trust
 
+_HTTPS = 443
+
 
 class Inside:
     """The URLs that this process answers itself, and how it is reached without a network."""
@@ -24,7 +26,9 @@ class Inside:
 
     def make_client(self, receiver: Receiver, trust: Trust, budgets: Budgets) -> Client:
         """A client that can reach nothing but what is inside."""
-        plain = replace(receiver, secure=False)
+        # No TLS on a pair of sockets; the Host header stays what the URL says.
+        port = 80 if receiver.port == _HTTPS else receiver.port
+        plain = replace(receiver, secure=False, port=port)
         return Client(plain, _Nowhere(), self._connect, trust, budgets)
 
 

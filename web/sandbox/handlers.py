@@ -48,7 +48,8 @@ class SandboxPages:
         token = request.match_info["token"]
         receiver = self._sandbox.find(token)
         if wants_page(request):
-            raise web.HTTPSeeOther(f"{request[ENVIRONMENT].prefix}#{token}")
+            page = f"{request[ENVIRONMENT].prefix}#{token}"
+            return web.Response(status=303, headers={"Location": page})
         told: dict[str, Any] = {
             "url": self._sandbox.url(token),
             "endpoints": [

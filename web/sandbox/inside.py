@@ -8,6 +8,8 @@ from aiohttp import web
 
 from appliance.webhooks.addresses import IpAddress
 
+_HANG_UP_SECONDS = 0.1  # aiohttp takes 0 for as long as it likes
+
 # Answers a request whose path ends with the receiver's token.
 Receive = Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
 
@@ -32,7 +34,7 @@ class InsideServer:
     async def close(self) -> None:
         """Hang up whatever is still open."""
         if self._server is not None:
-            await self._server.shutdown(0)
+            await self._server.shutdown(_HANG_UP_SECONDS)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         return await self._receive(request, request.path.rpartition("/")[2])

@@ -1,0 +1,179 @@
+"""Echo receivers: what they show of a delivery, and how they answer when switched."""
+
+import hmac
+import json
+
+import pytest
+
+from tests.builders import TONIGHT, table_id
+from tests.web.sandbox.sandbox_world import (
+    arrived,
+    asked_for_a_test_event,
+    attempt_of,
+    borrowed,
+    path_of,
+    registered,
+    switched,
+    told,
+)
+from web.sandbox.behaviour import MODES
+from web.sandbox.receivers import KEPT_DELIVERIES, KEPT_RECEIVERS
+
+FORGED = {"X-Service-Signature": f"t=1,v1={'0' * 64}", "X-Service-Delivery": "made-up"}
+
+
+async def test_a_delivery_is_shown_with_headers_raw_body_and_a_signature_that_holds(running):
+    lent, endpoint = await registered(running)
+
+    delivery = await asked_for_a_test_event(running, endpoint)
+
+    [echo] = await arrived(running, lent)
+    headers = dict(echo["headers"])
+    assert (echo["event"], echo["delivery"], echo["attempt"]) == ("webhook.test", delivery, 1)
+    assert headers["X-Service-Delivery"] == json.loads(echo["body"])["id"] == delivery
+    assert headers["Host"] == "box.example"
+    assert echo["signature"]["verdict"] == "valid"
+    t, body = echo["signature"]["t"], echo["body"].encode()
+    digest = hmac.new(endpoint["secret"].encode(), b"%d." % t + body, "sha256").hexdigest()
+    assert echo["signature"]["expected"] == echo["signature"]["given"] == [digest]
+    assert await attempt_of(running, delivery) == ("delivered", 204)
+
+
+async def test_a_booking_with_a_test_key_arrives_at_the_receiver(running):
+    lent, _ = await registered(running)
+
+    body = {"tableId": table_id("T1"), "date": TONIGHT, "slot": "19:30", "guests": 2,
+            "customer": {"name": "Amina", "phone": "+212 600 000 000"},
+            "idempotencyKey": "one"}  # fmt: skip
+    status, booked, _ = await running.call("POST", "/test/v1/reservations", json=body)
+
+    assert status == 201
+    [echo] = await arrived(running, lent)
+    reservation = json.loads(echo["body"])["data"]["reservation"]
+    assert echo["event"] == "reservation.created"
+    assert reservation["serviceReservationId"] == booked["serviceReservationId"]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "outcome"),
+    [
+        ({"mode": "normal"}, ("delivered", 204)),
+        ({"mode": "slow", "seconds": 0.2}, ("delivered", 204)),
+        ({"mode": "fail", "status": 503}, ("http_503", 503)),
+        ({"mode": "close"}, ("reset", None)),
+    ],
+    ids=lambda value: value.get("mode") if isinstance(value, dict) else "",
+)
+async def test_the_box_takes_each_answer_for_what_it_is(running, behaviour, outcome):
+    lent, endpoint = await registered(running)
+    await switched(running, lent, **behaviour)
+
+    delivery = await asked_for_a_test_event(running, endpoint)
+
+    assert await attempt_of(running, delivery) == outcome
+    [echo] = await arrived(running, lent)
+    assert echo["answer"]["mode"] == behaviour["mode"]
+
+
+async def test_a_receiver_that_never_answers_is_given_up_after_ten_seconds(running):
+    lent, endpoint = await registered(running)
+    await switched(running, lent, mode="timeout")
+
+    delivery = await asked_for_a_test_event(running, endpoint)
+
+    assert await attempt_of(running, delivery) == ("timeout", None)
+
+
+async def test_the_switches_refuse_what_they_do_not_know(running):
+    lent = await borrowed(running)
+
+    for wrong, field in [
+        ({"mode": "explode"}, "mode"),
+        ({}, "mode"),
+        ({"mode": "slow", "seconds": 31}, "seconds"),
+        ({"mode": "slow", "seconds": True}, "seconds"),
+        ({"mode": "fail", "status": 200}, "status"),
+        ({"mode": "fail", "status": "500"}, "status"),
+    ]:
+        status, refusal = await switched(running, lent, **wrong)
+        assert (status, refusal["code"]) == (400, "VALIDATION_ERROR")
+        assert refusal["field"] == field
+    for mode in MODES:
+        assert (await switched(running, lent, mode=mode))[0] == 200
+
+
+async def test_a_forged_request_is_shown_as_wrong_and_as_none_of_this_box(running, clock):
+    lent, _ = await registered(running)
+    stamp = clock.now() // 1000
+    signatures = {
+        "too old": f"t={stamp - 301},v1={'0' * 64}",
+        "wrong": f"t={stamp},v1={'0' * 64}",
+        "missing": "v1=" + "é" * 5,
+    }
+
+    for signature in signatures.values():
+        headers = {**FORGED, "X-Service-Signature": signature}
+        async with running.client.post(path_of(lent), data=b"{}", headers=headers) as response:
+            assert response.status == 204
+
+    echoes = await arrived(running, lent, 3)
+    assert [echo["signature"]["verdict"] for echo in reversed(echoes)] == list(signatures)
+    assert {echo["attempt"] for echo in echoes} == {None}
+
+
+async def test_only_what_is_new_is_told_and_the_oldest_are_forgotten(running):
+    lent = await borrowed(running)
+    for _ in range(KEPT_DELIVERIES + 2):
+        async with running.client.post(path_of(lent), data=b"{}") as response:
+            assert response.status == 204
+
+    everything = await told(running, lent)
+    last = await told(running, lent, after=KEPT_DELIVERIES + 1)
+
+    assert everything["received"] == KEPT_DELIVERIES + 2
+    assert [echo["number"] for echo in everything["items"]][::KEPT_DELIVERIES - 1] == [
+        KEPT_DELIVERIES + 2, 3,
+    ]  # fmt: skip
+    assert [echo["number"] for echo in last["items"]] == [KEPT_DELIVERIES + 2]
+
+
+async def test_however_many_are_borrowed_few_are_remembered(running):
+    first = await borrowed(running)
+    async with running.client.post(path_of(first), data=b"{}") as response:
+        assert response.status == 204
+
+    for _ in range(KEPT_RECEIVERS):
+        await told(running, await borrowed(running))
+
+    assert (await told(running, first))["received"] == 0
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+async def test_a_token_that_was_not_made_here_opens_nothing(running, method):
+    lent = await borrowed(running)
+    path = path_of(lent)
+    other = path[:-1] + ("A" if path[-1] != "A" else "B")
+
+    for strange in (other, "/test/echo/x", path + "=", path.replace("/test", "")):
+        async with running.client.request(method, strange, json={"mode": "normal"}) as response:
+            assert (response.status, (await response.json())["code"]) == (404, "NOT_FOUND")
+
+
+async def test_a_receiver_is_lent_to_test_keys_with_the_scope_and_to_nobody_else(running):
+    status, refusal, _ = await running.call("POST", "/test/echo", key=running.live_key)
+    assert (status, refusal["code"]) == (401, "UNAUTHORIZED")
+
+    async with running.client.post("/test/echo") as response:
+        assert response.status == 401
+    async with running.client.post("/echo") as response:
+        assert response.status == 404
+
+
+async def test_a_browser_that_follows_the_url_comes_to_the_page(running):
+    lent = await borrowed(running)
+
+    async with running.client.get(
+        path_of(lent), headers={"Accept": "text/html"}, allow_redirects=False
+    ) as response:
+        assert response.status == 303
+        assert response.headers["Location"] == f"/test#{lent['token']}"
