@@ -10,6 +10,7 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".png": "image/png",
+    ".wasm": "application/wasm",
     ".webmanifest": "application/manifest+json",
 }
 _KEEP = "public, max-age=31536000, immutable"

@@ -5,13 +5,16 @@
  * styles/guest.css is guest.css. A file in a subfolder, or whose name starts with "_", is a part:
  * it reaches the browser only through the entry that imports it. Swagger UI goes to docs/ with its
  * licence, and the partners' guide with its example programs to guide/. Files are written aside and renamed, so that a running box never serves half of one;
- * what no source produces any more is removed.
+ * what no source produces any more is removed. The code reader's WebAssembly and the door's icons
+ * come along, and what is worth it compressed too: the server sends the smallest that is taken.
  */
 import { build } from "esbuild";
 import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { icon } from "./icons.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, "..", "static");
@@ -76,6 +79,23 @@ async function guide() {
   );
 }
 
+/** The WebAssembly that reads codes at the door. */
+async function reader() {
+  const path = createRequire(import.meta.url).resolve("zxing-wasm/reader/zxing_reader.wasm");
+  return [["zxing_reader.wasm", await readFile(path)]];
+}
+
+/** A file and, where that saves something, its compressed forms. */
+function withCompressed([name, contents]) {
+  if (!/\.(js|css|wasm)$/.test(name)) return [[name, contents]];
+  const best = { [constants.BROTLI_PARAM_QUALITY]: contents.length > 200_000 ? 9 : 11 };
+  return [
+    [name, contents],
+    [`${name}.gz`, gzipSync(contents, { level: 9 })],
+    [`${name}.br`, brotliCompressSync(contents, { params: best })],
+  ];
+}
+
 async function write(name, contents) {
   const target = join(out, name);
   const aside = `${target}.${process.pid}.part`;
@@ -99,9 +119,12 @@ const files = new Map([
   ...(await bundled(await entries("styles", ".css"))),
   ...(await swagger()),
   ...(await guide()),
-]);
+  ...(await reader()),
+  ...[192, 512].map((size) => [`door-${size}.png`, icon(size)]),
+].flatMap(withCompressed));
 for (const [name, contents] of files) await write(name, contents);
 await removeOthers(new Set(files.keys()));
 for (const [name, contents] of files) {
+  if (/\.(gz|br)$/.test(name)) continue;
   console.log(`  static/${name}  ${(contents.length / 1024).toFixed(1)} kB`);
 }

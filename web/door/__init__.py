@@ -1,0 +1,1 @@
+"""The door app: the page that phones and tablets at the door install (door.md)."""

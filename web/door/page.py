@@ -1,0 +1,138 @@
+"""The door app's page and what makes it installable: manifest, service worker, code reader.
+
+Nothing here is secret or about tonight: the page is the same for everybody, so that the service
+worker may keep it. What it shows comes over the terminal protocol.
+"""
+
+import hashlib
+import json
+
+from aiohttp import web
+
+from terminal_bridge.context import ENVIRONMENT
+from web.door.words import door_words
+from web.languages import Language
+from web.rendering import LANGUAGES, render
+from web.static_files import STATIC_FILES
+
+_POLICY = (
+    "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; worker-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": _POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(self), screen-wake-lock=(self)",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Robots-Tag": "noindex",
+}
+# WebAssembly is compiled in the reader's worker, whose policy is its own: the page needs none.
+_READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
+_SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
+_WASM = "zxing_reader.wasm"
+_ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
+
+
+async def door_page(request: web.Request) -> web.Response:
+    """`GET /door`: the app."""
+    language = request.config_dict[LANGUAGES].of(request)
+    response = web.Response(
+        text=_page(request, language),
+        content_type="text/html",
+        charset="utf-8",
+        headers={**_HEADERS, "Content-Language": language.code},
+    )
+    response.enable_compression()
+    return response
+
+
+async def manifest(request: web.Request) -> web.Response:
+    """`GET /door/manifest.webmanifest`: what a phone needs to install the app."""
+    language = request.config_dict[LANGUAGES].of(request)
+    start = _start(request)
+    is_test = request[ENVIRONMENT].name == "test"
+    name = language.gettext("Door")
+    described = {
+        "id": start,
+        "name": f"{name} (test)" if is_test else name,
+        "short_name": f"{name} (test)" if is_test else name,
+        "lang": language.code,
+        "dir": language.direction,
+        "start_url": start,
+        "scope": start,
+        "display": "standalone",
+        "background_color": "#161311",
+        "theme_color": "#161311",
+        "icons": [
+            {"src": _asset(request, icon), "sizes": size, "type": "image/png", "purpose": purpose}
+            for icon, size in _ICONS
+            for purpose in ("any", "maskable")
+        ],
+    }
+    return web.Response(
+        text=json.dumps(described, ensure_ascii=False),
+        content_type="application/manifest+json",
+        headers={**_HEADERS, "Cache-Control": "no-cache"},
+    )
+
+
+async def service_worker(request: web.Request) -> web.Response:
+    """`GET /door/service-worker.js`: keeps the app on the phone, and renews it with the box.
+
+    Its text changes with everything that it keeps, and so a browser finds out by itself.
+    """
+    shell = json.dumps(_shell(request))
+    script = f"self.shell={shell};\nimportScripts({json.dumps(_asset(request, _WORKER))});\n"
+    headers = {"Cache-Control": "no-cache", "Service-Worker-Allowed": _start(request)}
+    return web.Response(
+        text=script, content_type="text/javascript", charset="utf-8", headers={**_HEADERS, **headers}
+    )
+
+
+async def reader(request: web.Request) -> web.StreamResponse:
+    """`GET /door/reader.js`: the worker that reads codes out of pictures."""
+    response = request.config_dict[STATIC_FILES].respond(_READER, request.query.get("v", ""))
+    response.headers["Content-Security-Policy"] = _READER_POLICY
+    return response
+
+
+def _page(request: web.Request, language: Language) -> str:
+    environment = request[ENVIRONMENT]
+    values: dict[str, object] = {
+        "words": door_words(language),
+        "all_words": {
+            each.code: {"name": each.name, "direction": each.direction, "words": door_words(each)}
+            for each in request.config_dict[LANGUAGES].all()
+        },
+        "start": _start(request),
+        "terminal": f"{environment.prefix}/terminal/v1",
+        "reader": _reader_url(request),
+        "wasm": _asset(request, _WASM),
+        "secure_url": f"{environment.links.base}/door",
+    }
+    return render(request, "door/app.html", language, values)
+
+
+def _shell(request: web.Request) -> dict[str, object]:
+    assets = [_asset(request, name) for name in (_SCRIPT, "door.css", _WASM, "icon.svg")]
+    icons = [_asset(request, name) for name, _ in _ICONS]
+    kept = [*assets, *icons, _reader_url(request), f"{_start(request)}/manifest.webmanifest"]
+    page = _page(request, request.config_dict[LANGUAGES].get(None))
+    version = hashlib.sha256("\n".join([page, *kept]).encode()).hexdigest()[:16]
+    return {"name": f"venuebox-door-{request[ENVIRONMENT].name}", "version": version,
+            "page": _start(request), "assets": kept}  # fmt: skip
+
+
+def _reader_url(request: web.Request) -> str:
+    version = _asset(request, _READER).partition("?")[2]
+    return f"{_start(request)}/reader.js?{version}"
+
+
+def _start(request: web.Request) -> str:
+    return f"{request[ENVIRONMENT].prefix}/door"
+
+
+def _asset(request: web.Request, name: str) -> str:
+    return request.config_dict[STATIC_FILES].url(name)

@@ -1,0 +1,65 @@
+/**
+ * Keeps the door app on the phone. The box's route puts `shell` before this script: which page,
+ * which files, which version. Answers of the terminal protocol are never kept.
+ */
+
+interface Shell {
+  name: string;
+  version: string;
+  page: string;
+  assets: string[];
+}
+
+interface Extendable extends Event {
+  waitUntil(work: Promise<unknown>): void;
+}
+
+interface Fetching extends Extendable {
+  request: Request;
+  respondWith(answer: Response | Promise<Response>): void;
+}
+
+interface WorkerScope {
+  shell: Shell;
+  skipWaiting(): Promise<void>;
+  clients: { claim(): Promise<void> };
+  addEventListener(kind: "install" | "activate", hear: (event: Extendable) => void): void;
+  addEventListener(kind: "fetch", hear: (event: Fetching) => void): void;
+}
+
+const worker = globalThis as unknown as WorkerScope;
+const { name, version, page, assets } = worker.shell;
+const here = `${name}-${version}`;
+
+/** All of it or nothing: half an app would fail at the door. */
+async function install(): Promise<void> {
+  const cache = await caches.open(here);
+  await cache.addAll(assets);
+  await cache.add(new Request(page, { cache: "reload" }));
+  await worker.skipWaiting();
+}
+
+async function activate(): Promise<void> {
+  const old = (await caches.keys()).filter((key) => key.startsWith(`${name}-`) && key !== here);
+  await Promise.all(old.map((key) => caches.delete(key)));
+  await worker.clients.claim();
+}
+
+async function kept(request: Request, key: string): Promise<Response> {
+  const cache = await caches.open(here);
+  return (await cache.match(key)) ?? fetch(request);
+}
+
+worker.addEventListener("install", (event) => event.waitUntil(install()));
+worker.addEventListener("activate", (event) => event.waitUntil(activate()));
+worker.addEventListener("fetch", (event) => {
+  const { request } = event;
+  if (request.method !== "GET") return;
+  const url = new URL(request.url);
+  if (url.origin !== location.origin) return;
+  const path = url.pathname + url.search;
+  if (url.pathname === page) event.respondWith(kept(request, page));
+  else if (assets.includes(path)) event.respondWith(kept(request, path));
+});
+
+export {};

@@ -1,0 +1,273 @@
+/** The door app: ties camera, scanner, list and box together (door.md). */
+import { Box, NotPaired, OutOfReach, Refused } from "./box";
+import { Camera, photoPixels } from "./camera";
+import { closeSheets, part, prepareSheets, show } from "./dom";
+import { Keeper } from "./keeper";
+import { Link } from "./link";
+import { ListView } from "./list_view";
+import { MenuView } from "./menu_view";
+import { PairingView } from "./pairing_view";
+import { Reader } from "./reader";
+import { forgetShell, keepShell } from "./shell";
+import { Signals } from "./signals";
+import { Stage } from "./stage";
+import { type KeptConflict, Storage } from "./storage";
+import type { Me, Verdict } from "./types";
+import { clockOf } from "./venue_time";
+import { VerdictView, type Wish } from "./verdict_view";
+import { listenToWedge } from "./wedge";
+import { Words } from "./words";
+
+const SAME_CODE_MS = 3000;
+const SLOW_MS = 150;
+
+export class App {
+  private readonly data = document.body.dataset;
+  private readonly words = new Words(part("words").textContent ?? "{}");
+  private readonly signals = new Signals();
+  private readonly box = new Box(this.data["terminal"] ?? "", () => this.words.code);
+  private readonly reader = new Reader(this.data["reader"] ?? "", this.data["wasm"] ?? "");
+  private readonly camera = new Camera(
+    part<HTMLVideoElement>("video"), part<HTMLVideoElement>("peek"), this.reader,
+    (code) => this.seen(code), (fault) => this.stage.fail(fault),
+  );
+  private readonly stage = new Stage(this.words, this.camera);
+  private readonly verdict = new VerdictView(this.words, () => this.keeper.me, {
+    undo: (verdict) => void this.undo(verdict),
+    correct: (verdict, wish, arrivals) => void this.correct(verdict, wish, arrivals),
+    again: (wish) => this.handle(wish),
+    dismissed: () => undefined,
+  });
+  private keeper = this.newKeeper();
+  private link: Link | null = null;
+  private readonly list = new ListView(this.words, () => this.keeper, (wish) => this.handle(wish));
+  private readonly menu = new MenuView(
+    this.words, () => this.keeper, this.signals, () => this.draw(), () => void this.unpair(),
+  );
+  private readonly pairing = new PairingView(this.words, this.box, (me) => void this.paired(me));
+  private readonly lastSeen = new Map<string, number>();
+  private deciding = 0;
+  private turn: Promise<void> = Promise.resolve();
+  private awake: WakeLockSentinel | null = null;
+
+  constructor() {
+    prepareSheets();
+    listenToWedge((code) => this.typed(code));
+    part("open-code").addEventListener("click", () => this.openCode());
+    part("code-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.submitCode();
+    });
+    part("photo").addEventListener("change", (event) => {
+      void this.readPhoto(event.currentTarget as HTMLInputElement);
+    });
+    part("conflict-ok").addEventListener("click", () => void this.dismissConflict());
+    document.addEventListener("visibilitychange", () => void this.stayAwake());
+    this.reader.failed = () => this.stage.fail("failed");
+  }
+
+  /** What this phone was when it was last used. */
+  async start(): Promise<void> {
+    if (!isSecureContext) return this.explainInsecure();
+    keepShell(this.data["start"] ?? "", () => this.verdict.current === null);
+    await this.keeper.load();
+    if (this.keeper.me) return this.begin();
+    try {
+      await this.paired(await this.box.me(3000));
+    } catch (fault) {
+      this.pairing.open(fault instanceof OutOfReach ? this.words.say("pair.away") : null);
+    }
+  }
+
+  private async paired(me: Me): Promise<void> {
+    await this.keeper.introduce(me);
+    this.begin();
+  }
+
+  private begin(): void {
+    this.pairing.close();
+    part("bar").hidden = part("stage").hidden = part("dock").hidden = false;
+    this.draw();
+    this.link = new Link(this.keeper, () => this.words.say("reason.undone"));
+    this.link.start();
+    void this.stayAwake();
+    void this.showConflict();
+  }
+
+  private draw(): void {
+    this.stage.draw();
+    this.menu.refresh();
+    this.list.refresh();
+  }
+
+  private newKeeper(): Keeper {
+    const environment = this.data["environment"] ?? "live";
+    const storage = new Storage(`venuebox-door-${environment}`);
+    return new Keeper(this.box, storage, environment, {
+      changed: () => {
+        this.menu.refresh();
+        this.list.refresh();
+      },
+      conflict: () => void this.showConflict(),
+      unpaired: () => void this.leave("pair.revoked"),
+    });
+  }
+
+  /** A code in the camera's sight counts again when it has been away for three seconds. */
+  private seen(code: string): void {
+    const now = performance.now();
+    const before = this.lastSeen.get(code) ?? -SAME_CODE_MS;
+    if (now - before >= SAME_CODE_MS && this.deciding > 0) return; // its next frame will do
+    this.lastSeen.set(code, now);
+    if (now - before >= SAME_CODE_MS) this.handle({ code });
+  }
+
+  private typed(code: string): void {
+    const now = performance.now();
+    const before = this.lastSeen.get(code) ?? -SAME_CODE_MS;
+    if (now - before < SAME_CODE_MS || !this.keeper.me) return;
+    this.lastSeen.set(code, now);
+    this.handle({ code });
+  }
+
+  /** Decide in the order in which guests were shown, and show each verdict. */
+  private handle(wish: Wish): void {
+    this.turn = this.turn.then(() => this.decide(wish));
+  }
+
+  private async decide(wish: Wish): Promise<void> {
+    this.deciding += 1;
+    const slow = setTimeout(() => document.body.classList.add("deciding"), SLOW_MS);
+    try {
+      this.tell(await this.keeper.decide(wish), wish);
+    } catch (fault) {
+      if (fault instanceof Refused) this.tell(refusal(), wish, fault.message);
+      else if (!(fault instanceof NotPaired)) throw fault;
+    } finally {
+      clearTimeout(slow);
+      document.body.classList.remove("deciding");
+      this.deciding -= 1;
+    }
+  }
+
+  private tell(verdict: Verdict, wish: Wish, sentence?: string): void {
+    part<HTMLDialogElement>("code-sheet").close();
+    this.verdict.show(verdict, wish, sentence);
+    this.signals.give(verdict.colour);
+  }
+
+  private async undo(verdict: Verdict): Promise<void> {
+    try {
+      const undone = await this.keeper.undo(verdict);
+      this.tell(undone ?? refusal(), {});
+    } catch (fault) {
+      if (!(fault instanceof OutOfReach)) throw fault;
+      this.tell(refusal(), {}, this.words.say("pair.away"));
+    }
+  }
+
+  /** Fewer came than were let in: the first count is taken back, the true one counted. */
+  private async correct(verdict: Verdict, wish: Wish, arrivals: number): Promise<void> {
+    if (this.verdict.current !== verdict || arrivals >= verdict.admitted) return;
+    try {
+      if (await this.keeper.undo(verdict)) this.handle({ ...wish, arrivals });
+      else this.tell(refusal(), {});
+    } catch (fault) {
+      if (!(fault instanceof OutOfReach)) throw fault;
+      this.tell(refusal(), {}, this.words.say("pair.away"));
+    }
+  }
+
+  private openCode(): void {
+    part<HTMLInputElement>("code").value = "";
+    part<HTMLDialogElement>("code-sheet").showModal();
+    part("code").focus();
+  }
+
+  private submitCode(): void {
+    const code = part<HTMLInputElement>("code").value.trim();
+    if (code) this.handle({ code });
+  }
+
+  private async readPhoto(input: HTMLInputElement): Promise<void> {
+    const file = input.files?.[0];
+    input.value = "";
+    const picture = file ? await photoPixels(file) : null;
+    const [code] = picture ? await this.reader.read(picture, true) : [];
+    show(part("photo-problem"), code ? null : this.words.say("photo.empty"));
+    if (code) this.handle({ code });
+  }
+
+  private async showConflict(): Promise<void> {
+    const dialog = part<HTMLDialogElement>("conflict");
+    const conflict = (await this.keeper.storage.conflicts()).find((one) => !one.dismissed);
+    if (!conflict) return dialog.close();
+    this.fillConflict(conflict);
+    if (dialog.open) return;
+    dialog.showModal();
+    this.signals.give("amber");
+  }
+
+  private fillConflict({ id, guest, other, arrived, guests }: KeptConflict): void {
+    const { words } = this;
+    part("conflict").dataset["id"] = id;
+    part("conflict-text").textContent = words.say("conflict.text", {
+      name: guest?.customerFirstName ?? words.say("nobody"),
+      table: guest?.table.name ?? "",
+      door: other.terminal ?? words.say("another"),
+      time: clockOf(other.at, this.keeper.me?.venue.timeZone ?? "UTC"),
+    });
+    part("conflict-count").textContent = words.say("conflict.count", { arrived, guests });
+  }
+
+  private async dismissConflict(): Promise<void> {
+    await this.keeper.storage.dismissConflict(part("conflict").dataset["id"] ?? "");
+    await this.showConflict();
+  }
+
+  private async stayAwake(): Promise<void> {
+    if (document.visibilityState !== "visible" || !this.keeper.me) return;
+    if (this.awake && !this.awake.released) return;
+    this.awake = (await navigator.wakeLock?.request("screen").catch(() => null)) ?? null;
+  }
+
+  private async unpair(): Promise<void> {
+    // Out of reach, the phone forgets all the same; the portal can still revoke it.
+    await this.box.unpair().catch(() => undefined);
+    await this.leave(null);
+  }
+
+  /** Not a terminal any more: nothing of the evening stays on this phone. */
+  private async leave(why: string | null): Promise<void> {
+    if (!this.link) return;
+    this.link.end();
+    this.link = null;
+    this.camera.stop();
+    closeSheets();
+    const { storage } = this.keeper;
+    this.keeper = this.newKeeper();
+    await this.awake?.release().catch(() => undefined);
+    this.draw();
+    for (const id of ["guests", "picks", "verdict-facts"]) part(id).replaceChildren();
+    for (const id of ["verdict-table", "verdict-note", "guest-name", "guest-facts", "guest-note",
+      "conflict-text"]) part(id).textContent = "";
+    part("bar").hidden = part("stage").hidden = part("dock").hidden = true;
+    show(part("alone-text"), null);
+    await storage.wipe();
+    await forgetShell(this.data["environment"] ?? "live", this.data["start"] ?? "");
+    this.pairing.open(why && this.words.say(why));
+  }
+
+  private explainInsecure(): void {
+    part("stage").hidden = false;
+    this.stage.fail("insecure");
+  }
+}
+
+/** Where the box says no, and not to the guest. */
+function refusal(): Verdict {
+  return {
+    scanId: "", result: "refused", colour: "grey", say: null, overridable: false, admitted: 0,
+    reservation: null, firstCheckIn: null,
+  };
+}

@@ -1,0 +1,185 @@
+/** The camera: started by a tap, started again after the lock screen, read frame by frame. */
+import type { Reader } from "./reader";
+
+export type CameraFault = "refused" | "none" | "busy" | "failed" | "insecure";
+
+const LONGEST_SIDE = 960; // pixels handed to the reader: a code of 49 modules needs no more
+const WANTED = { width: { ideal: 1280 }, height: { ideal: 720 }, frameRate: { ideal: 30 } };
+const canDrawInWorker = "OffscreenCanvas" in globalThis && "createImageBitmap" in globalThis;
+
+export class Camera {
+  private stream: MediaStream | null = null;
+  private device: string | null = null;
+  private wanted = false;
+  private starting: Promise<void> | null = null;
+  private canvas: HTMLCanvasElement | null = null;
+  private running = 0;
+  changed: () => void = () => undefined;
+
+  constructor(
+    private readonly video: HTMLVideoElement,
+    private readonly peek: HTMLVideoElement,
+    private readonly reader: Reader,
+    private readonly found: (code: string) => void,
+    private readonly failed: (fault: CameraFault) => void,
+  ) {
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState === "hidden") this.release();
+      else if (this.wanted) void this.start();
+    });
+  }
+
+  get isOn(): boolean {
+    return this.stream !== null;
+  }
+
+  start(): Promise<void> {
+    this.starting ??= this.open().finally(() => {
+      this.starting = null;
+    });
+    return this.starting;
+  }
+
+  stop(): void {
+    this.wanted = false;
+    this.release();
+  }
+
+  /** The next camera of this phone. */
+  async turn(): Promise<void> {
+    const ids = (await cameras()).map((one) => one.deviceId);
+    const now = this.track?.getSettings().deviceId ?? "";
+    this.device = ids[(ids.indexOf(now) + 1) % ids.length] ?? null;
+    this.release();
+    await this.start();
+  }
+
+  get hasLight(): boolean {
+    return Boolean((this.track?.getCapabilities?.() as { torch?: boolean } | undefined)?.torch);
+  }
+
+  async light(on: boolean): Promise<void> {
+    await this.track?.applyConstraints({ advanced: [{ torch: on } as MediaTrackConstraintSet] });
+  }
+
+  async hasOther(): Promise<boolean> {
+    return (await cameras()).length > 1;
+  }
+
+  private get track(): MediaStreamTrack | undefined {
+    return this.stream?.getVideoTracks()[0];
+  }
+
+  private async open(): Promise<void> {
+    this.wanted = true;
+    if (!isSecureContext || !("mediaDevices" in navigator)) return this.failed("insecure");
+    this.reader.warm();
+    this.release();
+    try {
+      this.stream = await navigator.mediaDevices.getUserMedia({
+        audio: false,
+        video: this.device
+          ? { ...WANTED, deviceId: { exact: this.device } }
+          : { ...WANTED, facingMode: { ideal: "environment" } },
+      });
+    } catch (fault) {
+      this.device = null;
+      return this.failed(cause(fault));
+    }
+    // A phone call or another app takes the camera away without hiding the page.
+    this.track?.addEventListener("ended", () => this.lose());
+    this.video.srcObject = this.peek.srcObject = this.stream;
+    await Promise.allSettled([this.video.play(), this.peek.play()]);
+    this.changed();
+    void this.readFrames(++this.running);
+  }
+
+  private lose(): void {
+    this.release();
+    if (document.visibilityState === "visible") this.failed("busy");
+  }
+
+  private release(): void {
+    this.running += 1;
+    for (const track of this.stream?.getTracks() ?? []) track.stop();
+    this.stream = null;
+    this.video.srcObject = this.peek.srcObject = null;
+    this.changed();
+  }
+
+  private async readFrames(mine: number): Promise<void> {
+    while (this.running === mine) {
+      await nextFrame(this.video);
+      const frame = this.running === mine ? await this.grab() : null;
+      if (!frame) continue;
+      for (const text of await this.reader.read(frame)) {
+        if (this.running === mine) this.found(text);
+      }
+    }
+  }
+
+  private async grab(): Promise<ImageBitmap | ImageData | null> {
+    const { videoWidth, videoHeight } = this.video;
+    if (!videoWidth) return null;
+    const scale = Math.min(1, LONGEST_SIDE / Math.max(videoWidth, videoHeight));
+    const width = Math.round(videoWidth * scale);
+    const height = Math.round(videoHeight * scale);
+    if (canDrawInWorker) {
+      const size = { resizeWidth: width, resizeHeight: height, resizeQuality: "low" } as const;
+      return createImageBitmap(this.video, size).catch(() => null);
+    }
+    this.canvas ??= document.createElement("canvas");
+    return pixels(this.canvas, this.video, width, height);
+  }
+}
+
+/** A still photo, at most `longest` pixels on a side, for the reader. */
+export async function photoPixels(file: File, longest = 2000): Promise<ImageData | null> {
+  const image = new Image();
+  image.src = URL.createObjectURL(file);
+  try {
+    await image.decode();
+    const scale = Math.min(1, longest / Math.max(image.naturalWidth, image.naturalHeight));
+    const width = Math.round(image.naturalWidth * scale);
+    const height = Math.round(image.naturalHeight * scale);
+    return pixels(document.createElement("canvas"), image, width, height);
+  } catch {
+    return null;
+  } finally {
+    URL.revokeObjectURL(image.src);
+  }
+}
+
+function pixels(
+  canvas: HTMLCanvasElement, source: CanvasImageSource, width: number, height: number,
+): ImageData | null {
+  canvas.width = width;
+  canvas.height = height;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context?.drawImage(source, 0, 0, width, height);
+  return context?.getImageData(0, 0, width, height) ?? null;
+}
+
+function nextFrame(video: HTMLVideoElement): Promise<void> {
+  return new Promise((resolve) => {
+    const late = setTimeout(resolve, 500); // no frame comes from a video that is not shown
+    const done = () => {
+      clearTimeout(late);
+      resolve();
+    };
+    if ("requestVideoFrameCallback" in video) video.requestVideoFrameCallback(done);
+    else setTimeout(done, 33);
+  });
+}
+
+async function cameras(): Promise<MediaDeviceInfo[]> {
+  const devices = await navigator.mediaDevices.enumerateDevices().catch(() => []);
+  return devices.filter((device) => device.kind === "videoinput");
+}
+
+function cause(fault: unknown): CameraFault {
+  const name = fault instanceof DOMException ? fault.name : "";
+  if (name === "NotAllowedError" || name === "SecurityError") return "refused";
+  if (name === "NotFoundError" || name === "OverconstrainedError") return "none";
+  return name === "NotReadableError" || name === "AbortError" ? "busy" : "failed";
+}

@@ -1,0 +1,79 @@
+/** Settings, the bar and the notes about the connection. */
+import { made, part, show } from "./dom";
+import type { Keeper } from "./keeper";
+import { holds } from "./list_view";
+import type { Signals } from "./signals";
+import type { Words } from "./words";
+import { clockOf } from "./venue_time";
+
+export class MenuView {
+  private readonly sheet = part<HTMLDialogElement>("menu-sheet");
+
+  constructor(
+    private readonly words: Words,
+    private readonly keeper: () => Keeper,
+    signals: Signals,
+    spoke: () => void,
+    unpair: () => void,
+  ) {
+    part("open-menu").addEventListener("click", () => this.open());
+    for (const what of ["sound", "vibration"] as const) {
+      const box = part<HTMLInputElement>(what);
+      box.checked = signals[what];
+      box.addEventListener("change", () => signals.turn(what, box.checked));
+    }
+    part("unpair").addEventListener("click", () => (part("unpair-sure").hidden = false));
+    part("unpair-yes").addEventListener("click", unpair);
+    for (const place of document.querySelectorAll(".languages")) {
+      for (const [code, { name }] of Object.entries(words.all)) {
+        const button = made("button", "", name);
+        button.type = "button";
+        button.lang = code;
+        button.addEventListener("click", () => {
+          words.choose(code);
+          this.markLanguage();
+          spoke();
+        });
+        place.append(button);
+      }
+    }
+    this.markLanguage();
+  }
+
+  private open(): void {
+    part("unpair-sure").hidden = true;
+    this.sheet.showModal();
+    this.refresh();
+  }
+
+  refresh(): void {
+    const keeper = this.keeper();
+    const { words } = this;
+    const { me } = keeper;
+    const guests = [...keeper.guests.values()].filter(holds);
+    const arrived = guests.reduce((sum, guest) => sum + guest.arrived, 0);
+    const expected = guests.reduce((sum, guest) => sum + guest.guests, 0);
+    part("venue").textContent = me?.venue.name ?? "";
+    part("evening").textContent = me ? words.day(me.evening) : "";
+    part("arrived").textContent = String(arrived);
+    part("expected").textContent = String(expected);
+    part("counter-said").textContent = words.say("counter", { arrived, expected });
+    const waiting = keeper.waiting ? words.say("waiting", { count: keeper.waiting }) : "";
+    const state = words.say(keeper.up ? "box.up" : "box.down");
+    document.body.dataset["box"] = keeper.up ? "up" : "down";
+    const note = keeper.up ? "" : [state, waiting].filter(Boolean).join(" · ");
+    if (part("alone-text").textContent !== note) show(part("alone-text"), note);
+    part("state").textContent = [state, waiting].filter(Boolean).join(" · ");
+    part("terminal-name").textContent = me?.terminal.name ?? "";
+    const made = keeper.listMadeAt;
+    part("list-age").textContent = made && me
+      ? words.say("list.age", { time: clockOf(made, me.venue.timeZone) })
+      : words.say("list.absent");
+  }
+
+  private markLanguage(): void {
+    for (const button of document.querySelectorAll<HTMLElement>(".languages button")) {
+      button.setAttribute("aria-pressed", String(button.lang === this.words.code));
+    }
+  }
+}

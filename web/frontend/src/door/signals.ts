@@ -1,0 +1,87 @@
+/** What a verdict sounds and feels like: each colour differs in melody and in rhythm. */
+import type { Colour } from "./types";
+
+interface Note {
+  hertz: number;
+  at: number;
+  seconds: number;
+  wave: OscillatorType;
+}
+
+const MELODIES: Readonly<Record<Colour, readonly Note[]>> = {
+  green: [
+    { hertz: 880, at: 0, seconds: 0.1, wave: "sine" },
+    { hertz: 1320, at: 0.1, seconds: 0.18, wave: "sine" },
+  ],
+  amber: [
+    { hertz: 587, at: 0, seconds: 0.14, wave: "triangle" },
+    { hertz: 587, at: 0.2, seconds: 0.14, wave: "triangle" },
+    { hertz: 587, at: 0.4, seconds: 0.14, wave: "triangle" },
+  ],
+  red: [
+    { hertz: 220, at: 0, seconds: 0.28, wave: "square" },
+    { hertz: 165, at: 0.3, seconds: 0.45, wave: "square" },
+  ],
+  grey: [{ hertz: 392, at: 0, seconds: 0.12, wave: "triangle" }],
+};
+const RHYTHMS: Readonly<Record<Colour, number[]>> = {
+  green: [70],
+  amber: [70, 80, 70, 80, 70],
+  red: [350, 100, 350],
+  grey: [30],
+};
+const LOUDNESS = { sine: 0.5, triangle: 0.6, square: 0.22 } as Record<OscillatorType, number>;
+
+export class Signals {
+  private context: AudioContext | null = null;
+  sound = keptSwitch("sound");
+  vibration = keptSwitch("vibration");
+
+  constructor() {
+    // Browsers let a page sound only after somebody has touched it.
+    for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => this.wake());
+  }
+
+  give(colour: Colour): void {
+    if (this.vibration) navigator.vibrate?.(RHYTHMS[colour]);
+    if (this.sound) this.play(MELODIES[colour]);
+  }
+
+  turn(what: "sound" | "vibration", on: boolean): void {
+    this[what] = on;
+    try {
+      localStorage.setItem(`venuebox-door-${what}`, on ? "on" : "off");
+    } catch {
+      // Then it holds until the page is closed.
+    }
+  }
+
+  private wake(): void {
+    this.context ??= "AudioContext" in window ? new AudioContext() : null;
+    if (this.context?.state !== "running") void this.context?.resume().catch(() => undefined);
+  }
+
+  private play(melody: readonly Note[]): void {
+    const { context } = this;
+    if (context?.state !== "running") return;
+    for (const { hertz, at, seconds, wave } of melody) {
+      const tone = new OscillatorNode(context, { type: wave, frequency: hertz });
+      const volume = new GainNode(context, { gain: 0 });
+      const starts = context.currentTime + at;
+      volume.gain.setValueAtTime(0, starts);
+      volume.gain.linearRampToValueAtTime(LOUDNESS[wave] ?? 0.4, starts + 0.01);
+      volume.gain.setTargetAtTime(0, starts + seconds - 0.03, 0.02);
+      tone.connect(volume).connect(context.destination);
+      tone.start(starts);
+      tone.stop(starts + seconds + 0.1);
+    }
+  }
+}
+
+function keptSwitch(what: string): boolean {
+  try {
+    return localStorage.getItem(`venuebox-door-${what}`) !== "off";
+  } catch {
+    return true;
+  }
+}

@@ -1,0 +1,70 @@
+/** Ed25519: by the browser where it can, else by a small library that needs only its SHA-512. */
+import { verifyAsync } from "@noble/ed25519";
+import type { PublicKey } from "./types";
+
+const PASS_CONTEXT = "svc-guest-pass-v1";
+const SNAPSHOT_CONTEXT = "svc-snapshot-v1";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** Whether one of `keys` signed these 20 bytes of a guest pass. */
+export function passIsSigned(
+  keys: readonly PublicKey[], kid: number, signed: Bytes, signature: Bytes,
+): Promise<boolean> {
+  return isSigned(keys, kid, join(PASS_CONTEXT, signed), signature);
+}
+
+/** Whether one of `keys` signed this text of a snapshot. */
+export function snapshotIsSigned(
+  keys: readonly PublicKey[], kid: number, payload: string, signature: string,
+): Promise<boolean> {
+  const bytes = new TextEncoder().encode(payload);
+  return isSigned(keys, kid, join(SNAPSHOT_CONTEXT, bytes), fromBase64Url(signature));
+}
+
+async function isSigned(
+  keys: readonly PublicKey[], kid: number, message: Bytes, signature: Bytes,
+): Promise<boolean> {
+  const key = keys.find((known) => known.kid === kid);
+  if (!key || signature.length !== 64) return false;
+  return verify(fromBase64Url(key.publicKey), message, signature);
+}
+
+let browserCan = true;
+
+/** Whether the holder of `publicKey` signed `message`. */
+export async function verify(publicKey: Bytes, message: Bytes, signature: Bytes): Promise<boolean> {
+  if (browserCan) {
+    try {
+      const key = await crypto.subtle.importKey("raw", publicKey, "Ed25519", false, ["verify"]);
+      return await crypto.subtle.verify("Ed25519", key, signature, message);
+    } catch {
+      browserCan = false; // older than 2025, or a key that is none: the library decides
+    }
+  }
+  return verifyByLibrary(publicKey, message, signature);
+}
+
+/** The same without the browser's own Ed25519. */
+export async function verifyByLibrary(
+  publicKey: Bytes, message: Bytes, signature: Bytes,
+): Promise<boolean> {
+  try {
+    return await verifyAsync(signature, message, publicKey, { zip215: false });
+  } catch {
+    return false;
+  }
+}
+
+function join(context: string, bytes: Uint8Array): Bytes {
+  const start = new TextEncoder().encode(context);
+  const all = new Uint8Array(start.length + bytes.length);
+  all.set(start);
+  all.set(bytes, start.length);
+  return all;
+}
+
+export function fromBase64Url(text: string): Bytes {
+  const plain = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(plain, (sign) => sign.charCodeAt(0));
+}

@@ -1,0 +1,122 @@
+/** What goes over the wire of the terminal protocol, and what the app makes of it (door.md). */
+
+export type Colour = "green" | "amber" | "red" | "grey";
+export type Role = "scan" | "search" | "override";
+
+export interface Table {
+  id?: string;
+  name: string;
+}
+
+/** A reservation as the door may see it: never an email or a phone number. */
+export interface Guest {
+  id: string;
+  accessCode: string | null;
+  customerFirstName: string | null;
+  table: Table;
+  date: string;
+  slot: string | null;
+  guests: number;
+  arrived: number;
+  notes: string | null;
+  status: string;
+}
+
+export interface FirstCheckIn {
+  at: string;
+  terminal: string | null;
+  by: string | null;
+}
+
+/** A verdict of the box, or of this phone while the box is out of reach (`offline`). */
+export interface Verdict {
+  scanId: string;
+  result: string;
+  colour: Colour;
+  say: { staff: string; guest: string } | null;
+  overridable: boolean;
+  admitted: number;
+  reservation: Guest | null;
+  firstCheckIn: FirstCheckIn | null;
+  candidates?: Guest[];
+  overrode?: string;
+  offline?: boolean;
+  conflict?: Conflict | null;
+}
+
+/** Two doors admitted one party while they were apart. */
+export interface Conflict {
+  kind: string;
+  other: { terminal: string | null; at: string };
+  arrived: number;
+  guests: number;
+}
+
+/** What a terminal asks for. The same `scanId` is one scan, however often it is sent. */
+export interface Scan {
+  scanId: string;
+  code?: string;
+  reservationId?: string;
+  at: string;
+  arrivals?: number;
+  override?: { reason: string };
+}
+
+/** A scan decided here, waiting for the box. `reached`: the box may already know it. */
+export interface Queued extends Scan {
+  shown: string;
+  guestId: string | null;
+  admitted: number;
+  reached: boolean;
+  undone?: boolean;
+}
+
+export interface PublicKey {
+  kid: number;
+  publicKey: string;
+}
+
+/** What a terminal knows of itself (`GET /me`). */
+export interface Me {
+  terminal: { id: string; name: string; role: Role; language: string };
+  venue: { id: string; name: string; tag: string; timeZone: string; eveningEndsAt: string };
+  evening: string;
+  boxTime: string;
+  publicKeys: PublicKey[];
+}
+
+export interface Totals {
+  expected: { people: number; reservations: number };
+  arrived: { people: number; reservations: number };
+}
+
+export interface SnapshotPass {
+  passId: string;
+  generation: number;
+  reservationId: string;
+  guests: number;
+  arrived: number;
+  state: string;
+  firstName: string | null;
+  table: string | Table;
+  slot: string | null;
+  accessCode: string | null;
+}
+
+export interface Snapshot {
+  environment: string;
+  venueTag: string;
+  evening: string;
+  madeAt: string;
+  expiresAt: string;
+  earlyMinutes: number;
+  timeZone: string;
+  slots: { start: string; end: string }[];
+  passes: SnapshotPass[];
+}
+
+export interface SignedSnapshot {
+  payload: string;
+  kid: number;
+  signature: string;
+}

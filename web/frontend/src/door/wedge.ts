@@ -1,0 +1,70 @@
+/**
+ * A keyboard-wedge scanner, wherever the focus is: a burst of keys that ends in Enter. What it
+ * typed into a field on its way is taken out again, and its Enter presses no button.
+ */
+import { decodePasses } from "./pass";
+
+const FAST_MS = 90; // between two keys of a burst; people are slower
+const SHORTEST = 6;
+
+interface Field {
+  element: HTMLInputElement;
+  value: string;
+}
+
+export function listenToWedge(read: (code: string) => void): void {
+  let typed = "";
+  let pressed = "";
+  let last = 0;
+  let before: Field | null = null;
+
+  const forget = () => {
+    typed = pressed = "";
+    before = null;
+  };
+
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isEnd = event.key === "Enter" || (event.key === "Tab" && typed.length >= SHORTEST);
+    const gap = event.timeStamp - last;
+    if (!isSign(event.key) && !isEnd) return; // Shift, Caps Lock and the like are part of a burst
+    if (gap > FAST_MS) {
+      if (isEnd) return forget();
+      forget();
+    }
+    last = event.timeStamp;
+    if (!isEnd) {
+      if (!typed) before = fieldNow();
+      typed += event.key;
+      pressed += keyOf(event.code) ?? event.key;
+      return;
+    }
+    if (typed.length < SHORTEST) return forget();
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    const code = likelier(typed, pressed);
+    if (before) before.element.value = before.value;
+    forget();
+    read(code);
+  }, { capture: true });
+}
+
+/** The layout of the host hides nothing from `code`; a scanner set to that layout needs `key`. */
+function likelier(typed: string, pressed: string): string {
+  const isPass = (text: string) => !decodePasses(text).next().done;
+  return !isPass(typed) && isPass(pressed) ? pressed : typed;
+}
+
+function isSign(key: string): boolean {
+  return [...key].length === 1 || (key.length > 0 && !/^[A-Za-z0-9]+$/.test(key));
+}
+
+/** What this key writes on the scanner's own keyboard, which is American. */
+function keyOf(code: string): string | null {
+  return /^(?:Key|Digit|Numpad)([A-Z0-9])$/.exec(code)?.[1] ?? null;
+}
+
+function fieldNow(): Field | null {
+  const focused = document.activeElement;
+  return focused instanceof HTMLInputElement ? { element: focused, value: focused.value } : null;
+}
