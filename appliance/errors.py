@@ -109,6 +109,11 @@ class ValidationError(Refusal):
     french = "Champ invalide : {rule_fr}"
     english = "Invalid field: {rule}"
 
+    def inside(self, path: str) -> "ValidationError":
+        """The same fault, of a member of what stands at `path`."""
+        rules = {name: f"{path}.{text}" for name, text in self.details.items()}
+        return ValidationError(field=f"{path}.{self.field}", **rules)
+
 
 class MalformedRequest(ValidationError):
     """What arrived is not HTTP as the box reads it."""

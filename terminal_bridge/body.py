@@ -12,19 +12,23 @@ BODY_LIMIT = 64 * 1024
 _SECONDS = 30.0
 
 
-async def read_object(request: web.Request, *, optional: bool = False) -> dict[str, Any]:
+async def read_object(
+    request: web.Request, *, optional: bool = False, limit: int = BODY_LIMIT
+) -> dict[str, Any]:
     """The JSON object in the body; an `optional` one may be empty.
 
-    BodyTooLarge over 64 KiB. InvalidJson for anything else, and for a body that is not here
-    within 30 s or does not end as it announced.
+    BodyTooLarge over `limit` bytes, 64 KiB unless said. InvalidJson for anything else, and for
+    a body that is not here within 30 s or does not end as it announced.
     """
-    raw = await _read(request)
+    raw = await _read(request, limit)
     return {} if optional and not raw else parse_object(raw)
 
 
-async def _read(request: web.Request) -> bytes:
-    if (request.content_length or 0) > BODY_LIMIT:
+async def _read(request: web.Request, limit: int) -> bytes:
+    if (request.content_length or 0) > limit:
         raise BodyTooLarge
+    if limit != BODY_LIMIT:  # the application's own limit is that of every other request
+        request = request.clone(client_max_size=limit + 1)
     try:
         if request.content.is_eof():  # it came along with its head: there is nothing to wait for
             raw = await request.read()
@@ -35,6 +39,6 @@ async def _read(request: web.Request) -> bytes:
         raise BodyTooLarge from None
     except (web.RequestPayloadError, TimeoutError):
         raise InvalidJson from None
-    if len(raw) > BODY_LIMIT:
+    if len(raw) > limit:
         raise BodyTooLarge
     return raw

@@ -8,6 +8,7 @@ from aiohttp import web
 from appliance.errors import InvalidDate
 from appliance.model.evening import parse_date
 from appliance.model.guest_search import search
+from appliance.model.terminal import Terminal
 from appliance.store.conflicts import list_open_conflicts
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
@@ -21,22 +22,22 @@ from terminal_bridge.wire_events import conflict_of, totals_of
 
 async def evening(request: web.Request) -> web.Response:
     """`GET /evening?date=&q=`: the list, and the totals of the whole evening."""
-    await authenticate(request, "search")
+    terminal = await authenticate(request, "search")
     day = None
     if "date" in request.query:
         day = parse_date(request.query["date"])
         if day is None:
             raise InvalidDate(field="date")
     query = request.query.get("q", "")
-    return answer(await request[ENVIRONMENT].database.read(_list, day, query))
+    return answer(await request[ENVIRONMENT].database.read(_list, terminal, day, query))
 
 
-def _list(reader: Reader, day: date | None, query: str) -> dict[str, Any]:
+def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> dict[str, Any]:
     chosen = (day or find_tonight(reader)).isoformat()
     everybody = list_evening(reader, chosen)
     return {
         "date": chosen,
         "totals": totals_of(count_evening(reader, chosen)),
         "items": [guest_of(found) for found in search(everybody, query)],
-        "conflicts": [conflict_of(conflict) for conflict in list_open_conflicts(reader)],
+        "conflicts": [conflict_of(conflict, terminal) for conflict in list_open_conflicts(reader)],
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from appliance.errors import RoleMissing, ValidationError
+from appliance.errors import NotFound, RoleMissing, ValidationError
 from appliance.model.booking import parse_uuid
 from appliance.model.terminal import NAME_MAX, Terminal
 from appliance.model.verdict_sentences import LANGUAGES
@@ -13,7 +13,9 @@ from appliance.model.verdict_sentences import LANGUAGES
 CODE_MAX = 2048
 REASON_MAX = 200
 ARRIVALS_MAX = 999
+SCANS_MAX = 500
 _SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+_RESULT = re.compile(r"[a-z_]{1,40}")
 _PAIRING_CODE = re.compile(r"[0-9]{8}")
 
 
@@ -38,6 +40,19 @@ class PairingRequest:
     cookie: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ApartScan:
+    """A scan that a terminal decided by itself: a code or a reservation, and what it showed."""
+
+    scan_id: str
+    code: str
+    reservation_id: str | None
+    arrivals: int | None
+    reason: str | None
+    device_at: int
+    shown: str | None
+
+
 def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
     """scanId, arrivals, override, simulate, at. RoleMissing when it may not override."""
     simulate = body.get("simulate", False)
@@ -53,6 +68,31 @@ def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
         simulate=simulate,
         device_at=_parse_instant(body.get("at")),
     )
+
+
+def parse_apart_scans(value: object, terminal: Terminal) -> list[ApartScan]:
+    """Up to 500 scans, each with `at`; a fault is named by its place, as in `scans[3].at`.
+
+    RoleMissing as `parse_request`.
+    """
+    if not isinstance(value, list) or len(value) > SCANS_MAX:
+        raise _invalid(
+            "scans", f"une liste de {SCANS_MAX} au plus.", f"a list of at most {SCANS_MAX}."
+        )
+    return [_parse_apart_scan(item, terminal, f"scans[{n}]") for n, item in enumerate(value)]
+
+
+def parse_sent_at(value: object) -> int | None:
+    """What the device's clock says now, in ms since 1970, if it tells."""
+    return _parse_instant(value, "sentAt")
+
+
+def parse_conflict_id(value: str) -> str:
+    """The id of a conflict; NotFound for what is none."""
+    conflict_id = parse_uuid(value)
+    if conflict_id is None:
+        raise NotFound
+    return conflict_id
 
 
 def parse_scan_id(value: object) -> str:
@@ -119,6 +159,31 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     return PairingRequest(digits, (name or "").strip() or None, language, cookie)
 
 
+def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
+    if not isinstance(item, dict):
+        raise _invalid(path, "un objet attendu.", "an object expected.")
+    try:
+        wish = parse_request(item, terminal)
+        by_id = item.get("reservationId") is not None
+        reservation_id = parse_reservation_id(item["reservationId"]) if by_id else None
+        code = "" if by_id else parse_code(item.get("code"))
+        shown = _parse_shown(item.get("shown"))
+        if wish.device_at is None:
+            raise _invalid("at", "un horodatage est requis.", "a timestamp is required.")
+    except ValidationError as fault:
+        raise fault.inside(path) from None
+    return ApartScan(
+        wish.scan_id, code, reservation_id, wish.arrivals, wish.reason, wish.device_at, shown
+    )
+
+
+def _parse_shown(value: object) -> str | None:
+    """The result that the terminal showed, one of its own making too."""
+    if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
+        raise _invalid("shown", "un résultat attendu.", "a result expected.")
+    return value
+
+
 def _parse_override(value: object) -> str | None:
     if value is None:
         return None
@@ -141,7 +206,7 @@ def _parse_arrivals(value: object) -> int | None:
     return value
 
 
-def _parse_instant(value: object) -> int | None:
+def _parse_instant(value: object, field: str = "at") -> int | None:
     if value is None:
         return None
     try:
@@ -150,7 +215,7 @@ def _parse_instant(value: object) -> int | None:
             return round(at.timestamp() * 1000)
     except (ValueError, OverflowError):
         pass
-    raise _invalid("at", "un horodatage ISO 8601 attendu.", "an ISO 8601 timestamp expected.")
+    raise _invalid(field, "un horodatage ISO 8601 attendu.", "an ISO 8601 timestamp expected.")
 
 
 def _invalid(field: str, rule_fr: str, rule: str) -> ValidationError:

@@ -12,6 +12,7 @@ from terminal_bridge.events import events
 from terminal_bridge.pairing import me, pair, unpair
 from terminal_bridge.scans import check_in_by_hand, scan, undo
 from terminal_bridge.snapshot import snapshot
+from terminal_bridge.sync import acknowledge, sync
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -24,5 +25,7 @@ TERMINAL_ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/terminal/v1/check-ins", check_in_by_hand),
     ("GET", "/terminal/v1/evening", evening),
     ("GET", "/terminal/v1/snapshot", snapshot),
+    ("POST", "/terminal/v1/sync", sync),
     ("GET", "/terminal/v1/events", events),
+    ("POST", "/terminal/v1/conflicts/{id}/acknowledge", acknowledge),
 )

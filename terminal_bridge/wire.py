@@ -84,6 +84,9 @@ def guest_of(reservation: Reservation) -> _Json:
         "notes": reservation.notes,
         "status": reservation.status,
         "checkedInAt": _instant(reservation.checked_in_at),
+        "source": reservation.source,
+        "vip": bool(reservation.vip),
+        "lateAt": _instant(reservation.late_at),
     }
 
 
@@ -137,6 +140,7 @@ def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
         "guests": seen.guests,
         "arrived": seen.arrived,
         "notes": now.notes if now else None,
+        "vip": bool(now and now.vip),
         "status": seen.status,
     }
 

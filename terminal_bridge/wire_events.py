@@ -25,19 +25,26 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
         told["admitted"] = change.door.verdict.admitted
         told["terminalId"] = change.door.terminal_id
     if change.conflict is not None:
-        told["conflict"] = conflict_of(change.conflict)
+        told["conflict"] = conflict_of(change.conflict, terminal)
     return told
 
 
-def conflict_of(conflict: Conflict) -> _Json:
-    """A conflict; `other` is the first admission of the same party, `this` the one too many."""
+def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
+    """A conflict as this terminal sees it: `other` is where somebody else let the party in.
+
+    `admissions` are both, the first one first; where there is but one, `other` names nobody.
+    """
+    others = [a for a in (conflict.other, conflict.this) if a and a.terminal_id != terminal.id]
+    other = others[0] if others and conflict.other else conflict.other
     return {
         "id": conflict.id,
         "kind": conflict.kind,
         "despite": conflict.despite,
         "reservationId": conflict.reservation_id,
-        "this": _admitted(conflict.this),
-        "other": None if conflict.other is None else _admitted(conflict.other),
+        "other": _admitted(other)
+        if other
+        else {"terminalId": None, "terminal": None, "at": format_instant(conflict.this.at)},
+        "admissions": [_admitted(a) for a in (conflict.other, conflict.this) if a],
         "arrived": conflict.arrived,
         "guests": conflict.guests,
         "acknowledged": conflict.acknowledged_at is not None,

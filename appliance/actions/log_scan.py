@@ -27,8 +27,8 @@ def log_scan(
     kind: str,
     verdict: Verdict,
     **details: Any,
-) -> None:
-    """Append to the door log; `details` are further columns of `scan`."""
+) -> int:
+    """Append to the door log; its number there. `details` are further columns of `scan`."""
     values = {
         "scan_id": scan_id,
         "terminal_id": terminal.id,
@@ -38,9 +38,10 @@ def log_scan(
         "admitted": verdict.admitted,
         "verdict": verdict.to_json(),
     }
-    add_scan(tx, values | details)
+    seq = add_scan(tx, values | details)
     if verdict.admitted:
         tx.notices.append(DoorChanged(tx.now, terminal.id, verdict))
+    return seq
 
 
 def recall(tx: Transaction, kept: str) -> Decided:

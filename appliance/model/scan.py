@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from appliance.model.guest_pass import GuestPass
 from appliance.model.staff import StaffMember
+from appliance.model.verdict import COLOURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,9 @@ class Scan:
     `arrivals`: how many are here, None for all who are missing. `reason`: why staff admit
     whoever the box would not. `simulate`: decide, and change nothing. `device_at`: when it
     happened by the terminal's own clock. `staff`: who did it from the portal.
+
+    Of a scan that was made out of the box's reach, `shown` is the result that its terminal
+    showed, and `happened_at` when that was, as far as the box can tell by its own clock.
     """
 
     id: str
@@ -38,3 +42,11 @@ class Scan:
     simulate: bool = False
     device_at: int | None = None
     staff: StaffMember | None = None
+    shown: str | None = None
+    happened_at: int | None = None
+
+    @property
+    def was_let_in(self) -> bool:
+        """Whether its guests are inside already, whatever is decided now."""
+        is_green = self.shown is not None and COLOURS.get(self.shown) == "green"
+        return is_green or (self.shown is not None and self.reason is not None)

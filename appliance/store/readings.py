@@ -25,9 +25,18 @@ _DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
 
 
 def read_code(
-    reader: Reader, keyring: Keyring, environment_name: str, text: str, *, by_name: bool
+    reader: Reader,
+    keyring: Keyring,
+    environment_name: str,
+    text: str,
+    *,
+    by_name: bool,
+    at: int | None = None,
 ) -> Reading:
-    """A guest pass, an access link, an access code of tonight or, if `by_name`, a guest's name."""
+    """A guest pass, an access link, an access code of tonight or, if `by_name`, a guest's name.
+
+    `at`: when it was read, in ms since 1970, if not now; tonight is the evening of then.
+    """
     access_code = parse_access_code(text)
     if access_code is None and resembles_pass(text):
         return _read_pass(reader, keyring, environment_name, text)
@@ -35,20 +44,22 @@ def read_code(
     reservation_id = keyring.read_access_token(link[1]) if link else None
     if reservation_id is not None:
         return Reading("link", (reservation_id,))
-    found = _find_by_code(reader, access_code) if access_code else ()
+    evening = find_tonight(reader, at).isoformat()
+    found = _find_by_code(reader, access_code, evening) if access_code else ()
     if found:
         return Reading("code", found)
-    named = _find_by_name(reader, text) if by_name and _is_name(text.strip()) else ()
+    named = _find_by_name(reader, text, evening) if by_name and _is_name(text.strip()) else ()
     if named:
         return Reading("name", named)
     kind = "code" if access_code else "other"
     return Reading(kind, refused="unknown_code", read_hash=_hash(text))
 
 
-def find_tonight(reader: Reader) -> date:
-    """The evening that is on now."""
+def find_tonight(reader: Reader, at: int | None = None) -> date:
+    """The evening that is on now, or was on `at`."""
     venue = get_venue(reader)
-    return tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)
+    at = reader.now if at is None else at
+    return tonight(at, reader.zones.zone(venue.time_zone), venue.evening_ends_at)
 
 
 def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: str) -> Reading:
@@ -77,17 +88,18 @@ def _find_foreign(reader: Reader, environment_name: str, read: ReadPass) -> str 
     return "wrong_venue" if different > _DAMAGED_BYTES else None
 
 
-def _find_by_code(reader: Reader, access_code: str) -> tuple[str, ...]:
-    """Tonight's reservation of that code, else those whose codes look like it."""
-    return _find_codes(reader, [access_code]) or _find_codes(reader, lookalikes(access_code))
+def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:
+    """The evening's reservation of that code, else those whose codes look like it."""
+    exact = _find_codes(reader, [access_code], evening)
+    return exact or _find_codes(reader, lookalikes(access_code), evening)
 
 
-def _find_codes(reader: Reader, codes: Iterable[str]) -> tuple[str, ...]:
+def _find_codes(reader: Reader, codes: Iterable[str], evening: str) -> tuple[str, ...]:
     rows = reader.rows(
         """SELECT id FROM reservation
-           WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :tonight
+           WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
            ORDER BY access_code""",
-        {"codes": json.dumps(list(codes)), "tonight": find_tonight(reader).isoformat()},
+        {"codes": json.dumps(list(codes)), "evening": evening},
     )
     return tuple(row[0] for row in rows)
 
@@ -96,9 +108,9 @@ def _is_name(text: str) -> bool:
     return len(text) <= _NAME_MAX and _NAME.fullmatch(text) is not None
 
 
-def _find_by_name(reader: Reader, text: str) -> tuple[str, ...]:
-    evening = list_evening(reader, find_tonight(reader).isoformat())
-    return tuple(found.id for found in search_by_name(evening, text) if found.holds)
+def _find_by_name(reader: Reader, text: str, evening: str) -> tuple[str, ...]:
+    everybody = list_evening(reader, evening)
+    return tuple(found.id for found in search_by_name(everybody, text) if found.holds)
 
 
 def _hash(text: str) -> bytes:

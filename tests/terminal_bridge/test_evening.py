@@ -45,6 +45,9 @@ async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
             "notes": "Près de la fenêtre",
             "status": "confirmed",
             "checkedInAt": None,
+            "source": "manual",
+            "vip": False,
+            "lateAt": None,
         }
     ]
 

@@ -172,6 +172,7 @@ async def test_party_the_first_scan_checks_the_whole_party_in(door):
         "guests": 4,
         "arrived": 4,
         "notes": "Près de la fenêtre",
+        "vip": False,
         "status": "confirmed",
     }
     assert verdict["firstCheckIn"] == {

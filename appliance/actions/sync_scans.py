@@ -1,0 +1,72 @@
+"""Take in what a terminal decided while the box was out of its reach (door.md)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from appliance.actions.decide_scan import decide
+from appliance.actions.keep_scan import keep_scan
+from appliance.actions.log_scan import Decided, recall
+from appliance.model.conflict import ADMITTED_ANYWAY, ADMITTED_TWICE, Conflict
+from appliance.model.notices import ConflictChanged
+from appliance.model.scan import Scan
+from appliance.model.terminal import Terminal
+from appliance.model.verdict import Verdict
+from appliance.store.conflicts import add_conflict, find_conflict_of_scan, get_conflict
+from appliance.store.connection import Transaction
+from appliance.store.scans import find_first_admission_seq, find_verdict
+
+# What the box would have refused whoever stood there, and whenever: a matter for people.
+# Another evening is none: the terminal's clock may be wrong, and the guests are in.
+_NEVER = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The answer to one scan that comes late."""
+
+    decided: Decided
+    conflict: Conflict | None
+
+
+def sync_scans(
+    tx: Transaction, terminal: Terminal, scans: Sequence[Scan], early_minutes: int
+) -> list[Synced]:
+    """The answers to `scans`, which are in the order in which they happened.
+
+    Whom the terminal let in is counted: people are inside. More than were booked, or somebody
+    whose table was freed meanwhile, makes a conflict, once. The same scan id from the same
+    terminal gets the answer it got before, over the wire or here.
+    """
+    return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
+
+
+def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Synced:
+    kept = find_verdict(tx, terminal.id, scan.id)
+    if kept is not None:
+        return Synced(recall(tx, kept), find_conflict_of_scan(tx, terminal.id, scan.id))
+    decided = decide(tx, terminal, scan, early_minutes)
+    seq = keep_scan(tx, terminal, scan, decided.verdict)
+    kind = _find_conflict(decided.verdict, scan)
+    conflict = _open(tx, decided.verdict, seq, kind) if kind else None
+    return Synced(decided, conflict)
+
+
+def _find_conflict(verdict: Verdict, scan: Scan) -> str | None:
+    seen = verdict.reservation
+    if seen is None or verdict.admitted <= 0:
+        return None
+    if seen.arrived > seen.guests:
+        return ADMITTED_TWICE
+    if verdict.overrode in _NEVER and scan.reason is None:
+        return ADMITTED_ANYWAY
+    return None
+
+
+def _open(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:
+    seen = verdict.reservation
+    assert seen is not None  # noqa: S101 - whoever was let in is known
+    other = find_first_admission_seq(tx, seen.id, before=seq)
+    despite = verdict.overrode or verdict.result
+    conflict_id = add_conflict(tx, seq, other, kind, despite, seen.id, (seen.arrived, seen.guests))
+    tx.notices.append(ConflictChanged(conflict_id))
+    return get_conflict(tx, conflict_id)
