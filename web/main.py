@@ -10,6 +10,7 @@ from typing import NoReturn
 from appliance.clock import SystemClock
 from appliance.commands import (
     deliveries,
+    doctor,
     doorlog,
     endpoint,
     init,
@@ -24,7 +25,9 @@ from appliance.commands.console import Commands, Console, add_command, add_data
 from appliance.errors import Refusal, Trouble
 from appliance.tokens import Tokens
 
-_COMMANDS = (init, venue, key, terminal, staff, endpoint, deliveries, replay, doorlog, version)
+_COMMANDS = (
+    init, venue, key, terminal, staff, endpoint, deliveries, replay, doctor, doorlog, version
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:

@@ -1,0 +1,93 @@
+"""`venuebox doctor`: what is wrong with this box, and what to do about it."""
+
+import argparse
+import os
+from dataclasses import asdict
+
+from appliance.commands.console import (
+    Commands,
+    Console,
+    add_command,
+    add_data,
+    add_json,
+    print_json,
+)
+from appliance.data_directory import DataDirectory
+from appliance.doctor.check import Check, Said, worst
+from appliance.errors import Trouble
+from appliance.settings import Settings
+
+_WORDS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
+_FRENCH = ("fr", "ar")  # Morocco's machines: French is read where Arabic is
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = add_command(commands, "doctor", run, "what is wrong with the box, and what to do")
+    add_data(parser)
+    add_json(parser)
+    parser.add_argument("--online", action="store_true", help="also reach the mail server")
+    parser.add_argument("--fix", action="store_true", help="take others' rights to its files away")
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """One finding each, with its remedy; status 1 when one fails. Changes nothing but --fix."""
+    # Mail and http come along: the other commands start without them.
+    from appliance.doctor.examination import examine  # noqa: PLC0415
+    from appliance.doctor.files import fix_permissions  # noqa: PLC0415
+    from appliance.doctor.patient import Patient  # noqa: PLC0415
+
+    directory = console.directory(arguments)
+    directory.check()
+    _become_owner(directory)
+    changed = fix_permissions(directory) if arguments.fix else []
+    patient = Patient(
+        directory=directory,
+        settings=_settings(console, directory),
+        clock=console.clock,
+        zones=console.zones,
+        online=arguments.online,
+    )
+    checks = examine(patient)
+    if arguments.json:
+        print_json(
+            {"status": worst(checks), "checks": [asdict(check) for check in checks],
+             "fixed": [str(path) for path in changed]}
+        )  # fmt: skip
+    else:
+        french = _language(console).startswith(_FRENCH)
+        for path in changed:
+            print(f"{'réparé' if french else 'fixed'}  {path}")
+        for check in checks:
+            _print(check, french=french)
+    return 1 if worst(checks) == "fail" else 0
+
+
+def _become_owner(directory: DataDirectory) -> None:
+    """As root, act as whom the box belongs to: files that looking makes must not be root's."""
+    state = directory.root.stat()
+    if os.geteuid() == 0 and state.st_uid != 0:
+        os.setgroups([])
+        os.setegid(state.st_gid)
+        os.seteuid(state.st_uid)
+
+
+def _settings(console: Console, directory: DataDirectory) -> Settings | str:
+    try:
+        return console.settings(directory)
+    except Trouble as trouble:
+        return str(trouble)
+
+
+def _language(console: Console) -> str:
+    known = (console.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return next((text for text in known if text), "")
+
+
+def _print(check: Check, *, french: bool) -> None:
+    def say(said: Said) -> str:
+        return said.fr if french else said.en
+
+    print(f"{_WORDS[check.status]}  {check.name:12}  {say(check.finding)}")
+    if check.remedy is not None:
+        print(f"{'':18}  → {say(check.remedy)}")

@@ -1,0 +1,134 @@
+"""Checks of the two databases and of SQLite itself."""
+
+import apsw
+
+from appliance.data_directory import ENVIRONMENTS
+from appliance.doctor.check import Check, fail, warn, well
+from appliance.doctor.patient import NotExamined, Patient
+from appliance.errors import Trouble
+from appliance.store.connection import check_engine
+from appliance.store.examination import find_signing_key_age, list_damage, read_schema
+from appliance.store.migrate import list_migrations
+from appliance.store.signing_keys import get_signing_key
+from appliance.tokens import Keyring
+
+_MIB = 1 << 20
+_LARGE_WAL = 64 * _MIB
+_YEAR = 366 * 24 * 3600 * 1000
+
+
+def sqlite(_patient: Patient) -> Check:
+    """An SQLite that can be trusted with a WAL."""
+    version = apsw.sqlite_lib_version()
+    try:
+        check_engine(version)
+    except Trouble as trouble:
+        return fail(
+            "sqlite",
+            f"SQLite {version} peut abîmer les données.",
+            f"{trouble}.",
+            "Installez une version récente de venuebox.",
+            "Install a recent venuebox.",
+        )
+    return well("sqlite", f"SQLite {version}.", f"SQLite {version}.")
+
+
+def integrity(patient: Patient) -> Check:
+    """Both files are there and sound: quick_check and foreign_key_check (F9)."""
+    damaged, first = [], ""
+    for environment in ENVIRONMENTS:
+        path = patient.directory.database(environment)
+        try:
+            with patient.file(environment) as reader:
+                damage = list_damage(reader)
+        except NotExamined:
+            damage = ["missing"]
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
+            damage = [str(error)]
+        if damage:
+            damaged.append(path.name)
+            first = first or damage[0]
+    if damaged:
+        names = ", ".join(damaged)
+        return fail(
+            "integrity",
+            f"{names} : absente ou abîmée ({first}).",
+            f"{names}: missing or damaged ({first}).",
+            "Arrêtez la box, gardez une copie de ces fichiers et restaurez la dernière sauvegarde.",
+            "Stop the box, keep a copy of these files and restore the last backup.",
+        )
+    return well("integrity", "Les deux bases sont saines.", "Both databases are sound.")
+
+
+def schema(patient: Patient) -> Check:
+    """The files were written by this version, or by an older one that `serve` will upgrade."""
+    known = list_migrations()[-1][0]
+    found = []
+    for environment in ENVIRONMENTS:
+        with patient.file(environment) as reader:
+            found.append(read_schema(reader))
+    if max(found) > known:
+        return fail(
+            "schema",
+            f"Les données viennent d'une version plus récente (schéma {max(found)}, ici {known}).",
+            f"The data was written by a newer version (schema {max(found)}, here {known}).",
+            "Réinstallez cette version-là : rien n'a été modifié.",
+            "Install that version again: nothing was changed.",
+        )
+    if min(found) < known:
+        return warn(
+            "schema",
+            f"Les données seront mises à jour au prochain démarrage ({min(found)} vers {known}).",
+            f"The data will be upgraded at the next start ({min(found)} to {known}).",
+            "Démarrez la box avec cette version : une copie est gardée avant.",
+            "Start the box with this version: a copy is kept before.",
+        )
+    return well("schema", f"Schéma {known}.", f"Schema {known}.")
+
+
+def wal(patient: Patient) -> Check:
+    """What waits to be folded into the files stays small (G11)."""
+    sizes = [
+        path.stat().st_size
+        for environment in ENVIRONMENTS
+        if (path := patient.directory.root / f"{environment}.db-wal").exists()
+    ]
+    size = max(sizes, default=0) // _MIB
+    if max(sizes, default=0) > _LARGE_WAL:
+        return warn(
+            "wal",
+            f"Le journal d'écriture atteint {size} Mio : quelque chose lit sans s'arrêter.",
+            f"The write-ahead log has grown to {size} MiB: something reads without end.",
+            "Fermez les exports en cours, puis redémarrez la box.",
+            "Close running exports, then restart the box.",
+        )
+    return well("wal", f"Journal d'écriture : {size} Mio.", f"Write-ahead log: {size} MiB.")
+
+
+def signing_key(patient: Patient) -> Check:
+    """The key that signs guest passes opens with the master key and is not old."""
+    master, oldest = patient.key(), 0
+    for environment in ENVIRONMENTS:
+        with patient.rows(environment) as reader:
+            try:
+                get_signing_key(reader, Keyring(master, environment))
+            except Trouble as trouble:
+                return fail(
+                    "signing_key",
+                    f"La clé des pass de {environment} ne s'ouvre pas.",
+                    f"The guest pass key of {environment} cannot be opened: {trouble}.",
+                    "Restaurez secrets/master.key et les bases d'une même sauvegarde.",
+                    "Restore secrets/master.key and the databases from one backup.",
+                )
+            oldest = max(oldest, find_signing_key_age(reader) or 0)
+    days = oldest // 86_400_000
+    if oldest > _YEAR:
+        return warn(
+            "signing_key",
+            f"La clé des pass a {days} jours : on la change chaque année.",
+            f"The guest pass key is {days} days old: it is changed every year.",
+            "Prévoyez son renouvellement : les pass déjà donnés restent valables.",
+            "Have it renewed: passes already given stay valid.",
+        )
+    return well("signing_key", f"La clé des pass a {days} jours.",
+                f"The guest pass key is {days} days old.")  # fmt: skip

@@ -1,0 +1,62 @@
+"""The list of checks, and how they are run. A new check is a function and its line here."""
+
+from collections.abc import Callable, Sequence
+
+from appliance.doctor.check import Check, Said
+from appliance.doctor.databases import integrity, schema, signing_key, sqlite, wal
+from appliance.doctor.files import leftovers, master_key, permissions
+from appliance.doctor.machine import clock, disk, inodes, memory, time_zones, uplink
+from appliance.doctor.partners import deliveries, endpoints, mail, mail_server
+from appliance.doctor.patient import NotExamined, Patient
+from appliance.doctor.service import box, readers, settings
+
+# A check is named as its function. It raises NotExamined where there is nothing to look at.
+CHECKS: tuple[Callable[[Patient], Check], ...] = (
+    box,
+    settings,
+    permissions,
+    master_key,
+    leftovers,
+    sqlite,
+    integrity,
+    schema,
+    wal,
+    disk,
+    inodes,
+    memory,
+    clock,
+    time_zones,
+    signing_key,
+    uplink,
+    mail,
+    mail_server,
+    endpoints,
+    deliveries,
+    readers,
+)
+
+
+def examine(patient: Patient, checks: Sequence[Callable[[Patient], Check]] = CHECKS) -> list[Check]:
+    """The findings in the order of the list. A check that breaks is a finding too."""
+    found = []
+    for check in checks:
+        try:
+            found.append(check(patient))
+        except NotExamined:
+            continue
+        except Exception as error:  # noqa: BLE001 - the others still have something to tell
+            found.append(_broken(check.__name__, error))
+    return found
+
+
+def _broken(name: str, error: Exception) -> Check:
+    kind = type(error).__name__
+    return Check(
+        name,
+        "fail",
+        Said(f"Impossible à examiner ({kind}).", f"It could not be examined ({kind})."),
+        Said(
+            "Regardez les constats ci-dessus ; sinon, gardez ce message pour qui vous aide.",
+            "Look at the findings above; else keep this message for whoever helps you.",
+        ),
+    )

@@ -1,0 +1,109 @@
+"""Checks of the data directory: who may look into it, and whether the keys are there."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from appliance.data_directory import DataDirectory
+from appliance.doctor.check import Check, fail, warn, well
+from appliance.doctor.patient import Patient
+from appliance.errors import Trouble
+
+_OTHERS = 0o077
+_SHOWN = 5
+_ASIDE = re.compile(r"\..+\.[0-9]+")  # how files are named until they are put in place
+
+
+def permissions(patient: Patient) -> Check:
+    """Files 0600 and folders 0700, all of one owner (reliability.md, S25)."""
+    root = patient.directory.root
+    owner = root.stat().st_uid
+    found = list(_walk(patient.directory))
+    foreign = [path for path, state in found if state.st_uid != owner]
+    if foreign:
+        return fail(
+            "permissions",
+            f"Des fichiers n'appartiennent pas au propriétaire de la box : {_some(root, foreign)}.",
+            f"Some files do not belong to the owner of the box: {_some(root, foreign)}.",
+            f"Rendez-les-lui : chown -R {owner} {root}",
+            f"Give them back: chown -R {owner} {root}",
+        )
+    is_open = [path for path, state in found if state.st_mode & _OTHERS]
+    if is_open:
+        return fail(
+            "permissions",
+            f"D'autres utilisateurs peuvent lire {_some(root, is_open)}.",
+            f"Other users can read {_some(root, is_open)}.",
+            "Lancez venuebox doctor --fix.",
+            "Run venuebox doctor --fix.",
+        )
+    return well(
+        "permissions",
+        "Seul le propriétaire de la box peut lire ses fichiers.",
+        "Only the owner of the box can read its files.",
+    )
+
+
+def master_key(patient: Patient) -> Check:
+    """`secrets/master.key`: there, 32 bytes, private (F38)."""
+    try:
+        patient.directory.master_key()
+    except Trouble as trouble:
+        path = patient.directory.master_key_file
+        return fail(
+            "master_key",
+            "La clé maîtresse est absente, abîmée ou lisible par d'autres.",
+            f"The master key cannot be used: {trouble}.",
+            f"Restaurez {path} depuis une sauvegarde, ou lancez venuebox doctor --fix.",
+            f"Restore {path} from a backup, or run venuebox doctor --fix.",
+        )
+    return well("master_key", "La clé maîtresse est là.", "The master key is there.")
+
+
+def leftovers(patient: Patient) -> Check:
+    """Files that were being written aside when the power went: harmless, and worth a word."""
+    root = patient.directory.root
+    left = [path for path, _ in _walk(patient.directory) if _ASIDE.fullmatch(path.name)]
+    if left:
+        return warn(
+            "leftovers",
+            f"Des fichiers inachevés sont restés d'une coupure : {_some(root, left)}.",
+            f"Unfinished files were left by a power cut: {_some(root, left)}.",
+            "Vous pouvez les effacer quand la box est arrêtée.",
+            "You may delete them while the box is stopped.",
+        )
+    return well("leftovers", "Aucun fichier inachevé.", "No unfinished files.")
+
+
+def fix_permissions(directory: DataDirectory) -> list[Path]:
+    """Take everybody else's rights away; the files and folders that were changed."""
+    changed = []
+    for path, state in _walk(directory):
+        if state.st_mode & _OTHERS:
+            try:
+                path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
+            except OSError:  # not ours, or a volume without rights: the check says so
+                continue
+            changed.append(path)
+    return changed
+
+
+def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:
+    """The directory, its folders and its files; no link is followed out of it."""
+    yield directory.root, directory.root.stat()
+    for folder, folders, files in os.walk(directory.root):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            try:
+                state = path.lstat()
+            except FileNotFoundError:  # the box runs: a file may go at any time
+                continue
+            if not stat.S_ISLNK(state.st_mode):
+                yield path, state
+
+
+def _some(root: Path, paths: list[Path]) -> str:
+    named = ", ".join("." if p == root else str(p.relative_to(root)) for p in paths[:_SHOWN])
+    return named + (f" (+{len(paths) - _SHOWN})" if len(paths) > _SHOWN else "")

@@ -1,0 +1,141 @@
+"""Checks of the service: does the box run and answer, can guests and scanners reach it."""
+
+import os
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from appliance.data_directory import ENVIRONMENTS
+from appliance.doctor.check import Check, fail, warn, well
+from appliance.doctor.patient import NotExamined, Patient
+from appliance.settings_readers import ReaderSettings
+from appliance.store.examination import list_terminal_names
+
+_OK = 200
+
+
+def box(patient: Patient) -> Check:
+    """Whether a box serves this directory, and says that it is well within 2 s."""
+    if not _is_heard(patient.directory.poke):
+        return warn(
+            "box",
+            "La box n'est pas en marche.",
+            "The box is not running.",
+            "Démarrez-la : venuebox serve.",
+            "Start it: venuebox serve.",
+        )
+    answers = {url: patient.machine.ask(f"{url}/health") for url in _addresses(patient)}
+    if _OK in answers.values():
+        return well("box", "La box est en marche et répond.", "The box is running and answers.")
+    if any(answers.values()):
+        return fail(
+            "box",
+            "La box est en marche, mais ne peut plus écrire.",
+            "The box is running, but cannot write any more.",
+            "Regardez le disque ci-dessus et le journal de la box, puis redémarrez-la.",
+            "Look at the disk above and at the log of the box, then restart it.",
+        )
+    where = ", ".join(answers) or "?"
+    return fail(
+        "box",
+        f"La box est en marche, mais ne répond pas sur {where}.",
+        f"The box is running, but does not answer at {where}.",
+        "Redémarrez-la ; si elle écoute ailleurs, indiquez-le dans server.port.",
+        "Restart it; if it listens elsewhere, say so in server.port.",
+    )
+
+
+def settings(patient: Patient) -> Check:
+    """The settings can be read, and guests can use the address in them."""
+    if isinstance(patient.settings, str):
+        return fail(
+            "settings",
+            f"Les réglages ne peuvent pas être lus : {patient.settings}.",
+            f"The settings cannot be read: {patient.settings}.",
+            "Corrigez settings.toml : la box ne démarre pas sans cela.",
+            "Correct settings.toml: the box does not start without it.",
+        )
+    url = patient.settings.server.app_url
+    if not url:
+        return warn(
+            "settings",
+            "server.app_url est vide : les liens des invités portent une adresse devinée.",
+            "server.app_url is empty: guests' links carry a guessed address.",
+            "Indiquez dans settings.toml l'adresse par laquelle les invités joignent la box.",
+            "Set in settings.toml the address under which guests reach the box.",
+        )
+    if urlsplit(url).scheme == "http" and not _is_loopback(urlsplit(url).hostname or ""):
+        return warn(
+            "settings",
+            f"{url} n'est pas chiffré : ni caméra ni page hors ligne sur les téléphones.",
+            f"{url} is not encrypted: phones give it neither camera nor offline page.",
+            "Mettez un certificat devant la box et une adresse https dans server.app_url.",
+            "Put a certificate in front of the box and an https address into server.app_url.",
+        )
+    return well("settings", f"Les invités joignent la box sur {url}.",
+                f"Guests reach the box at {url}.")  # fmt: skip
+
+
+def readers(patient: Patient) -> Check:
+    """Every scanner of the settings is plugged in and stands for a terminal that exists."""
+    known = patient.known_settings().readers
+    if not known:
+        raise NotExamined
+    for scanner in known:
+        if scanner.kind != "tcp" and not _is_usable(scanner):
+            return fail(
+                "readers",
+                f"Le lecteur {scanner.place} n'est pas branché, ou pas lisible.",
+                f"The reader {scanner.place} is not plugged in, or cannot be read.",
+                "Branchez-le ; sinon, donnez à la box le droit de lire (groupes dialout, input).",
+                "Plug it in; else let the box read it (groups dialout, input).",
+            )
+    for environment in ENVIRONMENTS:
+        wanted = {r.terminal for r in known if r.environment == environment}
+        with patient.rows(environment) as reader:
+            missing = wanted - list_terminal_names(reader)
+        if missing:
+            named = ", ".join(sorted(missing))
+            return fail(
+                "readers",
+                f"Aucun terminal ne s'appelle {named} ({environment}).",
+                f"There is no terminal called {named} ({environment}).",
+                "Créez-le avec venuebox terminal create, ou corrigez settings.toml.",
+                "Create it with venuebox terminal create, or correct settings.toml.",
+            )
+    return well("readers", f"{len(known)} lecteurs branchés.", f"{len(known)} readers plugged in.")
+
+
+def _is_heard(pipe: Path) -> bool:
+    """Whether a running box holds the other end of its pipe. Nothing is written into it."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+def _addresses(patient: Patient) -> list[str]:
+    """Where the box may answer on this machine: as it remembers, and as its settings say."""
+    found = []
+    remembered = urlsplit(patient.directory.remembered_address() or "")
+    try:
+        known = patient.known_settings()
+    except NotExamined:
+        known = None
+    if remembered.port and (known is None or not known.server.app_url):
+        found.append(f"http://127.0.0.1:{remembered.port}")
+    if known is not None and known.server.port:
+        found.append(f"http://127.0.0.1:{known.server.port}")
+    return list(dict.fromkeys(found))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_usable(scanner: ReaderSettings) -> bool:
+    return os.access(scanner.device, os.R_OK)
