@@ -1,0 +1,186 @@
+"""The verdict while the box is out of reach, by the checks of door.md in their order.
+
+Green only for who is listed, not yet in, and while the snapshot is under twelve hours old.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from types import MappingProxyType
+
+from appliance.clock import ZoneDatabase
+from appliance.model.access_code import lookalikes, parse_access_code
+from appliance.model.evening import instant, minutes, tonight
+from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
+from appliance.model.reservation import Reservation
+from appliance.model.verdict import COLOURS, Verdict, judge, see
+from appliance.model.verdict_sentences import LANGUAGES, phrase
+from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.snapshot import Snapshot
+from terminal_bridge.readers.answer import Answer
+
+_MINUTE = 60_000
+_DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
+_LINK = re.compile(r"/access/[A-Za-z0-9_-]+")
+# Amber results that only somebody without the box comes to: (French, Arabic, English).
+OFFLINE: Mapping[str, tuple[str, str, str]] = MappingProxyType(
+    {
+        "unlisted": (
+            "Pass authentique, absent de la liste : voyez avec l'accueil.",
+            "الرمز أصلي لكنه غير مدرج في القائمة: راجعوا الاستقبال.",
+            "Genuine pass that is not on the list: ask the host.",
+        ),
+        "old_list": (
+            "Liste trop ancienne, box hors de portée : voyez avec l'accueil.",
+            "القائمة قديمة ولا يمكن الوصول إلى الجهاز: راجعوا الاستقبال.",
+            "The list is too old and the box out of reach: ask the host.",
+        ),
+        "needs_box": (
+            "Box hors de portée : demandez le QR code.",
+            "لا يمكن الوصول إلى الجهاز: اطلبوا رمز QR.",
+            "The box is out of reach: ask for the QR code.",
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the bridge knows. `arrived`: people let in here since the snapshot was made."""
+
+    identity: Identity
+    snapshot: Snapshot | None
+    arrived: Mapping[str, int]
+    zones: ZoneDatabase
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A decision of the bridge's own."""
+
+    result: str
+    answer: Answer
+    reservation_id: str | None = None
+    admitted: int = 0
+
+
+def decide_offline(code: str, known: Known) -> Local:
+    """The verdict on what was read; the caller keeps whom it admits."""
+    access_code = parse_access_code(code)
+    if access_code is None and resembles_pass(code):
+        return _decide_pass(code, known)
+    if access_code is not None:
+        return _decide_access_code(access_code, known)
+    return _say(
+        "needs_box" if _LINK.search(code) or known.snapshot is None else "unknown_code", known
+    )
+
+
+def _decide_pass(code: str, known: Known) -> Local:
+    likeliest: ReadPass | None = None
+    for read in decode_passes(code):
+        key = known.identity.public_key(read.guest_pass.kid)
+        if key is not None and read.is_signed_by(key):
+            return _decide_genuine(read, known)
+        likeliest = likeliest or read
+    return _say((likeliest and _find_foreign(likeliest, known)) or "bad_signature", known)
+
+
+def _decide_genuine(read: ReadPass, known: Known) -> Local:
+    foreign = _find_foreign(read, known)
+    if foreign is not None:
+        return _say(foreign, known)
+    listed = known.snapshot.passes if known.snapshot else ()
+    found = next((one for one in listed if one.pass_id == read.guest_pass.pass_id), None)
+    if found is not None:
+        return _decide_guest(found, read.guest_pass.generation, known)
+    evening = _tonight(known)
+    if read.guest_pass.evening != evening:
+        return _say("not_yet" if read.guest_pass.evening > evening else "too_late", known)
+    return _say(
+        "unlisted" if known.snapshot and known.snapshot.is_fresh(known.now) else "old_list", known
+    )
+
+
+def _decide_access_code(access_code: str, known: Known) -> Local:
+    listed = known.snapshot.passes if known.snapshot else ()
+    alike = set(lookalikes(access_code))
+    found = [one for one in listed if one.access_code == access_code]
+    found = found or [one for one in listed if one.access_code in alike]
+    if len(found) == 1:
+        return _decide_guest(found[0], None, known)
+    if found:
+        return _say("ambiguous", known)
+    return _say("unknown_code" if known.snapshot else "needs_box", known)
+
+
+def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> Local:
+    snapshot = known.snapshot
+    assert snapshot is not None  # noqa: S101 - the guest was found in it
+    arrived = listed.arrived + known.arrived.get(listed.id, 0)
+    guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
+    result = judge(
+        guest,
+        generation=generation,
+        arrivals=None,
+        tonight=_tonight(known),
+        too_early=known.now < _opens_at(guest, snapshot, known),
+    )
+    if COLOURS[result] != "green":
+        return _say(result, known, guest)
+    if not snapshot.is_fresh(known.now):
+        return _say("old_list", known, guest)
+    return _say(result, known, guest, admitted=guest.guests - arrived)
+
+
+def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
+    """When the door opens for this slot, in ms; 0 for the whole evening."""
+    if guest.slot is None:
+        return 0
+    day = date.fromisoformat(guest.date)
+    if minutes(guest.slot) < minutes(snapshot.evening_ends_at):
+        day += timedelta(days=1)
+    zone = known.zones.zone(snapshot.time_zone)
+    return instant(day, guest.slot, zone) - snapshot.early_minutes * _MINUTE
+
+
+def _tonight(known: Known) -> date:
+    identity = known.identity
+    return tonight(known.now, known.zones.zone(identity.time_zone), identity.evening_ends_at)
+
+
+def _find_foreign(read: ReadPass, known: Known) -> str | None:
+    if read.guest_pass.version != VERSIONS[known.identity.environment]:
+        return "test_code"
+    ours = bytes.fromhex(known.identity.venue_tag)
+    pairs = zip(read.guest_pass.venue_tag, ours, strict=True)
+    return "wrong_venue" if sum(a != b for a, b in pairs) > _DAMAGED_BYTES else None
+
+
+def _say(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
+    language = known.identity.language
+    table = party = ""
+    seen = None
+    if guest is not None:
+        seen = see(guest, arrived=guest.arrived + admitted)
+        table, party = seen.table_name, f"{seen.arrived}/{seen.guests}"
+    if result in OFFLINE:
+        place = LANGUAGES.index(language) if language in LANGUAGES else 0
+        sentence = OFFLINE[result][place]
+    elif result in _OF_A_GUEST and seen is None:
+        sentence = _DATE_ONLY[LANGUAGES.index(language) if language in LANGUAGES else 0]
+    else:
+        sentence = phrase(Verdict(result, seen, admitted), language).staff
+    answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
+    return Local(result, answer, guest.id if guest else None, admitted)
+
+
+# A genuine pass of another evening, of a guest who is not on tonight's list.
+_OF_A_GUEST = frozenset({"not_yet", "too_late"})
+_DATE_ONLY = (
+    "Pass d'une autre soirée : voyez avec l'accueil.",
+    "الرمز لأمسية أخرى: راجعوا الاستقبال.",
+    "Pass of another evening: ask the host.",
+)
