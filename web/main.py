@@ -24,9 +24,11 @@ from appliance.commands import (
 from appliance.commands.console import Commands, Console, add_command, add_data
 from appliance.errors import Refusal, Trouble
 from appliance.tokens import Tokens
+from terminal_bridge.bridge import command as bridge
 
 _COMMANDS = (
-    init, venue, key, terminal, staff, endpoint, deliveries, replay, doctor, doorlog, version
+    init, venue, key, terminal, staff, endpoint, deliveries, replay, doctor, doorlog, bridge,
+    version,
 )  # fmt: skip
 
 
