@@ -64,7 +64,6 @@ def _sheets(language: Language) -> dict[str, str]:
     _ = language.gettext
     return {
         "close": _("Close"),
-        "back": _("Back"),
         "code.label": _("Access code or name"),
         "code.help": _("Four signs, as in SVC-7K2M: the first three letters can be left out."),
         "code.go": _("Check"),
@@ -93,6 +92,8 @@ def _sheets(language: Language) -> dict[str, str]:
             "{name}, {table}: admitted here and at {door} at {time} while the doors were apart."
         ),
         "conflict.count": _("{arrived} entries counted for {guests} booked."),
+        "conflict.anyway": _("Let in while apart"),
+        "conflict.despite": _("{name}, {table}: let in without the box, which says: {word}."),
         "conflict.ok": _("Understood"),
         "nobody": _("Guest"),
         "another": _("another door"),
@@ -143,7 +144,6 @@ def _verdicts(language: Language) -> dict[str, str]:
         "reason.other": _("Another reason"),
         "reason.go": _("Let in"),
         "reason.undone": _("Undone at the door while the box was out of reach"),
-        "fewer.here": _("Not all here?"),
         "preview": _("Ready for the next code"),
     }
 

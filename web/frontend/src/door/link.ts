@@ -10,7 +10,6 @@ const BATCH = 50;
 const FEED_EVENTS = ["check-in", "change", "conflict", "totals", "revoked", "reset"] as const;
 
 interface FeedEvent {
-  guest?: Guest;
   reservation?: Guest;
   conflict?: Conflict;
 }
@@ -22,6 +21,7 @@ export class Link {
   private tries = 0;
   private connecting: Promise<void> | null = null;
   private ended = false;
+  private lastEvent = "";
 
   constructor(
     private readonly keeper: Keeper,
@@ -71,6 +71,7 @@ export class Link {
 
   private async reach(): Promise<void> {
     try {
+      this.lastEvent = (await this.keeper.storage.get("lastEvent")) ?? "";
       await this.keeper.introduce(await this.keeper.box.me(3000));
       await this.sync();
       this.tell(true);
@@ -148,15 +149,19 @@ export class Link {
     }
   }
 
+  /** For the two doors that it concerns, and once for each. */
   private async report(conflict: Conflict, guest: Guest | null): Promise<void> {
-    const id = `${guest?.id ?? ""}:${conflict.arrived}`;
-    const kept = { ...conflict, id, guest };
+    const mine = this.keeper.me?.terminal.id ?? "";
+    const isOurs = conflict.admissions.some((one) => one.terminalId === mine);
+    if (!isOurs || conflict.acknowledged) return;
+    const kept = { ...conflict, guest: guest ?? this.keeper.guests.get(conflict.reservationId) ?? null };
     if (await this.keeper.storage.addConflict(kept)) this.keeper.listeners.conflict(kept);
   }
 
   private listen(): void {
     if (this.feed) return;
-    const feed = new EventSource(`${this.keeper.box.base}/events`);
+    const after = this.lastEvent ? `?after=${encodeURIComponent(this.lastEvent)}` : "";
+    const feed = new EventSource(`${this.keeper.box.base}/events${after}`);
     this.feed = feed;
     feed.onopen = () => {
       this.tries = 0;
@@ -168,16 +173,18 @@ export class Link {
       this.again();
     };
     for (const name of FEED_EVENTS) {
-      feed.addEventListener(name, (event) => void this.hear(name, event.data as string));
+      feed.addEventListener(name, (event) => void this.hear(name, event));
     }
   }
 
-  private async hear(name: (typeof FEED_EVENTS)[number], data: string): Promise<void> {
+  private async hear(name: (typeof FEED_EVENTS)[number], message: MessageEvent): Promise<void> {
     if (name === "revoked") return this.keeper.listeners.unpaired();
-    const event = JSON.parse(data || "{}") as FeedEvent;
-    const guest = event.guest ?? event.reservation ?? null;
+    const event = JSON.parse(message.data as string) as FeedEvent;
+    const guest = event.reservation ?? null;
     if (guest) this.keeper.learn(guest);
     if (name === "conflict" && event.conflict) await this.report(event.conflict, guest);
+    this.lastEvent = message.lastEventId;
+    await this.keeper.storage.put("lastEvent", this.lastEvent);
     if (name === "change" || name === "reset") {
       clearTimeout(this.settling);
       this.settling = setTimeout(() => void this.renew(), SETTLE_MS);

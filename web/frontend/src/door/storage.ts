@@ -3,7 +3,6 @@ import { type DBSchema, deleteDB, type IDBPDatabase, openDB } from "idb";
 import type { Conflict, Guest, Me, Queued, SignedSnapshot } from "./types";
 
 export interface KeptConflict extends Conflict {
-  id: string;
   guest: Guest | null;
   /** Somebody has read it; it stays, so that it is not reported again. */
   dismissed?: boolean;

@@ -44,12 +44,22 @@ export interface Verdict {
   conflict?: Conflict | null;
 }
 
-/** Two doors admitted one party while they were apart. */
+/** Two doors admitted one party while they were apart; `admissions` are both, the first first. */
 export interface Conflict {
+  id: string;
   kind: string;
-  other: { terminal: string | null; at: string };
+  reservationId: string;
+  other: Admission;
+  admissions: Admission[];
   arrived: number;
   guests: number;
+  acknowledged: boolean;
+}
+
+export interface Admission {
+  terminalId: string | null;
+  terminal: string | null;
+  at: string;
 }
 
 /** What a terminal asks for. The same `scanId` is one scan, however often it is sent. */
