@@ -19,6 +19,7 @@ from terminal_bridge.routes import TERMINAL_ROUTES
 from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
+from web.door.routes import DOOR_ROUTES
 from web.guest.routes import GUEST_ROUTES
 from web.health import Health
 from web.home import HOME_ROUTES
@@ -112,7 +113,7 @@ def _add_routes(app: web.Application, services: Services) -> None:
     for method, path, handler in TERMINAL_ROUTES:
         public = _public(handler, environment)
         _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
-    for method, path, handler in (*GUEST_ROUTES, *DOCS_ROUTES):
+    for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES):
         public = _public(handler, environment)
         _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":

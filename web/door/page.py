@@ -87,7 +87,10 @@ async def service_worker(request: web.Request) -> web.Response:
     script = f"self.shell={shell};\nimportScripts({json.dumps(_asset(request, _WORKER))});\n"
     headers = {"Cache-Control": "no-cache", "Service-Worker-Allowed": _start(request)}
     return web.Response(
-        text=script, content_type="text/javascript", charset="utf-8", headers={**_HEADERS, **headers}
+        text=script,
+        content_type="text/javascript",
+        charset="utf-8",
+        headers={**_HEADERS, **headers},
     )
 
 
