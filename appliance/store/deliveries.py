@@ -48,6 +48,28 @@ def find_pending(reader: Reader, seq: int) -> DueDelivery | None:
     return None if row is None else DueDelivery(*row)
 
 
+def newest_delivery(reader: Reader) -> int:
+    """The number of the delivery that was written last; 0 when there is none."""
+    return int(reader.value("SELECT coalesce(max(seq), 0) FROM delivery"))
+
+
+def has_older_untried(reader: Reader, endpoint_id: str, delivery: DueDelivery) -> bool:
+    """Whether an earlier event of its reservation was never tried at this endpoint."""
+    found = reader.value(
+        """SELECT EXISTS (
+               SELECT 1 FROM event e CROSS JOIN delivery d INDEXED BY delivery_event
+                   ON d.event_seq = e.seq
+               WHERE e.reservation_id = :reservation_id AND d.endpoint_id = :endpoint_id
+                   AND d.state = 'pending' AND d.due_uptime IS NULL AND d.seq < :seq)""",
+        {
+            "reservation_id": delivery.reservation_id,
+            "endpoint_id": endpoint_id,
+            "seq": delivery.seq,
+        },
+    )
+    return bool(found)
+
+
 def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None:
     """When, after `uptime`, the endpoint's next retry is due."""
     found = reader.value(

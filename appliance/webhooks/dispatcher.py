@@ -107,6 +107,8 @@ class Dispatcher:
     def release(self, reason: str) -> None:
         """Take a hold back; when it was the last, what became due meanwhile is sent."""
         self._holds.discard(reason)
+        for recipient in self._recipients.values():
+            recipient.lane.fell_behind = True
         self._ring()
 
     def _on_commit(self, notices: Sequence[object]) -> None:
@@ -118,13 +120,15 @@ class Dispatcher:
                 for endpoint_id in notice.endpoint_ids:
                     recipient = self._recipients.get(endpoint_id)
                     if recipient is not None:
-                        recipient.lane.more_untried = wake = True
+                        recipient.lane.expect_untried()
+                        wake = True
             elif isinstance(notice, (EndpointsChanged, ChangedBeside)):
                 self._reload()
                 wake = True
                 for endpoint_id, recipient in self._recipients.items():
                     if isinstance(notice, ChangedBeside) or endpoint_id == notice.endpoint_id:
-                        recipient.lane.more_untried = recipient.lane.more_retries = True
+                        recipient.lane.expect_untried()
+                        recipient.lane.more_retries = True
         if wake:
             self._pump_soon()
 
@@ -234,6 +238,7 @@ class Dispatcher:
         """Log the first failure of a streak and its end, not each attempt."""
         if outcome.delivered and lane.failing:
             log.info("webhook endpoint %s answers again", lane.endpoint_id)
+            lane.fell_behind = True
         elif not outcome.delivered and not lane.failing:
             log.warning("webhook endpoint %s fails: %s", lane.endpoint_id, outcome.code)
         lane.failing = not outcome.delivered

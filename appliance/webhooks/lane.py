@@ -17,18 +17,25 @@ class Lane:
     Each kind always has a slot of its own, so neither waits behind a backlog of the other;
     retries never take more than half. Failures halve the window, and each full window of
     successes doubles it. Two deliveries about one reservation never travel together.
+
+    A lane that fell behind has a backlog, up to `fresh_after`: first attempts written later
+    are fresh, and take every other slot that comes free.
     """
 
     def __init__(self, endpoint_id: str) -> None:
         self.endpoint_id = endpoint_id
         self.window = WINDOW_MAX
         self.cursor = 0
+        self.fell_behind = True
+        self.fresh_after: int | None = None
         self.more_untried = True
+        self.more_fresh = True
         self.more_retries = True
         self.next_retry: int | None = None
         self.failing = False
         self.released: deque[int] = deque()
         self._successes = 0
+        self._fresh_goes_first = True
         self._untried = 0
         self._retries = 0
         self._unfinished: set[int] = set()
@@ -50,6 +57,15 @@ class Lane:
     def unfinished(self) -> int:
         """Deliveries in flight, or whose outcome is not written yet."""
         return len(self._unfinished)
+
+    def expect_untried(self) -> None:
+        """A commit wrote more first attempts."""
+        self.more_untried = self.more_fresh = True
+
+    def share_of_fresh(self, room: int) -> int:
+        """How much of `room` is for fresh first attempts; the odd slot goes to each in turn."""
+        self._fresh_goes_first = not self._fresh_goes_first
+        return room // 2 if self._fresh_goes_first else room - room // 2
 
     def room_for_untried(self) -> int:
         """How many first attempts may start now."""
@@ -122,7 +138,7 @@ class Lane:
         Row numbers may be given anew, once old deliveries are pruned.
         """
         if not (self._unfinished or self._held or self.released or self.more_untried):
-            self.cursor = 0
+            self.cursor, self.fresh_after = 0, None
 
     def adapt(self, *, delivered: bool, strained: bool) -> None:
         """Learn from an outcome how much the receiver can take."""

@@ -9,6 +9,8 @@ from appliance.store.connection import Reader
 from appliance.store.deliveries import (
     find_next_retry,
     find_pending,
+    has_older_untried,
+    newest_delivery,
     page_retries,
     page_untried,
 )
@@ -82,8 +84,34 @@ def _pick_released(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
     return chosen
 
 
-def _pick_untried(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
+def _pick_fresh(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
+    """What was announced since the lane fell behind, unless an older event has to go before it.
+
+    What is passed over here is met again at the end of the backlog.
+    """
+    if lane.fell_behind:
+        lane.fresh_after, lane.fell_behind = newest_delivery(reader), False
+    if lane.fresh_after is None or not lane.more_fresh:
+        return []
+    if lane.cursor >= lane.fresh_after:
+        lane.fresh_after = None
+        return []
+    room = lane.share_of_fresh(min(lane.room_for_untried(), share))
+    if room <= 0:
+        return []
+    rows = page_untried(reader, lane.endpoint_id, lane.fresh_after, room)
     chosen: list[DueDelivery] = []
+    for delivery in rows:
+        lane.fresh_after = delivery.seq
+        if not (lane.holds_back(delivery) or has_older_untried(reader, lane.endpoint_id, delivery)):
+            lane.begin(delivery, retry=False)
+            chosen.append(delivery)
+    lane.more_fresh = len(rows) == room
+    return chosen
+
+
+def _pick_untried(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
+    chosen = _pick_fresh(reader, lane, share)
     while lane.more_untried and not (lane.released or lane.holds_too_many):
         room = min(lane.room_for_untried(), share - len(chosen))
         if room <= 0:
@@ -91,6 +119,8 @@ def _pick_untried(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
         rows = page_untried(reader, lane.endpoint_id, lane.cursor, room)
         for delivery in rows:
             lane.cursor = delivery.seq
+            if lane.knows(delivery):
+                continue
             if lane.holds_back(delivery):
                 lane.hold(delivery)
                 continue
