@@ -1,0 +1,75 @@
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from appliance.doctor import files
+from appliance.doctor.files import fix_permissions
+
+
+@pytest.mark.parametrize("name", ["secrets/master.key", "live.db", "settings.toml", "secrets", "."])
+def test_a_file_or_folder_that_others_can_read_is_named_and_mended(ward, name):
+    path = ward.root / name
+    path.chmod(0o755 if path.is_dir() else 0o644)
+
+    found = ward.find("permissions")
+    assert found.status == "fail"
+    assert name in found.finding.en
+
+    assert path in fix_permissions(ward.patient.directory)
+    assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
+    assert ward.status("permissions") == "ok"
+
+
+def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
+    stranger = SimpleNamespace(st_uid=ward.root.stat().st_uid + 1, st_mode=0o600)
+    monkeypatch.setattr(files, "_walk", lambda _: [(ward.root / "live.db", stranger)])
+
+    found = ward.find("permissions")
+
+    assert found.status == "fail"
+    assert "live.db" in found.finding.en
+    assert "chown" in found.remedy.en
+
+
+def test_many_open_files_are_told_in_one_sentence(ward):
+    for n in range(50):
+        path = ward.root / "backups" / f"file-{n}"
+        path.write_text("x")
+        path.chmod(0o644)
+
+    finding = ward.find("permissions").finding.en
+
+    assert finding.count("file-") == 5
+    assert "(+45)" in finding
+
+
+def test_a_link_is_not_followed_out_of_the_directory(ward, tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("x")
+    outside.chmod(0o644)
+    (ward.root / "backups" / "link").symlink_to(outside)
+
+    assert ward.status("permissions") == "ok"
+    assert fix_permissions(ward.patient.directory) == []
+    assert outside.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("harm", ["missing", "short", "open"])
+def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
+    path: Path = ward.patient.directory.master_key_file
+    if harm == "missing":
+        path.unlink()
+    elif harm == "short":
+        path.write_bytes(b"short")
+    else:
+        path.chmod(0o644)
+
+    assert ward.status("master_key") == "fail"
+    assert ward.status("signing_key") is None  # there is nothing to open it with
+
+
+def test_what_a_power_cut_left_half_written_is_named(ward):
+    (ward.root / ".address.4711").write_bytes(b"htt")
+
+    assert ward.status("leftovers") == "warn"

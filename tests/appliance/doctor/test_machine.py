@@ -1,0 +1,108 @@
+from dataclasses import replace
+from importlib import resources
+
+import pytest
+
+from appliance.clock import StoppedClock, ZoneDatabase
+from appliance.doctor.patient import ask_clock_state
+from tests.appliance.doctor.conftest import DEFAULT, LOCAL, ROUTE, a_volume
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("free", "status"),
+    [(1024 * MIB, "ok"), (1023 * MIB, "warn"), (100 * MIB, "warn"), (99 * MIB, "fail"),
+     (0, "fail")],
+)  # fmt: skip
+def test_room_on_the_disk(ward, free, status):
+    ward.on(statvfs=lambda _: a_volume(free=free))
+
+    assert ward.status("disk") == status
+
+
+@pytest.mark.parametrize(("left", "status"), [(10_000, "ok"), (9_999, "warn"), (999, "fail")])
+def test_room_for_files(ward, left, status):
+    ward.on(statvfs=lambda _: a_volume(left=left))
+
+    assert ward.status("inodes") == status
+
+
+def test_a_volume_that_does_not_count_its_files_is_not_judged(ward):
+    ward.on(statvfs=lambda _: a_volume(files=0, left=0))
+
+    assert ward.status("inodes") is None
+
+
+@pytest.mark.parametrize(("mib", "status"), [(128, "ok"), (127, "warn"), (31, "fail")])
+def test_free_memory(ward, mib, status):
+    (ward.patient.machine.proc / "meminfo").write_text(f"MemAvailable: {mib * 1024} kB\n")
+
+    assert ward.status("memory") == status
+
+
+def test_a_machine_that_tells_nothing_about_memory_is_not_judged(ward):
+    (ward.patient.machine.proc / "meminfo").unlink()
+
+    assert ward.status("memory") is None
+
+
+def test_a_tz_database_that_does_not_know_morocco_is_a_failure(ward, tmp_path):
+    ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
+
+    found = ward.find("time_zones")
+
+    assert found.status == "fail"
+    assert "2025b" in found.finding.en
+
+
+def test_an_old_tz_database_with_morocco_at_one_hour_is_a_failure(ward, tmp_path):
+    (tmp_path / "Africa").mkdir()
+    # Any zone that is at +01 in November will do.
+    paris = resources.files("tzdata.zoneinfo.Europe").joinpath("Paris").read_bytes()
+    (tmp_path / "Africa" / "Casablanca").write_bytes(paris)
+    ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
+
+    assert ward.status("time_zones") == "fail"
+
+
+@pytest.mark.parametrize(("state", "status"), [(0, "ok"), (1, "ok"), (5, "warn"), (None, "warn")])
+def test_a_clock_that_nobody_keeps_right_is_warned_of(ward, state, status):
+    ward.on(clock_state=lambda: state)
+
+    assert ward.status("clock") == status
+
+
+def test_a_clock_behind_what_the_box_has_written_is_a_failure(ward):
+    ward.become(clock=StoppedClock("2026-01-01T00:00:00Z"))
+    ward.write("UPDATE signing_key SET created_at = 1795287600000")
+
+    assert ward.status("clock") == "fail"
+
+
+def test_the_machine_is_asked_and_its_clock_left_alone():
+    assert ask_clock_state() in {None, 0, 1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize(
+    ("four", "six", "status"),
+    [
+        (DEFAULT, "", "ok"),
+        (LOCAL, "", "warn"),
+        ("", "", "warn"),
+        (LOCAL, f"{'0' * 32} 00 {'0' * 32} 00 fe80 1 1 0 00000003 eth0\n", "ok"),
+        (LOCAL, f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} ffffffff 1 0 00200200 lo\n", "warn"),
+    ],
+)
+def test_a_way_out_is_a_default_route(ward, four, six, status):
+    net = ward.patient.machine.proc / "net"
+    (net / "route").write_text(ROUTE + four)
+    (net / "ipv6_route").write_text(six)
+
+    assert ward.status("uplink") == status
+
+
+def test_a_machine_without_a_routing_table_is_not_judged(ward):
+    ward.become(machine=replace(ward.patient.machine, proc=ward.root))
+
+    assert ward.status("uplink") is None
