@@ -1,12 +1,16 @@
 """Hearing of it when the clock is set, without ever looking: a timer that the kernel cancels."""
 
 import asyncio
+import contextlib
 import ctypes
 import os
 from collections.abc import Callable
 
 _CLOCK_REALTIME = 0
 _TFD_TIMER_ABSTIME, _TFD_TIMER_CANCEL_ON_SET = 1, 2
+# Calls back in the running loop each time the clock is set; what it returns stops that.
+WatchClockSteps = Callable[[Callable[[], None]], Callable[[], None]]
+
 _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 
 
@@ -40,10 +44,8 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
         libc.timerfd_settime(timer, flags, ctypes.byref(times), None)
 
     def on_set() -> None:
-        try:
+        with contextlib.suppress(OSError):  # ECANCELED: this is the news
             os.read(timer, 8)
-        except OSError:  # ECANCELED: this is the news
-            pass
         arm()
         callback()
 

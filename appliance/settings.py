@@ -189,6 +189,9 @@ def _bad(name: str, value: Any, hint: Any) -> Trouble:
     return Trouble(f"{name} is {value!r}: {allowed.get(hint, 'a list of texts')} is allowed")
 
 
+_MINUTES_OF_A_DAY = {"door.early_minutes", "webhooks.clock_grace_minutes"}
+
+
 def _check(name: str, value: Any) -> None:
     """What the type does not say."""
     wrong = None
@@ -200,9 +203,7 @@ def _check(name: str, value: Any) -> None:
         wrong = "starttls, tls or none"
     elif name.startswith(("api.", "retention.")) and value < 1:
         wrong = "1 or more"
-    elif name == "door.early_minutes" and not 0 <= value <= 1440:
-        wrong = "0 to 1440"
-    elif name == "webhooks.clock_grace_minutes" and not 0 <= value <= 1440:
+    elif name in _MINUTES_OF_A_DAY and not 0 <= value <= 1440:
         wrong = "0 to 1440"
     elif name == "server.app_url" and value and not _is_base(value):
         wrong = "an address such as https://box.example without a path at its end"

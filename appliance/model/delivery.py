@@ -27,7 +27,8 @@ class Outcome:
     """How one attempt ended: where, with which typed result, and what was seen of the answer.
 
     `code` is `delivered`, `http_<status>`, or the name of a failure such as `timeout`. An
-    attempt that is not `charged` failed by our own fault and moves no ladder.
+    attempt that is not `charged` failed by our own fault and moves no ladder. `receiver_time`
+    is what its clock said when it answered, in ms since 1970.
     """
 
     phase: str
@@ -36,6 +37,7 @@ class Outcome:
     remote_address: str | None = None
     excerpt: str | None = None
     charged: bool = True
+    receiver_time: int | None = None
 
     @property
     def delivered(self) -> bool:
@@ -48,7 +50,8 @@ class AttemptRecord:
     """An attempt's outcome and what becomes of its delivery, ready to be written.
 
     `outcome` None means that nothing was sent: the delivery is cancelled. `replays` is the
-    number that the delivery had when the attempt began.
+    number that the delivery had when the attempt began. `request` is what was sent, when that
+    is to be kept; `retried` says that a request of an earlier attempt may be kept.
     """
 
     delivery_seq: int
@@ -61,3 +64,14 @@ class AttemptRecord:
     due_at: int
     due_uptime: int | None
     replays: int = 0
+    body_sha256: bytes | None = None
+    request: bytes | None = None
+    retried: bool = False
+
+    @property
+    def clock_skew_s(self) -> int | None:
+        """The receiver's clock minus ours in seconds, as its answer said."""
+        if self.outcome is None or self.outcome.receiver_time is None:
+            return None
+        answered_at = self.started_at + self.duration_ms
+        return round((self.outcome.receiver_time - answered_at) / 1000)

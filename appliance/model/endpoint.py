@@ -17,7 +17,7 @@ class Endpoint:
     """A row of `endpoint`. Secrets are wrapped; instants are ms since 1970.
 
     `ca` (PEM) or `pin` (SHA-256 of a certificate) say what its certificate is checked against;
-    with neither it is the machine's own list.
+    with neither it is the machine's own list. `clock_skew_s` is its clock minus ours.
     """
 
     id: str
@@ -34,6 +34,7 @@ class Endpoint:
     last_outcome: str | None
     ca: str | None = None
     pin: bytes | None = None
+    clock_skew_s: int | None = None
 
 
 def parse_ca(text: str) -> str:

@@ -5,7 +5,7 @@ written. The others are due by the machine's uptime, which no clock step moves; 
 replayed is due at uptime 0, which is now.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from appliance.model.delivery import AttemptRecord, DueDelivery
@@ -103,16 +103,17 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
             "remote_address": record.outcome.remote_address,
             "excerpt": record.outcome.excerpt,
             "charged": int(record.outcome.charged),
+            "body_sha256": record.body_sha256,
         }
         for record in records
         if record.outcome is not None
     ]
     tx.connection.executemany(
         """INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status,
-               remote_address, excerpt, charged)
+               remote_address, excerpt, charged, body_sha256)
            VALUES (:seq, (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :seq),
                :at, :duration_ms, :phase, :outcome, :http_status, :remote_address, :excerpt,
-               :charged)""",
+               :charged, :body_sha256)""",
         rows,
     )
 
@@ -145,29 +146,3 @@ def move_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]
                    OR (state IN ('pending', 'cancelled') AND :state = 'delivered'))""",
         rows,
     )
-
-
-def carry_over_retries(
-    tx: Transaction, boot: str, uptime: int, longest_waits: Sequence[int]
-) -> None:
-    """After a start of the machine: count waiting retries in its new uptime.
-
-    What is left of a wait is told by the wall clock, and never more than the ladder could
-    have asked for: `longest_waits[n]` after n charged attempts, in ms.
-    """
-    for attempts, longest in enumerate(longest_waits):
-        tx.execute(
-            """UPDATE delivery
-               SET due_uptime = :uptime + min(max(due_at - :now, 0), :longest),
-                   due_at = :now + min(max(due_at - :now, 0), :longest),
-                   due_boot = :boot
-               WHERE state = 'pending' AND due_uptime IS NOT NULL AND due_boot IS NOT :boot
-                   AND attempts = :attempts""",
-            {
-                "uptime": uptime,
-                "now": tx.now,
-                "longest": longest,
-                "boot": boot,
-                "attempts": attempts,
-            },
-        )

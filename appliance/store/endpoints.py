@@ -10,7 +10,7 @@ from appliance.store.connection import Reader, Row, Transaction
 _SELECT = """
     SELECT id, url, events, active, created_at, secret, previous_secret,
            previous_secret_expires_at, failures_in_a_row, last_success_at, last_failure_at,
-           last_outcome, ca, pin
+           last_outcome, ca, pin, clock_skew_s
     FROM endpoint
 """
 
@@ -88,16 +88,26 @@ def set_certificates(tx: Transaction, endpoint_id: str, ca: str | None, pin: byt
 
 
 def record_health(
-    tx: Transaction, endpoint_id: str, *, failures: int, recovered: bool, last_outcome: str
+    tx: Transaction,
+    endpoint_id: str,
+    *,
+    failures: int,
+    recovered: bool,
+    last_outcome: str,
+    clock_skew_s: int | None = None,
 ) -> None:
-    """How an endpoint did lately: `failures` since its last success, if it `recovered` then."""
+    """How an endpoint did lately: `failures` since its last success, if it `recovered` then.
+
+    `clock_skew_s` None: no answer told its time.
+    """
     tx.execute(
         """UPDATE endpoint
            SET failures_in_a_row =
                    CASE WHEN :recovered THEN 0 ELSE failures_in_a_row END + :failures,
                last_success_at = CASE WHEN :recovered THEN :now ELSE last_success_at END,
                last_failure_at = CASE WHEN :failures THEN :now ELSE last_failure_at END,
-               last_outcome = :last_outcome
+               last_outcome = :last_outcome,
+               clock_skew_s = coalesce(:clock_skew_s, clock_skew_s)
            WHERE id = :id""",
         {
             "id": endpoint_id,
@@ -105,6 +115,7 @@ def record_health(
             "recovered": int(recovered),
             "now": tx.now,
             "last_outcome": last_outcome,
+            "clock_skew_s": clock_skew_s,
         },
     )
 

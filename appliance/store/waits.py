@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from appliance.store.connection import Reader, Transaction
 
 BATCH = 500
+_AGREE_MS = 1_000
 
 
 def list_waiting_endpoints(reader: Reader) -> list[str]:
@@ -47,6 +48,8 @@ def settle_some_waits(
         if not of_this_boot:
             longest = longest_waits[min(attempts, len(longest_waits) - 1)]
             left = min(max(due_at - tx.now, 0), longest)
+        elif abs(tx.now + left - due_at) < _AGREE_MS:
+            continue
         changes.append((tx.now + left, uptime + left, boot, seq))
     if changes:
         tx.connection.executemany(

@@ -8,6 +8,7 @@ BODY_MAX = 16 * 1024
 _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?")
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r\n")
 _DIGITS_MAX = 18
+_DATE_MAX = 64
 _WITHOUT_BODY = (204, 205, 304)
 
 
@@ -17,12 +18,16 @@ class MalformedAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of an answer. `length` None: until the end of the connection, or in chunks."""
+    """The head of an answer. `length` None: until the end of the connection, or in chunks.
+
+    `date` is its Date header, as it was written.
+    """
 
     status: int
     length: int | None
     chunked: bool
     keeps_alive: bool
+    date: str | None = None
 
 
 def parse_head(raw: bytes) -> Head:
@@ -38,6 +43,7 @@ def parse_head(raw: bytes) -> Head:
     lengths: set[bytes] = set()
     codings: list[bytes] = []
     keeps_alive = match[1] == b"1"
+    date: str | None = None
     for line in lines[1:]:
         name, _, value = line.partition(b":")
         lower = name.lower()
@@ -45,16 +51,19 @@ def parse_head(raw: bytes) -> Head:
             lengths.add(value.strip())
         elif lower == b"transfer-encoding":
             codings.append(value.strip().lower())
+        elif lower == b"date":
+            date = value[:_DATE_MAX].decode("ascii", "replace").strip()
         elif lower == b"connection" and b"close" in value.lower():
             keeps_alive = False
     chunked = codings == [b"chunked"]
     if status in _WITHOUT_BODY:
-        return Head(status, 0, chunked=False, keeps_alive=keeps_alive and not codings)
+        return Head(status, 0, chunked=False, keeps_alive=keeps_alive and not codings, date=date)
     if len(lengths) == 1 and not codings:
         text = lengths.pop()
         if text.isdigit() and len(text) <= _DIGITS_MAX:
-            return Head(status, int(text), chunked=False, keeps_alive=keeps_alive)
-    return Head(status, None, chunked=chunked, keeps_alive=chunked and not lengths and keeps_alive)
+            return Head(status, int(text), chunked=False, keeps_alive=keeps_alive, date=date)
+    reusable = chunked and not lengths and keeps_alive
+    return Head(status, None, chunked=chunked, keeps_alive=reusable, date=date)
 
 
 def read_chunks(raw: bytes) -> tuple[bytes, int | None]:

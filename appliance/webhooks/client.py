@@ -9,7 +9,7 @@ from ipaddress import IPv6Address
 import aiohappyeyeballs
 
 from appliance.model.delivery import Outcome
-from appliance.webhooks.addresses import IpAddress
+from appliance.webhooks.addresses import IpAddress, Reach, reach_of
 from appliance.webhooks.answer import MalformedAnswer
 from appliance.webhooks.connection import Connection, ConnectionClosed
 from appliance.webhooks.egress import Blocked, EgressGuard
@@ -72,6 +72,35 @@ class Client:
         self._idle: list[Connection] = []
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
+        self.addresses: Sequence[IpAddress] | None = (
+            None if receiver.address is None else [receiver.address]
+        )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the receiver is known to be in the house, or in this very process."""
+        found = self.addresses
+        return found is not None and all(reach_of(each) is not Reach.PUBLIC for each in found)
+
+    async def reach(self) -> str | None:
+        """Look the receiver up and connect to it: None, or the code of what prevented that.
+
+        Sends nothing. Where a name is not answered for, its last addresses will do.
+        """
+        phase = DNS
+        try:
+            try:
+                found = await self._guard.addresses(self.receiver)
+            except (OSError, TimeoutError):
+                if not self.addresses:
+                    raise
+                found = self.addresses
+            self.addresses, phase = found, CONNECT
+            async with asyncio.timeout(self._budgets.connect):
+                (await self._connect(found, self.receiver.port)).close()
+        except _FAILURES as error:
+            return failed(error, phase).code
+        return None
 
     async def post(self, request: bytes) -> Outcome:
         """Send `request` within the total budget; every failure is an outcome.
@@ -120,7 +149,7 @@ class Client:
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
         addresses = await self._guard.addresses(receiver)
-        call.phase = CONNECT
+        self.addresses, call.phase = addresses, CONNECT
         context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
@@ -149,7 +178,7 @@ class Client:
         assert connection is not None  # noqa: S101 - a status came from it
         remaining = call.started + self._budgets.total - self._loop.time()
         excerpt = await connection.finish(max(0.0, min(remaining, self._budgets.drain)))
-        outcome = answered(status, excerpt, connection.remote_address)
+        outcome = answered(status, excerpt, connection.remote_address, connection.date)
         if connection.reusable and not self._closed:
             self._park(connection)
         else:

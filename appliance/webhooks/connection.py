@@ -58,6 +58,11 @@ class Connection(asyncio.Protocol):
         found = self._transport and self._transport.get_extra_info("ssl_object")
         return found.getpeercert(binary_form=True) if found else None
 
+    @property
+    def date(self) -> str | None:
+        """The Date header of the last answer."""
+        return None if self._head is None else self._head.date
+
     async def exchange(self, request: bytes) -> int:
         """Send `request`; the status of the answer once its head is here.
 

@@ -7,24 +7,26 @@ delivery in flight is still a pending row: after a crash it is sent again with t
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from appliance.accidents import log_accident
 from appliance.actions.announce import Announced
 from appliance.actions.register_endpoint import EndpointsChanged
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import InvalidWebhookUrl, Unavailable
-from appliance.model.delivery import AttemptRecord, Outcome
+from appliance.model.delivery import AttemptRecord
 from appliance.model.endpoint import Endpoint
 from appliance.model.venue import Venue
 from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside
-from appliance.store.deliveries import carry_over_retries
 from appliance.store.endpoints import list_active_endpoints
 from appliance.store.venue import get_venue
-from appliance.webhooks.ladder import DELAYS_MS, longest_wait, next_step
+from appliance.webhooks.attempt import Attempts
+from appliance.webhooks.clock_gate import ClockGate
+from appliance.webhooks.conditions import CLOCK_HELD, OFFLINE, UNWRITTEN, Conditions
+from appliance.webhooks.health import notice_blocked, notice_health
 from appliance.webhooks.lane import Lane
+from appliance.webhooks.offline_gate import OfflineGate
 from appliance.webhooks.outcomes import strains
 from appliance.webhooks.outside import Outside, make_outside
 from appliance.webhooks.picking import Pick, pick_all
@@ -57,8 +59,21 @@ class Dispatcher:
         self._uptime = outside.uptime
         self._recipients: dict[str, Recipient] = {}
         self._lanes: dict[str, Lane] = {}
+        self._conditions = Conditions(self._database)
+        grace_ms = environment.settings.webhooks.clock_grace_minutes * 60_000
+        self.clock_gate = ClockGate(
+            self._database, clock, outside, grace_ms, self._conditions, self._on_trusted
+        )
+        self._offline_gate = OfflineGate(
+            outside.network, outside.uptime, self._recipients.values, self._park, self._unpark
+        )
+        self._maker = Attempts(clock, outside.uptime, outside.draw, self._offline_gate)
         self._recorder = Recorder(
-            self._database, self._uptime.boot, self._on_recorded, self._on_stuck
+            self._database,
+            self._uptime.boot,
+            self.clock_gate.mark_to_write,
+            self._on_recorded,
+            self._on_stuck,
         )
         self._attempts: set[asyncio.Task[None]] = set()
         self._holds: set[str] = set()
@@ -69,10 +84,8 @@ class Dispatcher:
 
     async def start(self) -> None:
         """Take up what is pending, and listen for more."""
-        waits = [longest_wait(attempts) for attempts in range(len(DELAYS_MS) + 1)]
-        await self._database.write(
-            carry_over_retries, self._uptime.boot, self._uptime.milliseconds(), waits
-        )
+        self._conditions.start()
+        await self.clock_gate.start()
         self._running = True
         self._database.on_commit(self._on_commit)
         self._reload()
@@ -91,6 +104,9 @@ class Dispatcher:
             attempt.cancel()
         await asyncio.gather(*self._attempts, return_exceptions=True)
         await self._recorder.close()
+        await self._offline_gate.close()
+        await self.clock_gate.close()
+        await self._conditions.close()
         for recipient in self._recipients.values():
             recipient.close()
         await asyncio.sleep(0)  # sockets are closed in the next turn of the loop
@@ -100,16 +116,33 @@ class Dispatcher:
         await self._outside.check(url, allow_http=allows_http(self._environment))
         return str(url)
 
-    def hold(self, reason: str) -> None:
-        """Start no attempt until `release` is called with the same reason."""
-        self._holds.add(reason)
+    def hold(self, reason: str, endpoint_ids: Collection[str] | None = None) -> None:
+        """Start no attempt, or none at these, until `release` is called with the same reason."""
+        if endpoint_ids is None:
+            self._holds.add(reason)
+        for endpoint_id in endpoint_ids or ():
+            self._lanes[endpoint_id].held.add(reason)
 
-    def release(self, reason: str) -> None:
+    def release(self, reason: str, endpoint_ids: Collection[str] | None = None) -> None:
         """Take a hold back; when it was the last, what became due meanwhile is sent."""
-        self._holds.discard(reason)
-        for recipient in self._recipients.values():
-            recipient.lane.fell_behind = True
+        if endpoint_ids is None:
+            self._holds.discard(reason)
+        for endpoint_id in self._lanes if endpoint_ids is None else endpoint_ids:
+            self._lanes[endpoint_id].held.discard(reason)
+            self._lanes[endpoint_id].fell_behind = True
         self._ring()
+
+    def _on_trusted(self) -> None:
+        self.release(CLOCK_HELD)
+
+    def _park(self, endpoint_ids: Collection[str]) -> None:
+        self.hold(OFFLINE, endpoint_ids)
+        self._conditions.begin(OFFLINE, "the box is offline: webhooks wait, at nobody's expense")
+
+    def _unpark(self, endpoint_ids: Collection[str]) -> None:
+        if not self._offline_gate.parked:
+            self._conditions.end(OFFLINE, "the box is online again: webhooks go out")
+        self.release(OFFLINE, endpoint_ids)
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         if not self._running:
@@ -140,6 +173,7 @@ class Dispatcher:
         active = {e.id: e for e in self._database.peek(list_active_endpoints)}
         for endpoint_id in self._recipients.keys() - active.keys():
             self._recipients.pop(endpoint_id).close()
+        self._conditions.keep_only(set(active))
         for endpoint in active.values():
             known = self._recipients.get(endpoint.id)
             if known is None or not known.serves(endpoint):
@@ -152,7 +186,7 @@ class Dispatcher:
         try:
             receiver = parse_receiver(endpoint.url, allow_http=allows_http(environment))
         except InvalidWebhookUrl as refusal:
-            log.warning("webhook endpoint %s is blocked: %s", endpoint.id, refusal)
+            notice_blocked(self._conditions, endpoint.id, str(refusal))
             client = None
         else:
             client = outside.make_client(endpoint, receiver)
@@ -170,7 +204,7 @@ class Dispatcher:
         if self._holds or not self._running or self._recorder.waiting >= _UNWRITTEN_MAX:
             return
         lanes = [recipient.lane for recipient in self._recipients.values()]
-        if not any(lane.wants for lane in lanes):
+        if not any(lane.wants for lane in lanes) or not self.clock_gate.permits():
             return
         picks: list[Pick] = []
         try:
@@ -184,64 +218,26 @@ class Dispatcher:
     def _launch(self, pick: Pick) -> None:
         recipient = self._recipients[pick.lane.endpoint_id]
         if pick.body is None:
-            self._conclude(pick, None, self._clock.now(), 0)
+            self._conclude(pick, self._maker.leave_out(pick))
             return
         attempt = asyncio.create_task(self._attempt(recipient, pick, pick.body))
         self._attempts.add(attempt)
         attempt.add_done_callback(self._attempts.discard)
 
     async def _attempt(self, recipient: Recipient, pick: Pick, body: bytes) -> None:
-        started_at, started = self._clock.now(), self._clock.monotonic()
-        try:
-            outcome = await recipient.post(pick.delivery, body)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
-            log_accident(f"delivery {pick.delivery.id}", error)
-            outcome = Outcome("done", "failed")
-        duration_ms = round((self._clock.monotonic() - started) * 1000)
-        self._conclude(pick, outcome, started_at, duration_ms)
+        self._conclude(pick, await self._maker.make(recipient, pick, body))
 
-    def _conclude(
-        self, pick: Pick, outcome: Outcome | None, started_at: int, duration_ms: int
-    ) -> None:
+    def _conclude(self, pick: Pick, record: AttemptRecord) -> None:
         """What an attempt led to: its lane learns, and the record is on its way."""
-        lane, delivery = pick.lane, pick.delivery
-        lane.end(delivery, retry=pick.retry)
-        state, attempts, wait_ms = "cancelled", delivery.attempts, 0
+        lane, outcome = pick.lane, record.outcome
+        lane.end(pick.delivery, retry=pick.retry)
         if outcome is not None:
-            self._notice_health(lane, outcome)
+            if outcome.delivered and lane.failing:
+                lane.fell_behind = True
+            notice_health(self._conditions, lane, record)
             lane.adapt(delivered=outcome.delivered, strained=strains(outcome))
-            step = next_step(
-                delivery.attempts,
-                delivered=outcome.delivered,
-                charged=outcome.charged,
-                draw=self._outside.draw,
-            )
-            state, attempts, wait_ms = step.state, step.attempts, step.wait_ms
-        waits = state == "pending"
-        self._recorder.add(
-            AttemptRecord(
-                delivery_seq=delivery.seq,
-                endpoint_id=lane.endpoint_id,
-                started_at=started_at,
-                duration_ms=duration_ms,
-                outcome=outcome,
-                state=state,
-                attempts=attempts,
-                due_at=self._clock.now() + wait_ms,
-                due_uptime=self._uptime.milliseconds() + wait_ms if waits else None,
-                replays=delivery.replays,
-            )
-        )
+        self._recorder.add(record)
         self._pump_soon()
-
-    def _notice_health(self, lane: Lane, outcome: Outcome) -> None:
-        """Log the first failure of a streak and its end, not each attempt."""
-        if outcome.delivered and lane.failing:
-            log.info("webhook endpoint %s answers again", lane.endpoint_id)
-            lane.fell_behind = True
-        elif not outcome.delivered and not lane.failing:
-            log.warning("webhook endpoint %s fails: %s", lane.endpoint_id, outcome.code)
-        lane.failing = not outcome.delivered
 
     def _on_recorded(self, records: Sequence[AttemptRecord]) -> None:
         for record in records:
@@ -254,9 +250,11 @@ class Dispatcher:
 
     def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - it is told one fact
         if stuck:
-            self.hold("unwritten outcomes")
+            self._conditions.begin(UNWRITTEN, "outcomes of webhooks cannot be written: they wait")
+            self.hold(UNWRITTEN)
         else:
-            self.release("unwritten outcomes")
+            self._conditions.end(UNWRITTEN, "outcomes of webhooks are written again")
+            self.release(UNWRITTEN)
 
     def _arm(self) -> None:
         """Set the alarm for the earliest retry of all lanes."""

@@ -29,7 +29,9 @@ class Inside:
         # No TLS on a pair of sockets; the Host header stays what the URL says.
         port = 80 if receiver.port == _HTTPS else receiver.port
         plain = replace(receiver, secure=False, port=port)
-        return Client(plain, _Nowhere(), self._connect, trust, budgets)
+        client = Client(plain, _Nowhere(), self._connect, trust, budgets)
+        client.addresses = ()
+        return client
 
 
 class _Nowhere(EgressGuard):

@@ -20,16 +20,19 @@ def next_step(attempts: int, *, delivered: bool, charged: bool, draw: Callable[[
     """The step after an attempt, when `attempts` were charged before it.
 
     `draw` is uniform in [0, 1): a retry may come up to 10 % or 60 s later than the ladder
-    says, never earlier. An attempt that is not charged is repeated on the same rung.
+    says, never earlier. An attempt that is not charged is due again as soon as what it was
+    not charged for is over, and stays on its rung.
     """
     if delivered:
         return Step("delivered", attempts + 1)
-    made = attempts + 1 if charged else max(attempts, 1)
+    if not charged:
+        return Step("pending", attempts)
+    made = attempts + 1
     if made > len(DELAYS_MS):
         return Step("dead", made)
     delay = DELAYS_MS[made - 1]
     wait = delay + int(draw() * longest_spread(delay))
-    return Step("pending", attempts + charged, wait)
+    return Step("pending", made, wait)
 
 
 def longest_spread(delay_ms: int) -> int:

@@ -33,6 +33,7 @@ class Lane:
         self.more_retries = True
         self.next_retry: int | None = None
         self.failing = False
+        self.held: set[str] = set()
         self.released: deque[int] = deque()
         self._successes = 0
         self._fresh_goes_first = True
@@ -50,8 +51,8 @@ class Lane:
 
     @property
     def wants(self) -> bool:
-        """Whether there may be something to send."""
-        return self.more_untried or self.more_retries or bool(self.released)
+        """Whether there may be something to send, and nothing holds it back."""
+        return not self.held and (self.more_untried or self.more_retries or bool(self.released))
 
     @property
     def unfinished(self) -> int:

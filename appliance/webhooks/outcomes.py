@@ -3,6 +3,7 @@
 import errno
 import socket
 import ssl
+from email.utils import parsedate_to_datetime
 
 from appliance.model.delivery import Outcome
 from appliance.webhooks.answer import MalformedAnswer
@@ -10,23 +11,36 @@ from appliance.webhooks.connection import ConnectionClosed
 from appliance.webhooks.egress import Blocked
 
 GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait", "done"
+SENT = (WAIT, DONE)  # where the request was sent, whatever came of it
 
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-_UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL}
+NO_ROUTE, DNS_TEMP = "no_route", "dns_temp"
+BOX_OFFLINE = "box_offline"
+
+_UNREACHABLE = {
+    errno.ENETUNREACH: NO_ROUTE,  # said by our own machine
+    errno.ENETDOWN: NO_ROUTE,
+    errno.EHOSTUNREACH: "unreachable",
+    errno.EADDRNOTAVAIL: "unreachable",
+}
 
 # What tells that a receiver has more than it can take: its window is halved.
 _STRAIN = {
     "timeout", "conn_timeout", "conn_refused", "reset", "unreachable", "protocol", "http_429",
-    "dns_temp", "dns_nxdomain", "tls_cert", "tls_other",
+    NO_ROUTE, DNS_TEMP, "dns_nxdomain", "tls_cert", "tls_other",
 }  # fmt: skip
 
 _SUCCESS, _SERVER_ERROR = 2, 5  # the first digit of a status
 
 
-def answered(status: int, excerpt: bytes, remote_address: str | None) -> Outcome:
+def answered(
+    status: int, excerpt: bytes, remote_address: str | None, date: str | None = None
+) -> Outcome:
     """The outcome of an answer: 2xx is delivered, a redirect is a failure like any other."""
     code = "delivered" if status // 100 == _SUCCESS else f"http_{status}"
-    return Outcome(DONE, code, status, remote_address, _legible(excerpt))
+    return Outcome(
+        DONE, code, status, remote_address, _legible(excerpt), receiver_time=_instant(date)
+    )
 
 
 def failed(error: Exception, phase: str, remote_address: str | None = None) -> Outcome:
@@ -46,7 +60,7 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one 
         case MalformedAnswer():
             return "protocol"
         case socket.gaierror():
-            return "dns_nxdomain" if error.errno in _UNKNOWN_NAME else "dns_temp"
+            return "dns_nxdomain" if error.errno in _UNKNOWN_NAME else DNS_TEMP
         case ssl.SSLCertVerificationError():
             return "tls_cert"
         case ssl.SSLError():
@@ -55,14 +69,24 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one 
         return "conn_timeout" if isinstance(error, TimeoutError) else "tls_other"
     match error:
         case TimeoutError():
-            return {DNS: "dns_temp", CONNECT: "conn_timeout"}.get(phase, "timeout")
+            return {DNS: DNS_TEMP, CONNECT: "conn_timeout"}.get(phase, "timeout")
         case ConnectionRefusedError():
             return "conn_refused"
         case ConnectionClosed() | ConnectionResetError() | BrokenPipeError():
             return "reset"
-        case OSError() if error.errno in _UNREACHABLE:
-            return "unreachable"
+        case OSError():
+            return _UNREACHABLE.get(error.errno or 0, "failed")
     return "failed"
+
+
+def _instant(date: str | None) -> int | None:
+    """The instant that a Date header names, in ms since 1970."""
+    if date is None:
+        return None
+    try:
+        return int(parsedate_to_datetime(date).timestamp()) * 1000
+    except (ValueError, OverflowError):
+        return None
 
 
 def _legible(excerpt: bytes) -> str | None:

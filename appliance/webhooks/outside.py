@@ -4,11 +4,14 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from appliance.clock_steps import WatchClockSteps, watch_clock_steps
+from appliance.clock_trust import Synchronised, kernel_is_synchronised
 from appliance.model.endpoint import Endpoint
 from appliance.settings import WebhookSettings
 from appliance.webhooks.client import Budgets, Client, Connect, connect_directly
 from appliance.webhooks.egress import EgressGuard, make_guard
 from appliance.webhooks.inside import Inside
+from appliance.webhooks.network import Network, SystemNetwork
 from appliance.webhooks.receiver import Receiver
 from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust, Trust
 from appliance.webhooks.uptime import SystemUptime, Uptime
@@ -17,6 +20,8 @@ from appliance.webhooks.uptime import SystemUptime, Uptime
 @dataclass(frozen=True, slots=True)
 class Outside:
     """Guard and connector, certificates to trust, time since boot, chance, patience.
+
+    And what the machine itself knows of its network, and of its clock.
 
     `inside` has the receivers that are part of this process, in the test environment alone.
     """
@@ -28,6 +33,9 @@ class Outside:
     draw: Callable[[], float] = random.random
     budgets: Budgets = field(default_factory=Budgets)
     inside: Inside | None = None
+    network: Network = field(default_factory=SystemNetwork)
+    synchronised: Synchronised = kernel_is_synchronised
+    watch_clock_steps: WatchClockSteps = watch_clock_steps
 
     async def check(self, url: object, *, allow_http: bool) -> None:
         """Whether `url` may be registered: InvalidWebhookUrl when not."""

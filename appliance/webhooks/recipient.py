@@ -31,10 +31,13 @@ class Recipient:
         self._previous = None if previous is None else keyring.unwrap(previous).decode()
         self._start = b"" if client is None else _request_start(client.receiver)
 
-    async def post(self, delivery: DueDelivery, body: bytes) -> Outcome:
-        """One attempt, signed with the time at which it starts."""
-        if self.client is None:
-            return Outcome(GUARD, "blocked")
+    @property
+    def is_local(self) -> bool:
+        """Whether it is reached without leaving the house, or not at all."""
+        return self.client is None or self.client.is_local
+
+    def request(self, delivery: DueDelivery, body: bytes) -> bytes:
+        """What is sent, signed with the time at which this is called."""
         signature = sign(self._secrets(), self._clock.now() // 1000, body)
         head = (
             f"X-Service-Event: {delivery.event_type}\r\n"
@@ -42,7 +45,15 @@ class Recipient:
             f"X-Service-Signature: {signature}\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
-        return await self.client.post(self._start + head.encode() + body)
+        return self._start + head.encode() + body
+
+    async def post(self, request: bytes) -> Outcome:
+        """One attempt."""
+        return Outcome(GUARD, "blocked") if self.client is None else await self.client.post(request)
+
+    async def reach(self) -> str | None:
+        """What prevents a connection to it, None when nothing does. Sends nothing."""
+        return "blocked" if self.client is None else await self.client.reach()
 
     def serves(self, endpoint: Endpoint) -> bool:
         """Whether it would send to this row of `endpoint` just the same."""

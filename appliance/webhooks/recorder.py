@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from appliance.accidents import log_accident
 from appliance.actions.record_attempts import record_attempts
+from appliance.clock_trust import ClockMark
 from appliance.errors import Unavailable
 from appliance.model.delivery import AttemptRecord
 from appliance.store.database import Database
@@ -27,11 +28,14 @@ class Recorder:
         self,
         database: Database,
         boot: str,
+        mark: Callable[[], ClockMark | None],
         on_recorded: Callable[[Sequence[AttemptRecord]], None],
         on_stuck: Callable[[bool], None],
     ) -> None:
+        """`mark` gives what is to be written of the clock, when it is time to."""
         self._database = database
         self._boot = boot
+        self._mark = mark
         self._on_recorded = on_recorded
         self._on_stuck = on_stuck
         self._waiting: list[AttemptRecord] = []
@@ -64,7 +68,7 @@ class Recorder:
                 await self._pause(_GATHER_SECONDS)
             batch = self._waiting[:BATCH_MAX]
             try:
-                await self._database.write(record_attempts, self._boot, batch)
+                await self._database.write(record_attempts, self._boot, batch, self._mark())
             except Unavailable:
                 if self._stopping:
                     break

@@ -96,6 +96,6 @@ async def test_health_counts_charged_failures_since_the_last_success(box, record
     await record((1, FAILED, "pending", 1), (2, FAILED, "pending", 1))
     assert rows(box, health) == [(2, "timeout")]
     await record((3, FAILED, "pending", 1), (4, OFFLINE, "pending", 0))
-    assert rows(box, health) == [(3, "box_offline")]
+    assert rows(box, health) == [(3, "timeout")]
     await record((1, DELIVERED, "delivered", 2), (2, FAILED, "pending", 2))
     assert rows(box, health) == [(1, "timeout")]

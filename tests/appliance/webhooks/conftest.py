@@ -93,6 +93,38 @@ def uptime(clock):
     return ManualUptime(clock)
 
 
+class Surroundings:
+    """A machine whose routes and whose clock's good name the test decides."""
+
+    def __init__(self):
+        self.way_out = True
+        self.synchronised = True
+        self.watching_network = []
+        self.watching_clock = []
+
+    def has_way_out(self):
+        return self.way_out
+
+    def watch(self, callback):
+        return self._watch(self.watching_network, callback)
+
+    def watch_clock_steps(self, callback):
+        return self._watch(self.watching_clock, callback)
+
+    def is_synchronised(self):
+        return self.synchronised
+
+    @staticmethod
+    def _watch(watching, callback):
+        watching.append(callback)
+        return lambda: watching.remove(callback)
+
+
+@pytest.fixture
+def surroundings():
+    return Surroundings()
+
+
 class Names:
     """A name server that the test fills in; unknown names do not exist."""
 
@@ -226,7 +258,7 @@ async def no_certificates():
 
 
 @pytest.fixture
-def outside(settings, names, uptime):
+def outside(settings, names, uptime, surroundings):
     policy = EgressPolicy(settings.webhooks.allow_networks, lambda _address: False)
     return Outside(
         guard=EgressGuard(policy, names),
@@ -235,6 +267,9 @@ def outside(settings, names, uptime):
         connect=connect_directly,
         draw=lambda: 0.0,
         budgets=Budgets(total=2.0, connect=1.0, drain=0.2, idle=4.0),
+        network=surroundings,
+        synchronised=surroundings.is_synchronised,
+        watch_clock_steps=surroundings.watch_clock_steps,
     )
 
 

@@ -29,7 +29,7 @@ async def test_nobody_listens(make_client):
 @pytest.mark.parametrize(
     ("trouble", "code"),
     [
-        (OSError(101, "network is unreachable"), "unreachable"),
+        (OSError(101, "network is unreachable"), "no_route"),
         (OSError(113, "no route to host"), "unreachable"),
         (ConnectionResetError(), "reset"),
         (OSError("Multiple exceptions"), "failed"),

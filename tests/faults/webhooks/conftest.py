@@ -12,6 +12,7 @@ from tests.appliance.webhooks.conftest import (  # noqa: F401 - fixtures are ask
     outside,
     receiver,
     settings,
+    surroundings,
     uptime,
     world,
 )

@@ -1,0 +1,157 @@
+"""The clock gate: nothing is signed by a clock that is wrong (webhooks.md, b.7).
+
+A receiver refuses a signature whose time is off by 300 s, so a wrong clock would use up every
+attempt. What is due is held instead, and goes out when the clock can be trusted again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from appliance.accidents import log_accident
+from appliance.clock import Clock
+from appliance.clock_trust import ClockMark, ClockTrust, Trust
+from appliance.errors import Unavailable
+from appliance.store.clock_marks import find_clock_mark, put_clock_mark
+from appliance.store.database import Database
+from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_UNCONFIRMED, Conditions
+from appliance.webhooks.outside import Outside
+from appliance.webhooks.uptime import Alarm
+from appliance.webhooks.waits import settle_waits
+
+log = logging.getLogger(__name__)
+_CHECK_MS = 15_000
+_WRITE_EVERY_MS = 3_600_000
+
+
+class ClockGate:
+    """Holds while the clock is not trusted. Trusted, it costs a subtraction a pump."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        outside: Outside,
+        grace_ms: int,
+        conditions: Conditions,
+        on_trusted: Callable[[], None],
+    ) -> None:
+        """`on_trusted` is called when the clock is trusted again."""
+        self._database = database
+        self._outside = outside
+        self._uptime = outside.uptime
+        self._conditions = conditions
+        self._on_trusted = on_trusted
+        self._sure_anyway = grace_ms == 0
+        self.trust = ClockTrust(
+            clock, self._uptime.boot, self._uptime.milliseconds, outside.synchronised, grace_ms
+        )
+        self._open = False
+        self._trusted = False
+        self._waits_are_stale = True
+        self._alarm: Alarm | None = None
+        self._stop_watching: Callable[[], None] | None = None
+        self._settling: asyncio.Task[None] | None = None
+        self._written_at: int | None = None
+
+    async def start(self) -> None:
+        """Judge the clock; when it is trusted, waits are counted by it before this returns."""
+        self.trust.remember(self._database.peek(find_clock_mark))
+        self._stop_watching = self._outside.watch_clock_steps(self._look)
+        self._look()
+        if self._settling is not None:
+            await self._settling
+
+    async def close(self) -> None:
+        """Watch no longer, and remember the clock."""
+        if self._stop_watching is not None:
+            self._stop_watching()
+        self._set_alarm(None)
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
+        if self._open:
+            try:
+                await self._database.write(put_clock_mark, self.trust.mark)
+            except Unavailable:
+                log.info("the time of this stop is not remembered: the disk takes nothing")
+
+    def permits(self) -> bool:
+        """Whether something may be signed now."""
+        if self._open and self.trust.was_set():
+            self._look()
+        return self._open
+
+    def mark_to_write(self) -> ClockMark | None:
+        """The mark, once an hour, for a commit that happens anyway."""
+        now = self._uptime.milliseconds()
+        if not self._open or self._written_at is None or now < self._written_at + _WRITE_EVERY_MS:
+            return None
+        self._written_at = now
+        return self.trust.mark
+
+    def _look(self) -> None:
+        """Judge the clock, and act by it."""
+        verdict = self.trust.look()
+        if verdict.stepped:
+            log.info("the clock was set by %+.3f s", verdict.stepped / 1000)
+            self._waits_are_stale = True
+        self._trusted = verdict.trusted
+        if verdict.trusted:
+            self._set_alarm(None)
+            self._warn(verdict)
+            if not self._open or self._waits_are_stale:
+                self._settle_soon()
+        else:
+            self._open = False
+            sentence = f"webhooks wait, for the clock is not trusted: {verdict.doubt}"
+            self._conditions.begin(CLOCK_HELD, sentence)
+            now = self._uptime.milliseconds()
+            ends = self.trust.grace_ends_at
+            self._set_alarm(min(now + _CHECK_MS, ends) if ends > now else now + _CHECK_MS)
+
+    def _warn(self, verdict: Trust) -> None:
+        if verdict.doubt and not self._sure_anyway:
+            sentence = f"webhooks go out by a clock that may be wrong: {verdict.doubt}"
+            self._conditions.begin(CLOCK_UNCONFIRMED, sentence)
+        else:
+            self._conditions.end(CLOCK_UNCONFIRMED, "the clock is confirmed")
+
+    def _settle_soon(self) -> None:
+        if self._settling is None:
+            self._settling = asyncio.create_task(self._settle(), name="clock gate")
+
+    async def _settle(self) -> None:
+        """Count the waits by the clock that is trusted now; then open."""
+        try:
+            while self._has_to_settle():
+                self._waits_are_stale = False
+                await settle_waits(self._database, self._uptime)
+                await self._database.write(put_clock_mark, self.trust.mark)
+                self._written_at = self._uptime.milliseconds()
+                self._reopen()
+        except Unavailable:
+            self._try_again()
+        except Exception as error:  # noqa: BLE001 - it is tried again
+            log_accident("counting waits by the clock", error)
+            self._try_again()
+        finally:
+            self._settling = None
+
+    def _has_to_settle(self) -> bool:
+        return self._trusted and (self._waits_are_stale or not self._open)
+
+    def _reopen(self) -> None:
+        if self._trusted and not (self._open or self._waits_are_stale):
+            self._open = True
+            self._conditions.end(CLOCK_HELD, "the clock is trusted again: webhooks go out")
+            self._on_trusted()
+
+    def _try_again(self) -> None:
+        self._waits_are_stale = True
+        self._set_alarm(self._uptime.milliseconds() + _CHECK_MS)
+
+    def _set_alarm(self, at: int | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = None if at is None else self._uptime.call_at(at, self._look)

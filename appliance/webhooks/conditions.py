@@ -1,0 +1,109 @@
+"""What is wrong just now: said once in the log when it begins and ends, and kept as rows."""
+
+import asyncio
+import logging
+
+from appliance.accidents import log_accident
+from appliance.errors import Unavailable
+from appliance.store.conditions import (
+    Condition,
+    drop_condition,
+    list_conditions,
+    put_condition,
+)
+from appliance.store.connection import Transaction
+from appliance.store.database import Database
+
+log = logging.getLogger(__name__)
+
+OFFLINE = "box_offline"
+CLOCK_HELD = "clock_held"
+CLOCK_UNCONFIRMED = "clock_unconfirmed"
+UNWRITTEN = "unwritten_outcomes"
+ENDPOINT_FAILING = "endpoint_failing"
+ENDPOINT_BLOCKED = "endpoint_blocked"
+RECEIVER_CLOCK = "receiver_clock"
+
+# These are about the running process: nothing of them is left when it has ended.
+_OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
+
+_Key = tuple[str, str]
+
+
+class Conditions:
+    """Writes nothing but changes; what cannot be written is written with the next change."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._holding: dict[_Key, Condition] = {}
+        self._changed: dict[_Key, None] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Take up what the rows say of endpoints; forget what the process before had."""
+        for condition in self._database.peek(list_conditions):
+            key = (condition.name, condition.subject)
+            self._holding[key] = condition
+            if condition.name in _OF_THE_PROCESS:
+                self._forget(key)
+
+    def holds(self, name: str, subject: str = "") -> bool:
+        """Whether it does."""
+        return (name, subject) in self._holding
+
+    def begin(self, name: str, sentence: str, subject: str = "") -> None:
+        """From now on it holds; `sentence` says so to the owner."""
+        key = (name, subject)
+        if key not in self._holding:
+            log.warning("%s", sentence)
+            now = self._database.clock.now()
+            self._holding[key] = Condition(name, subject, now, sentence)
+            self._write_soon(key)
+
+    def end(self, name: str, sentence: str, subject: str = "") -> None:
+        """It holds no longer, if it did."""
+        if (name, subject) in self._holding:
+            log.info("%s", sentence)
+            self._forget((name, subject))
+
+    def keep_only(self, subjects: set[str]) -> None:
+        """Forget what was about others: they are no more."""
+        for key in [key for key in self._holding if key[1] and key[1] not in subjects]:
+            self._forget(key)
+
+    async def close(self) -> None:
+        """Forget what was about this process, and write what is not written yet, once."""
+        for key in [key for key in self._holding if key[0] in _OF_THE_PROCESS]:
+            self._forget(key)
+        if self._task is not None:
+            await self._task
+
+    def _forget(self, key: _Key) -> None:
+        del self._holding[key]
+        self._write_soon(key)
+
+    def _write_soon(self, key: _Key) -> None:
+        self._changed[key] = None
+        if self._task is None:
+            self._task = asyncio.create_task(self._write(), name="conditions")
+
+    async def _write(self) -> None:
+        while self._changed:
+            changes = {key: self._holding.get(key) for key in self._changed}
+            self._changed.clear()
+            try:
+                await self._database.write(_write_changes, changes)
+            except Unavailable:
+                self._changed = dict.fromkeys([*changes, *self._changed])
+                break
+            except Exception as error:  # noqa: BLE001 - the log has said it already
+                log_accident("writing conditions", error)
+        self._task = None
+
+
+def _write_changes(tx: Transaction, changes: dict[_Key, Condition | None]) -> None:
+    for (name, subject), condition in changes.items():
+        if condition is None:
+            drop_condition(tx, name, subject)
+        else:
+            put_condition(tx, condition)
