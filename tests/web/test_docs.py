@@ -40,7 +40,7 @@ async def test_the_test_document_names_the_test_address_first(running):
     [("", "changes the venue's real data"), ("/test", "changes the test data only")],
 )
 async def test_the_page_says_whose_data_a_trial_changes(running, prefix, warning):
-    async with running.client.get(f"{prefix}/docs") as response:
+    async with running.client.get(f"{prefix}/docs/reference") as response:
         text = await response.text()
 
     assert warning in text
@@ -48,7 +48,7 @@ async def test_the_page_says_whose_data_a_trial_changes(running, prefix, warning
 
 
 async def test_the_page_may_load_nothing_but_its_own_files_and_the_icons_of_its_stylesheet(running):
-    async with running.client.get("/docs") as response:
+    async with running.client.get("/docs/reference") as response:
         policy = dict(
             part.strip().split(" ", 1)
             for part in response.headers["Content-Security-Policy"].split(";")
@@ -67,7 +67,7 @@ async def test_the_page_may_load_nothing_but_its_own_files_and_the_icons_of_its_
 
 
 async def test_a_host_header_of_markup_is_refused_and_never_shown(running):
-    async with running.client.get("/docs", headers={"Host": 'x"><b>'}) as response:
+    async with running.client.get("/docs/reference", headers={"Host": 'x"><b>'}) as response:
         text = await response.text()
 
     assert response.status == 421

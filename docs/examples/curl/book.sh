@@ -12,8 +12,12 @@ call() {
 }
 
 # Which tables are free? In your program use a JSON parser; a shell has grep.
-free=$(call "$SERVICE_URL/v1/availability?date=$date&slot=$slot" |
-  grep -o '"id":"[^"]*","name":"[^"]*","available":true' | cut -d'"' -f4 || true)
+availability=$(call "$SERVICE_URL/v1/availability?date=$date&slot=$slot") || {
+  echo "$availability" >&2
+  exit 1
+}
+free=$(grep -o '"id":"[^"]*","name":"[^"]*","available":true' <<<"$availability" |
+  cut -d'"' -f4 || true)
 
 # The answer is indicative: somebody may be faster, so try the next table on TABLE_TAKEN.
 for table in $free; do

@@ -1,0 +1,260 @@
+"""The programs of docs/examples against a real box: how each is run, and what it must do."""
+
+import hmac
+import json
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.journeys.box_process import clean_environ, found_box
+from tests.readme import ROOT
+
+EXAMPLES = ROOT / "docs" / "examples"
+NODE = ROOT / ".venv" / "bin" / "node"
+DATE = "2027-12-31"
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Partner:
+    """A partner of a running box, in the test environment."""
+
+    url: str
+    key: str
+
+    def call(self, method, path, body=None):
+        """(status, decoded body)."""
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body).encode()
+        return post(self.url + path, data, headers, method)
+
+    def run(self, *argv, more=None):
+        """The finished program."""
+        environ = clean_environ({"SERVICE_URL": self.url, "SERVICE_KEY": self.key, **(more or {})})
+        return subprocess.run(
+            [str(word) for word in argv],
+            capture_output=True, text=True, check=False, env=environ, timeout=60,
+        )  # fmt: skip
+
+    def book(self, *program, slot="19:30", guests="2", reference):
+        """The finished booking program."""
+        words = (DATE, slot, guests, "Amina Idrissi", "+212 600 000 000", reference)
+        return self.run(*program, *words)
+
+
+def post(url, data, headers, method="POST"):
+    """(status, decoded body or None)."""
+    request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - our own box
+    try:
+        with urllib.request.urlopen(request, timeout=15) as answer:  # noqa: S310 - as above
+            raw = answer.read()
+            return answer.status, json.loads(raw) if raw else None
+    except urllib.error.HTTPError as refusal:
+        raw = refusal.read()
+        try:
+            return refusal.code, json.loads(raw) if raw else None
+        except ValueError:
+            return refusal.code, None
+
+
+def free_port():
+    """A port that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def eventually(look, *, seconds=PATIENCE):
+    """What `look` finds, once it finds something."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"nothing found in {seconds} s")
+
+
+class ReceiverProgram:
+    """A receiver of docs/examples that runs: what it was told, and what it has handled."""
+
+    def __init__(self, port, secret, inbox, log):
+        self.port = port
+        self.secret = secret
+        self._inbox = inbox
+        self._log = log
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+    def handled(self):
+        """Delivery ids in the order of handling, each as often as it was handled."""
+        kept = [path.stem for path in self._inbox.glob("*.json")]
+        printed = [line.split() for line in self._log.read_text("utf-8").splitlines()]
+        return kept + [words[0] for words in printed if len(words) == 3 and len(words[0]) == 36]
+
+    def send(self, body, *, delivery, t=None, secret=None, signature=None):
+        """The status with which it answers a POST that looks like the box's."""
+        stamp = int(time.time()) if t is None else t
+        signed = b"%d." % stamp + body
+        digest = hmac.new((secret or self.secret).encode(), signed, "sha256").hexdigest()
+        headers = {
+            "Content-Type": "application/json",
+            "X-Service-Event": "webhook.test",
+            "X-Service-Delivery": delivery,
+            "X-Service-Signature": signature or f"t={stamp},v1={digest}",
+        }
+        return post(self.url, body, headers)[0]
+
+
+@contextmanager
+def receiving(argv, tmp_path, *, port, secret):
+    """A running receiver: `argv` is its program, with `{port}` where that belongs."""
+    inbox, log = tmp_path / "inbox", tmp_path / "receiver.log"
+    inbox.mkdir()
+    environ = clean_environ(
+        {"SERVICE_WEBHOOK_SECRET": secret, "PORT": str(port), "SERVICE_INBOX": str(inbox)}
+    )
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(word).format(port=port) for word in argv],
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ,
+        )  # fmt: skip
+        try:
+            eventually(lambda: process.poll() is not None or _listens(port))
+            assert process.poll() is None, log.read_text("utf-8")
+            yield ReceiverProgram(port, secret, inbox, log)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _listens(port):
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def an_event(delivery, kind="webhook.test"):
+    """A body as in section 2.9, with letters that are more than one byte."""
+    # fmt: off
+    event = {"id": delivery, "type": kind, "occurredAt": "2026-11-21T19:00:00Z",
+             "data": {"reservation": {"status": "confirmed", "customerFirstName": "Zoé"}}}
+    # fmt: on
+    return json.dumps(event, ensure_ascii=False).encode()
+
+
+def check_booking(partner, *program):
+    """What every booking program must do; its reservations are cancelled again."""
+    reference = f"book-{uuid.uuid4()}"
+    first = partner.book(*program, reference=reference)
+    again = partner.book(*program, reference=reference)
+    assert first.returncode == 0, first.stderr
+    booked = json.loads(first.stdout)
+    assert booked["status"] == "confirmed"
+    assert json.loads(again.stdout) == booked, again.stderr
+
+    other = partner.book(*program, reference=f"{reference}-2")
+    assert json.loads(other.stdout)["serviceReservationId"] != booked["serviceReservationId"]
+
+    partner.book(*program, reference=f"{reference}-3")
+    partner.book(*program, reference=f"{reference}-4")
+    full = partner.book(*program, reference=f"{reference}-5")
+    assert full.returncode != 0
+    assert "no table for 2" in full.stderr
+
+    listed = partner.call("GET", f"/v1/reservations?from={DATE}&to={DATE}&limit=200")[1]["items"]
+    mine = [item for item in listed if item.get("externalRef", "").startswith(reference)]
+    assert sorted(item["externalRef"] for item in mine) == [
+        reference, *(f"{reference}-{number}" for number in (2, 3, 4)),
+    ]  # fmt: skip
+    for item in mine:
+        assert partner.call("DELETE", f"/v1/reservations/{item['id']}")[0] == 200
+
+
+def check_refusal(partner, *program):
+    """A refusal that is not about the table ends the program with the code."""
+    refused = partner.book(*program, slot="19:31", reference=f"no-{uuid.uuid4()}")
+    assert refused.returncode != 0
+    assert "INVALID_SLOT" in refused.stderr + refused.stdout
+
+
+def check_receiver(partner, argv, tmp_path):
+    """Good, tampered, old and duplicate deliveries, and real ones from the box."""
+    port = free_port()
+    status, endpoint = partner.call(
+        "POST", "/v1/webhooks", {"url": f"http://127.0.0.1:{port}/", "events": ["webhook.test"]}
+    )
+    assert status == 201, endpoint
+    with receiving(argv, tmp_path, port=port, secret=endpoint["secret"]) as receiver:
+        try:
+            _check_by_hand(receiver)
+            _check_from_the_box(partner, endpoint, receiver)
+        finally:
+            partner.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
+
+
+def _check_by_hand(receiver):
+    good, refused = str(uuid.uuid4()), str(uuid.uuid4())
+    now = int(time.time())
+    assert receiver.send(an_event(good), delivery=good) == 204
+    assert receiver.send(an_event(good), delivery=good, t=now - 200) == 204
+
+    body = an_event(refused)
+    right = hmac.new(receiver.secret.encode(), b"%d." % now + body, "sha256").hexdigest()
+    flipped = ("0" if right[0] != "0" else "1") + right[1:]
+    assert receiver.send(body, delivery=refused, secret="whsec_another") == 400
+    for signature in (
+        f"t={now},v1={flipped}", f"t={now},v1={right[:-1]}", f"t={now}", f"v1={right}",
+        f"t=x,v1={right}", f"t=-{now},v1={right}", "nonsense", f"t={now},v1=", "=,=,",
+    ):  # fmt: skip
+        assert receiver.send(body, delivery=refused, signature=signature) == 400, signature
+    tampered = body.replace(b"confirmed", b"cancelled")
+    for changed in (tampered, body + b" ", b""):
+        headers = f"t={now},v1={right}"
+        assert receiver.send(changed, delivery=refused, signature=headers) == 400
+    for old in (now - 330, now + 330):
+        assert receiver.send(body, delivery=refused, t=old) == 400
+    rolled = str(uuid.uuid4())
+    body = an_event(rolled)
+    fits = hmac.new(receiver.secret.encode(), b"%d." % now + body, "sha256").hexdigest()
+    two = f"t={now},v1={'0' * 64},v1={fits}"
+    assert receiver.send(body, delivery=rolled, signature=two) == 204
+
+    eventually(lambda: {good, rolled} <= set(receiver.handled()))
+    assert sorted(receiver.handled()) == sorted([good, rolled])
+
+
+def _check_from_the_box(partner, endpoint, receiver):
+    sent = []
+    for _ in range(3):
+        status, queued = partner.call("POST", "/v1/webhooks/test", {"endpointId": endpoint["id"]})
+        assert status == 202
+        sent += queued["deliveryIds"]
+    eventually(lambda: set(sent) <= set(receiver.handled()))
+    assert all(receiver.handled().count(delivery) == 1 for delivery in sent)
+
+
+def settings():
+    """What the box's owner opens so that a receiver on this machine may be reached."""
+    return {"VENUEBOX_WEBHOOKS_ALLOW_NETWORKS": "127.0.0.0/8"}
+
+
+@contextmanager
+def a_partner(folder, box_process):
+    """A real box with four tables, and its test partner."""
+    founded = found_box(folder)
+    with box_process(founded.data, log=folder / "box.log", settings=settings()) as box:
+        yield Partner(f"{box.address}/test", founded.keys["test"])
+
+
+def python():
+    """The interpreter of these tests; the examples need only its standard library."""
+    return (sys.executable, "-I", "-S")

@@ -1,0 +1,54 @@
+"""The guide's programs in Python and Node do what the guide says, against a real box."""
+
+import pytest
+
+from tests.journeys.box_process import BoxProcess
+from tests.journeys.partner_programs import (
+    EXAMPLES,
+    NODE,
+    Partner,
+    a_partner,
+    check_booking,
+    check_receiver,
+    check_refusal,
+    free_port,
+    python,
+)
+
+BOOKING = {
+    "python": (*python(), EXAMPLES / "python" / "book.py"),
+    "node": (NODE, EXAMPLES / "node" / "book.mjs"),
+}
+RECEIVER = {
+    "python": (*python(), EXAMPLES / "python" / "receiver.py"),
+    "node": (NODE, EXAMPLES / "node" / "receiver.mjs"),
+}
+
+
+@pytest.fixture(scope="module")
+def partner(tmp_path_factory):
+    with a_partner(tmp_path_factory.mktemp("partner"), BoxProcess) as found:
+        yield found
+
+
+@pytest.mark.parametrize("language", BOOKING)
+def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table(partner, language):
+    check_booking(partner, *BOOKING[language])
+
+
+@pytest.mark.parametrize("language", BOOKING)
+def test_a_program_says_the_code_of_a_refusal(partner, language):
+    check_refusal(partner, *BOOKING[language])
+
+
+@pytest.mark.parametrize("language", RECEIVER)
+def test_a_receiver_takes_what_is_genuine_once_and_refuses_the_rest(partner, language, tmp_path):
+    check_receiver(partner, RECEIVER[language], tmp_path)
+
+
+def test_a_program_gives_up_when_nobody_answers(partner):
+    nobody = Partner(f"http://127.0.0.1:{free_port()}", partner.key)
+
+    gone = nobody.book(*BOOKING["python"], reference="nobody")
+
+    assert gone.returncode != 0

@@ -1,0 +1,53 @@
+"""The guide's programs and commands for curl, against a real box."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.journeys.box_process import BoxProcess, clean_environ
+from tests.journeys.partner_programs import EXAMPLES, a_partner, check_booking, check_refusal
+from tests.readme import ROOT
+
+BOOK = ("bash", EXAMPLES / "curl" / "book.sh")
+WATCH = ("bash", EXAMPLES / "curl" / "webhook.sh")
+
+
+@pytest.fixture(scope="module")
+def partner(tmp_path_factory):
+    with a_partner(tmp_path_factory.mktemp("partner"), BoxProcess) as found:
+        yield found
+
+
+def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table(partner):
+    check_booking(partner, *BOOK)
+
+
+def test_a_program_says_the_code_of_a_refusal(partner):
+    check_refusal(partner, *BOOK)
+
+
+def test_the_first_webhook_arrives_verified_without_a_server(partner):
+    done = partner.run(*WATCH)
+
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^watch: http://127\.0\.0\.1:\d+/test#[\w-]{44}$", done.stdout, re.MULTILINE)
+    assert re.search(r"^secret: whsec_[\w-]+$", done.stdout, re.MULTILINE)
+    assert done.stdout.endswith("signature: valid\n")
+
+
+def test_every_command_of_the_guide_is_answered_as_it_says(partner):
+    text = (ROOT / "docs" / "partners.md").read_text("utf-8")
+    commands = re.findall(r"^curl .*$", text, re.MULTILINE)
+    environ = clean_environ({"SERVICE_URL": partner.url, "SERVICE_KEY": partner.key})
+
+    answered = [
+        subprocess.run(
+            ["bash", "-c", f"{command} --silent --fail-with-body"],
+            capture_output=True, text=True, check=False, env=environ, timeout=30,
+        )
+        for command in commands
+    ]  # fmt: skip
+
+    assert len(commands) == 4
+    assert [done.returncode for done in answered] == [0] * 4, [done.stdout for done in answered]

@@ -1,0 +1,33 @@
+"""The guide's programs in PHP, against a real box. `make test` leaves this out without php."""
+
+import pytest
+
+from tests.journeys.box_process import BoxProcess
+from tests.journeys.partner_programs import (
+    EXAMPLES,
+    a_partner,
+    check_booking,
+    check_receiver,
+    check_refusal,
+)
+
+BOOK = ("php", EXAMPLES / "php" / "book.php")
+RECEIVE = ("php", "-S", "127.0.0.1:{port}", EXAMPLES / "php" / "receiver.php")
+
+
+@pytest.fixture(scope="module")
+def partner(tmp_path_factory):
+    with a_partner(tmp_path_factory.mktemp("partner"), BoxProcess) as found:
+        yield found
+
+
+def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table(partner):
+    check_booking(partner, *BOOK)
+
+
+def test_a_program_says_the_code_of_a_refusal(partner):
+    check_refusal(partner, *BOOK)
+
+
+def test_a_receiver_takes_what_is_genuine_once_and_refuses_the_rest(partner, tmp_path):
+    check_receiver(partner, RECEIVE, tmp_path)

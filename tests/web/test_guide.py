@@ -1,0 +1,125 @@
+"""The partners' guide: the page says what docs/partners.md says, and that says what is true."""
+
+import html
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+
+from appliance import errors
+from appliance.actions.announce import EVENT_TYPES
+from appliance.errors import Refusal
+from tests.readme import ROOT, functions_of
+from web.docs import DOCS_ROUTES
+from web.guide import make_guide
+from web.markdown import heading_id, render_markdown
+
+DOCS = ROOT / "docs"
+TEXT = (DOCS / "partners.md").read_text("utf-8")
+NOT_IN_A_PARTNERS_WAY = {"WRONG_STATE"}
+
+
+def lines(page):
+    """The lines of HTML with text as it is read: escaping has two right ways."""
+    return [html.unescape(line) for line in page.splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        "# A `b` & c\n\n- one **two** *three*\n- four\n  five\n\n1. six\n2. seven <b>\n",
+        "```python\na < b\n\n```\n\n| a | b |\n|---|---|\n| `c` | [d](e.md) |\n",
+        "A line\nand [a **link**](https://partner.example/?a=1&b=2) of it\n",
+    ],
+    ids=["the guide", "lists", "code and tables", "links"],
+)
+def test_our_markdown_is_that_of_a_complete_implementation(text):
+    theirs = MarkdownIt("commonmark").enable("table").render(text)
+
+    assert lines(render_markdown(text)) == lines(theirs)
+
+
+def test_every_error_a_partner_can_meet_has_its_advice_under_its_own_status():
+    table = re.findall(r"^\| (\d{3}) \| (.*?) \|", TEXT, re.MULTILINE)
+    advised = {(int(status), code) for status, codes in table for code in re.findall(r"\w+", codes)}
+    kinds, found = [Refusal], set()
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if kind.__module__ == errors.__name__ and kind is not Refusal:
+            found.add((kind.status, kind.code))
+
+    partners = {row for row in found if row[1] not in NOT_IN_A_PARTNERS_WAY}
+
+    assert advised <= found
+    assert {code for _, code in partners if code in README_CODES} <= {code for _, code in advised}
+
+
+README_CODES = set(re.findall(r"`([A-Z_]+)` \|", (ROOT / "README.md").read_text("utf-8"))) - (
+    NOT_IN_A_PARTNERS_WAY
+)
+
+
+def test_every_event_is_in_the_table_and_no_other():
+    assert re.findall(r"^\| `((?:reservation|webhook)\.\w+)`", TEXT, re.MULTILINE) == list(
+        EVENT_TYPES
+    )
+
+
+def test_every_program_is_in_the_guide_and_every_link_leads_somewhere():
+    linked = set(re.findall(r"\]\((examples/[^)]+)\)", TEXT))
+    programs = {
+        path.relative_to(DOCS).as_posix()
+        for path in (DOCS / "examples").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+    assert linked == programs
+
+
+def test_the_page_has_every_program_in_full_and_every_section_in_its_contents():
+    guide = make_guide(TEXT, DOCS)
+
+    page = html.unescape(str(guide.body))
+    for path in (DOCS / "examples").rglob("*.*"):
+        if "__pycache__" not in path.parts:
+            assert path.read_text("utf-8") in page
+    titles = re.findall(r"^## (.+)$", TEXT, re.MULTILINE)
+    assert [title for _, title in guide.sections] == titles
+    for title in titles:
+        assert f'id="{heading_id(title)}"' in guide.body
+
+
+def test_every_program_is_run_by_a_test():
+    journeys = "".join(
+        path.read_text("utf-8") for path in (ROOT / "tests/journeys").glob("test_partner_docs*.py")
+    )
+
+    for path in (DOCS / "examples").rglob("*.*"):
+        if "__pycache__" not in path.parts:
+            assert f'"{path.name}"' in journeys, path
+    assert functions_of("tests/journeys/test_partner_docs.py")
+
+
+async def test_the_guide_leads_to_the_reference_the_sandbox_and_the_description(running):
+    async with running.client.get("/docs") as response:
+        assert response.status == 200
+        page = await response.text()
+
+    for address in ("/test/docs/reference", "/docs/reference", "/test", "/openapi.json"):
+        assert f'href="{address}"' in page
+    assert {path for _, path, _ in DOCS_ROUTES} == {"/docs", "/docs/reference", "/openapi.json"}
+
+
+async def test_a_program_can_be_downloaded_from_the_box(running):
+    async with running.client.get("/static/guide/examples/python/book.py") as response:
+        assert response.status == 200
+        assert await response.text() == (DOCS / "examples/python/book.py").read_text("utf-8")
+
+
+async def test_what_a_guide_says_is_text_and_never_markup():
+    guide = make_guide("# T\n\na <script>b</script> `<i>`\n", DOCS)
+
+    assert "<script>" not in guide.body
+    assert "<i>" not in guide.body

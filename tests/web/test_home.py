@@ -1,0 +1,53 @@
+"""The start page: for browsers, in their language, and true; programs meet the documented 404."""
+
+import re
+
+import pytest
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("path", ["/", "/test"])
+@pytest.mark.parametrize("accept", ["", "*/*", "application/json"])
+async def test_programs_get_the_404_of_any_unknown_path(running, path, accept):
+    async with running.client.get(path, headers={"Accept": accept}) as response:
+        assert (response.status, (await response.json())["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("wish", "language", "word"),
+    [("", "fr", "Partenaires"), ("en-GB,en", "en", "Partners"), ("ar", "ar", "الشركاء")],
+)
+async def test_a_browser_is_greeted_in_its_language_and_french_without_a_wish(
+    running, wish, language, word
+):
+    async with running.client.get("/", headers={**BROWSER, "Accept-Language": wish}) as response:
+        page = await response.text()
+
+    assert response.status == 200
+    assert response.headers["Content-Language"] == language
+    assert word in page
+    assert "Riad Atlas" in page
+    assert "Accept-Language" in response.headers["Vary"]
+
+
+async def test_every_link_of_the_start_page_leads_somewhere(running):
+    async with running.client.get("/", headers=BROWSER) as response:
+        links = re.findall(r'href="(/[^"?]*)"', await response.text())
+
+    assert {"/docs", "/test"} <= set(links)
+    for link in links:
+        async with running.client.get(link, headers=BROWSER) as response:
+            assert response.status == 200, link
+
+
+@pytest.mark.parametrize("path", ["/", "/test", "/docs"])
+async def test_the_pages_may_load_nothing_but_the_boxs_own_files(running, path):
+    async with running.client.get(path, headers=BROWSER) as response:
+        policy = response.headers["Content-Security-Policy"]
+        page = await response.text()
+
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "data:" not in policy
+    assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", page)
