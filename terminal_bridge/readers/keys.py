@@ -4,6 +4,7 @@ The kernel tells keys, not letters, so the layout of this computer does not matt
 scanner does: set for France, it presses other keys for the same text. Both are tried.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -23,6 +24,8 @@ _KEYPAD: Mapping[int, str] = MappingProxyType(
     {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 )
 
+# Stricter than the box, which tries other layouts itself: here all have been tried.
+_PASS = re.compile(r"SVC1[A-Z2-7]{135}")
 _Layout = Mapping[int, tuple[str, str]]
 
 
@@ -68,7 +71,9 @@ class Stroke:
 def read_strokes(strokes: Iterable[Stroke]) -> str:
     """What was meant: the first layout in which it is one of our codes, else the US one."""
     texts = list(_spell_all(tuple(strokes)))
-    return next((text for text in texts if _is_ours(text)), texts[0])
+    whole = (text for text in texts if _is_ours(text))
+    damaged = (text for text in texts if resembles_pass(text))
+    return next(whole, None) or next(damaged, texts[0])
 
 
 def _spell_all(strokes: tuple[Stroke, ...]) -> Iterator[str]:
@@ -91,4 +96,5 @@ def _write(stroke: Stroke, layout: _Layout, caps_shifts_all: bool) -> str:  # no
 
 
 def _is_ours(text: str) -> bool:
-    return resembles_pass(text) or parse_access_code(text) is not None or "/access/" in text
+    is_pass = _PASS.fullmatch(text.strip().upper())
+    return bool(is_pass) or parse_access_code(text) is not None or "/access/" in text

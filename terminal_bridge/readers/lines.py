@@ -51,10 +51,9 @@ class Lines:
         try:
             text = raw.decode("utf-8").strip()
         except UnicodeDecodeError:
-            text = "\ufffd"
-        if text.isprintable():
-            return [text] if text else []
-        self.dropped = "something unreadable came and was dropped: check the baud rate"
-        if "\ufffd" not in text:
+            self.dropped = "something unreadable came and was dropped: check the baud rate"
+            return []
+        if not text.isprintable():
             self.dropped = "something with control characters came and was dropped"
-        return []
+            return []
+        return [text] if text else []

@@ -1,0 +1,110 @@
+"""A keyboard-wedge scanner at the box: input events over a FIFO."""
+
+import errno
+import os
+import time
+
+import pytest
+
+from appliance.settings_readers import ReaderSettings
+from terminal_bridge.readers.evdev import EVENT, open_keyboard
+from terminal_bridge.readers.keys import _FRENCH, _US
+from tests.terminal_bridge.readers.conftest import reading, until
+from tests.terminal_bridge.readers.test_keys import strokes_of
+
+SHIFT, CAPS, ENTER, ALT = 42, 58, 28, 56
+PRESSED, RELEASED, REPEATED = 1, 0, 2
+
+
+def event(code, value, kind=1):
+    now = time.time_ns() // 1000
+    return EVENT.pack(now // 10**6, now % 10**6, kind, code, value) + EVENT.pack(0, 0, 0, 0, 0)
+
+
+def tap(code):
+    return event(code, PRESSED) + event(code, RELEASED)
+
+
+def typed(text, layout=_US, end=ENTER):
+    """The events of a scanner that types `text`."""
+    raw = b""
+    for stroke in strokes_of(text, layout):
+        key = tap(stroke.code)
+        raw += event(SHIFT, PRESSED) + key + event(SHIFT, RELEASED) if stroke.shift else key
+    return raw + tap(end)
+
+
+@pytest.fixture
+def wedge(tmp_path):
+    """Where the events are written; the reader opens `wedge.path`."""
+    path = tmp_path / "event7"
+    os.mkfifo(path)
+    handle = os.open(path, os.O_RDWR)
+
+    class Wedge:
+        device = str(path)
+
+        def send(self, raw):
+            os.write(handle, raw)
+
+    yield Wedge()
+    os.close(handle)
+
+
+@pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
+@pytest.mark.parametrize("caps", [False, True])
+async def test_a_pass_is_read_whatever_the_layout_and_caps_lock(box, door, wedge, layout, caps):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+
+    async with reading(box, kind="evdev", device=wedge.device) as readers:
+        wedge.send((tap(CAPS) if caps else b"") + typed(text, layout))
+        await until(lambda: readers.states[0].reads == 1)
+
+    assert (await door.now_of(guest)).arrived == 2  # closing waited for the decision
+
+
+def test_a_held_key_repeats_nothing_and_half_an_event_waits_for_its_rest(wedge):
+    keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
+    raw = event(30, PRESSED) + event(30, REPEATED) + event(30, RELEASED) + tap(48) + tap(ENTER)
+
+    codes = [code for byte in raw for code in keyboard.read(bytes([byte]))]
+    keyboard.close()
+
+    assert codes == ["ab"]
+
+
+def test_a_scanner_that_types_numbers_with_alt_is_understood(wedge):
+    keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
+    raw = b""
+    for number in ("083", "086", "067", "049"):
+        digits = {"0": 82, "1": 79, "3": 81, "4": 75, "6": 77, "7": 71, "8": 72, "9": 73}
+        raw += event(ALT, PRESSED) + b"".join(tap(digits[d]) for d in number) + event(ALT, RELEASED)
+
+    codes = keyboard.read(raw + tap(ENTER))
+    keyboard.close()
+
+    assert codes == ["SVC1"]
+
+
+def test_keys_that_the_kernel_lost_drop_the_code_and_not_the_next(wedge):
+    keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
+
+    assert keyboard.read(tap(30) + EVENT.pack(0, 0, 0, 3, 0) + typed("bc")) == []
+    assert "lost" in keyboard.dropped
+    assert keyboard.read(typed("bc")) == ["bc"]
+    keyboard.close()
+
+
+def test_the_keyboard_is_grabbed_and_one_that_another_program_holds_is_not_read(wedge):
+    grabbed = []
+    settings = ReaderSettings(kind="evdev", device=wedge.device)
+
+    open_keyboard(settings, grabbed.append).close()
+
+    def busy(_handle):
+        raise OSError(errno.EBUSY, "busy")
+
+    with pytest.raises(OSError, match="busy"):
+        open_keyboard(settings, busy)
+    assert len(grabbed) == 1

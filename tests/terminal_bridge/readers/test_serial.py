@@ -1,0 +1,85 @@
+"""A serial scanner over a pseudo terminal: read, answered, unplugged, plugged in again."""
+
+import pytest
+
+from tests.terminal_bridge.readers.conftest import reading, until
+
+GREEN, RED = (b"\xa0\x01\x01\xa2",), (b"\x07",)
+
+
+@pytest.fixture
+def settings_of(scanner):
+    answer = {"green": GREEN, "red": RED, "amber": (b"A",), "grey": (b"G",)}
+    return {"kind": "serial", "device": str(scanner.link), "answer": answer}
+
+
+async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scanner, settings_of):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+
+    async with reading(box, **settings_of) as readers:
+        await until(lambda: readers.states[0].connected_since is not None)
+        scanner.send(text + "\r")
+        assert await scanner.received(4) == GREEN[0]
+        scanner.send("not one of ours\r\n")
+        assert await scanner.received(1) == RED[0]
+
+    assert (await door.now_of(guest)).arrived == 2
+    assert await door.rows("SELECT result, terminal_id FROM scan ORDER BY seq") == [
+        ("checked_in", door.terminal_id), ("unknown_code", door.terminal_id)
+    ]  # fmt: skip
+
+
+async def test_a_code_without_an_end_is_read_after_a_pause(box, door, scanner, settings_of):
+    async with reading(box, **settings_of) as readers:
+        await until(lambda: readers.states[0].connected_since is not None)
+        scanner.send(await door.pass_of(await door.guest()))
+        assert await scanner.received(4) == GREEN[0]
+
+
+async def test_a_scanner_that_is_unplugged_and_plugged_in_again_reads_on(
+    box, door, scanner, settings_of
+):
+    first, second = await door.guest(), await door.guest(table="T2")
+
+    async with reading(box, **settings_of) as readers:
+        [state] = readers.states
+        await until(lambda: state.connected_since is not None)
+        scanner.send(await door.pass_of(first) + "\rhalf of a co")
+        assert await scanner.received(4) == GREEN[0]
+
+        for _ in range(3):
+            scanner.unplug()
+            await until(lambda: state.connected_since is None)
+            assert "plug it in" in state.trouble
+            scanner.plug()
+            await until(lambda: state.connected_since is not None)
+            assert state.trouble is None
+
+        scanner.send(await door.pass_of(second) + "\r")
+        assert await scanner.received(4) == GREEN[0]
+
+    assert [row[0] for row in await door.rows("SELECT result FROM scan")] == ["checked_in"] * 2
+
+
+async def test_a_pause_in_an_answer_is_kept(box, door, scanner, settings_of):
+    settings_of["answer"] = {"green": (b"on", b"off")}
+
+    async with reading(box, **settings_of) as readers:
+        await until(lambda: readers.states[0].connected_since is not None)
+        scanner.send(await door.pass_of(await door.guest()) + "\r")
+        assert await scanner.received(5) == b"onoff"
+
+
+async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
+    box, door, scanner, settings_of
+):
+    async with reading(box, **settings_of) as readers:
+        [state] = readers.states
+        await until(lambda: state.connected_since is not None)
+        scanner.send(b"\xfe\xff\xfe\r" + b"x" * 3000 + b"\r")
+        await until(lambda: state.dropped >= 1)
+        scanner.send(await door.pass_of(await door.guest()) + "\r")
+        assert await scanner.received(4) == GREEN[0]
+
+    assert await door.rows("SELECT result FROM scan") == [("checked_in",)]

@@ -1,0 +1,141 @@
+"""The line reader: a line in, a line out."""
+
+import asyncio
+import socket
+from contextlib import asynccontextmanager
+
+import pytest
+
+from appliance.actions.issue_terminal import issue_terminal
+from appliance.clock import SystemClock
+from appliance.settings_readers import ReaderSettings
+from terminal_bridge.readers.answer import Answer, line_of
+from terminal_bridge.readers.state import Watch
+from terminal_bridge.readers.tcp import MOST_CONNECTIONS, TcpReader
+from tests.terminal_bridge.readers.conftest import reading, until
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@asynccontextmanager
+async def calling(port):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+
+
+async def say(connection, text):
+    reader, writer = connection
+    writer.write(text.encode())
+    return (await asyncio.wait_for(reader.readline(), 20)).decode()
+
+
+async def test_a_line_in_is_a_line_out(box, door, port):
+    text = await door.pass_of(await door.guest(guests=4))
+
+    async with reading(box, kind="tcp", port=port), calling(port) as connection:
+        green = await say(connection, f"{text}\r\n")
+        red = await say(connection, "nobody's\n")
+
+    assert green == "GREEN checked_in Terrasse_1 4/4 Entrée validée : Terrasse 1, 4 personnes.\r\n"
+    assert red.startswith("RED unknown_code - - ")
+
+
+async def test_the_same_code_within_three_seconds_is_one_scan_with_one_answer(
+    box, door, port, clock
+):
+    text = await door.pass_of(await door.guest())
+
+    async with reading(box, kind="tcp", port=port), calling(port) as connection:
+        answers = [await say(connection, f"{text}\n") for _ in range(3)]
+        assert len(set(answers)) == 1
+        assert len(await door.rows("SELECT 1 FROM scan")) == 1
+        clock.advance(3.1)
+        assert (await say(connection, f"{text}\n")).startswith("AMBER already_checked_in ")
+
+    assert len(await door.rows("SELECT 1 FROM scan")) == 2
+
+
+async def test_a_terminal_is_known_by_its_id_and_refused_once_it_is_revoked(box, door, port):
+    text = await door.pass_of(await door.guest())
+
+    async with reading(box, kind="tcp", port=port, terminal=door.terminal_id) as readers:
+        async with calling(port) as connection:
+            assert (await say(connection, "x1234\n")).startswith("RED ")
+            await box.live.database.write(
+                lambda tx: tx.execute("UPDATE terminal SET revoked_at = 1")
+            )
+            refused = await say(connection, f"{text}\n")
+
+        assert refused.startswith("GREY error - - ")
+        assert "revoked" in readers.states[0].trouble
+
+
+async def test_a_terminal_that_does_not_exist_is_told_and_found_when_it_is_made(box, port, clock):
+    settings = {"kind": "tcp", "port": port, "terminal": "Cuisine"}
+    async with reading(box, **settings) as readers, calling(port) as connection:
+        answer = await say(connection, "x1234\n")
+        assert readers.states[0].reads == 1
+        await box.live.database.write(issue_terminal, "Cuisine")
+        assert (await say(connection, "x1234\n")).startswith("RED unknown_code")
+
+    assert answer.startswith("GREY error - - there is no terminal Cuisine")
+    assert "venuebox terminal create" in answer
+    assert readers.states[0].trouble is None
+
+
+async def test_other_bytes_may_be_sent_instead_of_the_line(box, door, port):
+    settings = {"kind": "tcp", "port": port, "answer": {"red": (b"\x15\n",)}}
+
+    async with reading(box, **settings), calling(port) as connection:
+        assert await say(connection, "nobody's\n") == "\x15\n"
+
+
+async def test_who_says_nothing_is_shown_out_and_the_crowd_is_limited(port):
+    async def decide(_code):
+        return Answer("green", "checked_in")
+
+    settings = ReaderSettings(kind="tcp", port=port)
+    reader = TcpReader(settings, decide, Watch(settings, SystemClock()), idle_seconds=1.0)
+    await reader.start()
+    connections = [
+        await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)
+    ]
+    async with calling(port) as (one_more, _):
+        assert (await asyncio.wait_for(one_more.readline(), 20)).startswith(b"GREY error")
+        assert await asyncio.wait_for(one_more.read(), 20) == b""
+    for idle, writer in connections:
+        assert await asyncio.wait_for(idle.read(), 20) == b""
+        writer.close()
+    await reader.close()
+
+
+async def test_an_address_that_is_taken_is_had_when_it_is_free(box, port):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
+        other.listen()
+        async with reading(box, kind="tcp", port=port) as readers:
+            assert "cannot be listened on" in readers.states[0].trouble
+            other.close()
+            await until(lambda: readers.states[0].connected_since is not None)
+
+
+async def test_stopping_waits_for_nobody_who_is_still_connected(box, port):
+    async with reading(box, kind="tcp", port=port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    assert await asyncio.wait_for(reader.read(), 20) == b""
+    writer.close()
+
+
+def test_a_line_keeps_its_fields_apart():
+    answer = Answer("amber", "party_full", "La  grande table", "2/2", "Plus de\nmonde")
+
+    assert line_of(answer) == b"AMBER party_full La_grande_table 2/2 Plus de monde\r\n"
+    assert line_of(Answer("grey", "error")) == b"GREY error - - -\r\n"
