@@ -208,12 +208,16 @@ export class App {
     this.signals.give("amber");
   }
 
-  private fillConflict({ id, guest, other, arrived, guests }: KeptConflict): void {
+  private fillConflict(conflict: KeptConflict): void {
     const { words } = this;
-    part("conflict").dataset["id"] = id;
-    part("conflict-text").textContent = words.say("conflict.text", {
+    const { guest, other, arrived, guests } = conflict;
+    const twice = conflict.kind === "admitted_twice" && other.terminalId !== null;
+    part("conflict").dataset["id"] = conflict.id;
+    part("conflict-title").textContent = words.say(twice ? "conflict.title" : "conflict.anyway");
+    part("conflict-text").textContent = words.say(twice ? "conflict.text" : "conflict.despite", {
       name: guest?.customerFirstName ?? words.say("nobody"),
       table: guest?.table.name ?? "",
+      word: words.say(`word.${conflict.despite}`),
       door: other.terminal ?? words.say("another"),
       time: clockOf(other.at, this.keeper.me?.venue.timeZone ?? "UTC"),
     });

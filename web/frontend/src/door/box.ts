@@ -25,6 +25,7 @@ export interface Evening {
   date: string;
   totals: Totals;
   items: Guest[];
+  conflicts: Conflict[];
 }
 
 export type Synced = Verdict & { conflict: Conflict | null };
@@ -64,9 +65,10 @@ export class Box {
     return this.call("POST", path, reason === undefined ? {} : { reason });
   }
 
-  async sync(queued: readonly Queued[]): Promise<Synced[]> {
+  async sync(queued: readonly Queued[], now: number): Promise<Synced[]> {
     const scans = queued.map(({ guestId: _g, admitted: _a, reached: _r, undone: _u, ...scan }) => scan);
-    const { results } = await this.call<{ results: Synced[] }>("POST", "/sync", { scans }, 20_000);
+    const body = { sentAt: new Date(now).toISOString(), scans };
+    const { results } = await this.call<{ results: Synced[] }>("POST", "/sync", body, 20_000);
     return results;
   }
 

@@ -94,7 +94,10 @@ export class Link {
   private async refresh(): Promise<void> {
     const { keeper } = this;
     await keeper.renewSnapshot();
-    if (keeper.may("search")) keeper.fill((await keeper.box.evening()).items);
+    if (!keeper.may("search")) return;
+    const { items, conflicts } = await keeper.box.evening();
+    keeper.fill(items);
+    for (const conflict of conflicts) await this.report(conflict, null);
   }
 
   private async renew(): Promise<void> {
@@ -130,7 +133,7 @@ export class Link {
   /** One that the box refuses waits for a human, and holds up none of the others. */
   private async send(batch: readonly Queued[]): Promise<Synced[]> {
     try {
-      return await this.keeper.box.sync(batch);
+      return await this.keeper.box.sync(batch, this.keeper.now());
     } catch (fault) {
       if (!(fault instanceof Refused)) throw fault;
       if (batch.length < 2) return [];

@@ -48,6 +48,8 @@ export interface Verdict {
 export interface Conflict {
   id: string;
   kind: string;
+  /** The result that the box would have given. */
+  despite: string;
   reservationId: string;
   other: Admission;
   admissions: Admission[];
