@@ -61,14 +61,14 @@ class EgressGuard:
         return await self._permitted(receiver, self._resolve)
 
     async def _permitted(self, receiver: Receiver, resolve: Resolve) -> Sequence[IpAddress]:
+        policy, port = self._policy, receiver.port
+        if not policy.permits_port(port, secure=receiver.secure):
+            raise Blocked
         if receiver.address is not None:
             found: Sequence[IpAddress] = [receiver.address]
         else:
             async with asyncio.timeout(DNS_SECONDS):
                 found = await resolve(receiver.host)
-        policy, port = self._policy, receiver.port
-        if not policy.permits_port(port, secure=receiver.secure):
-            raise Blocked
         if not found or not all(policy.permits(address, port) for address in found):
             raise Blocked
         return found

@@ -39,7 +39,7 @@ def guard(names):
 
 
 def test_the_corpus_is_large_enough():
-    assert len(set(REFUSED)) >= 180
+    assert len(set(REFUSED)) >= 230
 
 
 @pytest.mark.parametrize("url", REFUSED)

@@ -1,0 +1,289 @@
+"""Receivers whose TLS is not as it should be, and those in the house (row 8)."""
+
+import asyncio
+import datetime as dt
+import hashlib
+import ipaddress
+import ssl
+import warnings
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from appliance.actions.trust_receiver import trust_receiver
+from appliance.errors import ValidationError
+from appliance.model.endpoint import parse_ca, parse_pin
+from appliance.store.endpoints import get_endpoint
+from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust
+from tests.appliance.webhooks.attempts import REQUEST
+from tests.appliance.webhooks.receivers import Receiver, a_server, an_answer
+from tests.appliance.webhooks.test_dialling import load
+
+HOST = "receiver.example"
+
+
+class Certificate:
+    """A certificate of its own key: signed by `issuer`, or by itself."""
+
+    def __init__(self, name=HOST, *, issuer=None, days=1, authority=False):
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        signer = issuer or self
+        now = dt.datetime.now(dt.UTC)
+        try:
+            alternative = x509.IPAddress(ipaddress.ip_address(name))
+        except ValueError:
+            alternative = x509.DNSName(name)
+        self.made = (
+            x509.CertificateBuilder()
+            .subject_name(self.name)
+            .issuer_name(signer.name)
+            .public_key(self.key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - dt.timedelta(days=10))
+            .not_valid_after(now + dt.timedelta(days=days))
+            .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .sign(signer.key, hashes.SHA256())
+        )
+
+    @property
+    def pem(self):
+        return self.made.public_bytes(serialization.Encoding.PEM).decode()
+
+    @property
+    def digest(self):
+        der = self.made.public_bytes(serialization.Encoding.DER)
+        return hashlib.sha256(der).digest()
+
+    def context(self):
+        """A server that shows this certificate."""
+        form = serialization.PrivateFormat.PKCS8
+        key = self.key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        load(server, self.pem.encode(), key)
+        return server
+
+
+@pytest.fixture(scope="module")
+def authority():
+    return Certificate("Own authority", authority=True)
+
+
+@pytest.fixture
+def attempt(make_client, names):
+    """`outcome, receiver = await attempt(server context, trust)` at https://receiver.example."""
+
+    async def post(context, trust, host=HOST):
+        names.known[HOST] = ["127.0.0.1"]
+        receiver = Receiver()
+        async with a_server(receiver.converse, ssl=context) as port:
+            client = make_client(f"https://{host}:{port}/", trust=trust)
+            return await client.post(REQUEST), receiver
+
+    return post
+
+
+@pytest.mark.parametrize(
+    ("case", "code"),
+    [("expired", "tls_cert"), ("self-signed", "tls_cert"), ("wrong host", "tls_cert"),
+     ("old tls", "tls_other")],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["system", "own authority"])
+async def test_row_8_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
+    attempt, authority, case, code, kind
+):
+    certificate = {
+        "expired": lambda: Certificate(issuer=authority, days=-1),
+        "self-signed": Certificate,
+        "wrong host": lambda: Certificate("other.example", issuer=authority),
+        "old tls": lambda: Certificate(issuer=authority),
+    }[case]()
+    context = certificate.context()
+    if case == "old tls":
+        only_tls_1_0(context)
+    trust = OwnAuthority(authority.pem) if kind == "own authority" else SystemTrust()
+
+    outcome, receiver = await attempt(context, trust)
+
+    assert (outcome.phase, outcome.code) == ("tls", code)
+    assert receiver.requests == []
+
+
+def only_tls_1_0(context):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+    context.set_ciphers("ALL:@SECLEVEL=0")
+
+
+async def test_row_8_the_server_that_only_knows_tls_1_0_does_answer_those_who_take_it():
+    certificate = Certificate()
+    server, client = certificate.context(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    only_tls_1_0(server)
+    only_tls_1_0(client)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+
+    async with a_server(Receiver().converse, ssl=server) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
+        assert writer.get_extra_info("ssl_object").version() == "TLSv1"
+        writer.close()
+
+
+async def test_row_8_an_own_authority_is_enough_and_what_it_did_not_sign_is_refused(
+    attempt, authority
+):
+    good = Certificate(issuer=authority).context()
+    other = Certificate("Another authority", authority=True)
+
+    trusted, _ = await attempt(good, OwnAuthority(authority.pem))
+    refused, receiver = await attempt(good, OwnAuthority(other.pem))
+
+    assert trusted.delivered
+    assert (refused.phase, refused.code) == ("tls", "tls_cert")
+    assert receiver.requests == []
+
+
+async def test_row_8_an_own_authority_vouches_for_a_bare_address_that_the_certificate_names(
+    attempt, authority
+):
+    certificate = Certificate("127.0.0.1", issuer=authority)
+
+    outcome, _ = await attempt(certificate.context(), OwnAuthority(authority.pem), "127.0.0.1")
+
+    assert outcome.delivered
+
+
+@pytest.mark.parametrize("options", [{}, {"days": -1}, {"name": "other.example"}])
+async def test_row_8_the_pinned_certificate_passes_whatever_it_says(attempt, options):
+    certificate = Certificate(**options)
+
+    outcome, _ = await attempt(certificate.context(), PinnedCertificate(certificate.digest))
+
+    assert outcome.delivered
+
+
+async def test_row_8_another_certificate_than_the_pinned_one_gets_not_one_byte(attempt, authority):
+    pinned = Certificate(issuer=authority)
+    shown = Certificate(issuer=authority)
+
+    outcome, receiver = await attempt(shown.context(), PinnedCertificate(pinned.digest))
+
+    assert (outcome.phase, outcome.code) == ("tls", "tls_cert")
+    assert receiver.requests == []
+
+
+async def test_row_8_a_pin_takes_no_old_tls_either(attempt):
+    certificate = Certificate()
+    context = certificate.context()
+    only_tls_1_0(context)
+
+    outcome, _ = await attempt(context, PinnedCertificate(certificate.digest))
+
+    assert (outcome.phase, outcome.code) == ("tls", "tls_other")
+
+
+@pytest.mark.parametrize("trust", ["system", "own authority", "pinned"])
+@pytest.mark.parametrize(
+    ("behaviour", "code"), [("plain http", "tls_other"), ("stall", "conn_timeout")]
+)
+async def test_row_8_what_speaks_no_tls_on_the_port_is_refused_in_time(
+    make_client, names, authority, trust, behaviour, code
+):
+    names.known[HOST] = ["127.0.0.1"]
+    heard = bytearray()
+
+    async def converse(reader, writer):
+        if behaviour == "plain http":
+            writer.write(an_answer(400))
+            await writer.drain()
+        while more := await reader.read(4096):
+            heard.extend(more)
+
+    trusts = {
+        "system": SystemTrust(),
+        "own authority": OwnAuthority(authority.pem),
+        "pinned": PinnedCertificate(authority.digest),
+    }
+    await trusts["system"]()  # its first use reads files: that is no part of the handshake
+    async with a_server(converse) as port:
+        client = make_client(f"https://{HOST}:{port}/", trust=trusts[trust])
+        outcome = await client.post(REQUEST)
+
+    # Given up with the connection's budget, which is half of the attempt's.
+    assert (outcome.phase, outcome.code) == ("tls", code)
+    assert b"POST" not in heard
+
+
+async def test_row_8_what_the_owner_trusts_is_in_force_at_the_next_connection(
+    world, names, authority, uptime, change_outside
+):
+    change_outside(trust=SystemTrust())
+    names.known[HOST] = ["127.0.0.1"]
+    certificate, receiver = Certificate(issuer=authority), Receiver()
+    async with a_server(receiver.converse, ssl=certificate.context()) as port:
+        endpoint, _ = await world.register(f"https://{HOST}:{port}/")
+        await world.start()
+        outcomes = []
+        for options in (
+            {},
+            {"ca": authority.pem},
+            {"pin": bytes(32)},
+            {"pin": certificate.digest},
+            {},
+        ):
+            await world.database.write(trust_receiver, endpoint.id, **options)
+            await world.book()
+            await world.recorded(len(outcomes) + 1)
+            outcomes = [outcome for _, outcome in world.attempts()]
+        await world.stop()
+
+    assert outcomes == ["tls_cert", "delivered", "tls_cert", "delivered", "tls_cert"]
+    assert len(receiver.requests) == 2
+
+
+async def test_a_pin_and_an_authority_exclude_each_other_and_plain_http_has_neither(
+    world, authority
+):
+    secure, _ = await world.register(f"https://{HOST}/")
+    plain, _ = await world.register("http://receiver.example/")
+
+    for endpoint, options in (
+        (secure, {"ca": authority.pem, "pin": bytes(32)}),
+        (plain, {"ca": authority.pem}),
+        (plain, {"pin": bytes(32)}),
+    ):
+        with pytest.raises(ValidationError):
+            await world.database.write(trust_receiver, endpoint.id, **options)
+
+    for endpoint in (secure, plain):
+        row = world.database.peek(get_endpoint, endpoint.id)
+        assert (row.ca, row.pin) == (None, None)
+
+
+def test_a_pin_is_read_in_the_ways_that_tools_print_it():
+    digest = bytes(range(32))
+
+    for text in (
+        digest.hex(),
+        digest.hex().upper(),
+        digest.hex(":"),
+        f"sha256:{digest.hex()}\n",
+    ):
+        assert parse_pin(text) == digest
+    for text in ("", "00", digest.hex()[:-1], digest.hex() + "0", "g" * 64, "０" * 64):
+        with pytest.raises(ValidationError):
+            parse_pin(text)
+
+
+def test_an_authority_is_kept_as_its_certificates_alone(authority):
+    other = Certificate("Another authority", authority=True)
+
+    found = parse_ca(f"# ours\r\n{authority.pem}\nsecret words\n{other.pem}")
+
+    assert found == authority.pem + other.pem
+    for text in ("", "not a certificate", authority.pem[:-60], "-----BEGIN CERTIFICATE-----"):
+        with pytest.raises(ValidationError):
+            parse_ca(text)
