@@ -77,8 +77,14 @@ class _EventStream(web.StreamResponse):
         return database.look_up(get_terminal, self._terminal.id).revoked_at is not None
 
     def _lines(self, change: Change) -> str:
-        data = encode(event_of(change, self._terminal))
-        return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
+        # A conflict is told to each door from its own side; all else to all of a role alike.
+        alike = self._terminal.id if change.conflict else self._terminal.role
+        if alike not in change.renderings:
+            data = encode(event_of(change, self._terminal))
+            change.renderings[alike] = (
+                f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
+            )
+        return change.renderings[alike]
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
         """Write; False when the listener does not read, or when the box cannot wait for that."""

@@ -1,6 +1,6 @@
 """A change as it is told to those who listen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from appliance.model.conflict import Conflict
 from appliance.model.notices import DoorChanged
@@ -14,7 +14,8 @@ class Change:
 
     `position` is what a listener comes back with to hear what follows. `evening` is tonight's
     date, and `totals` are its. `reservation` is as it is now; `moved`: it may have been another
-    evening's. `door` tells who came in, and where.
+    evening's. `door` tells who came in, and where. `renderings` are kept for the next listener
+    of the same kind by whoever renders them.
     """
 
     position: str
@@ -25,6 +26,7 @@ class Change:
     door: DoorChanged | None = None
     conflict: Conflict | None = None
     totals: Totals | None = None
+    renderings: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def number(self) -> int:

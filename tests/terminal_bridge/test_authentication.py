@@ -17,7 +17,7 @@ STRANGERS = (
 async def test_without_a_terminals_token_every_call_is_refused(client, method, path):
     for authorization in STRANGERS:
         headers = {} if authorization is None else {"Authorization": authorization}
-        url = path.replace("{scanId}", "one").replace("{id}", "one").replace("{id}", "one")
+        url = path.replace("{scanId}", "one").replace("{id}", "one")
 
         async with client.request(method, url, headers=headers, json={}) as response:
             refusal = await response.json()

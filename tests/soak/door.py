@@ -1,0 +1,121 @@
+"""The door in full: 5,000 scans from eight terminals at once, and a million forged passes.
+
+`python -m tests.soak.door [--scans N] [--passes N] [--seed N]`: exit status 0 when it held.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import apsw
+
+from appliance.model.guest_pass import decode_passes
+from tests.journeys.box_process import BoxProcess, found_box
+from tests.terminal_bridge.many_doors import TERMINALS, complaints, expect, storm
+from tests.terminal_bridge.mutations import mutate, raw_of
+
+PART = 5_000
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scans", type=int, default=5_000)
+    parser.add_argument("--passes", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    chosen = parser.parse_args()
+    print(f"seed {chosen.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="venuebox-soak-") as folder:
+        found, texts, keys = asyncio.run(storm_a_box(Path(folder), chosen.scans, chosen.seed))
+    for complaint in found[:20]:
+        print(f"WRONG: {complaint}")
+    accepted = forge(texts, keys, chosen.passes, chosen.seed)
+    for text in accepted[:20]:
+        print(f"WRONG: accepted {text!r}")
+    return 1 if found or accepted else 0
+
+
+async def storm_a_box(folder, scans, seed):
+    """What was wrong; and passes of that box, with the public keys that its terminals hold."""
+    crowd = expect(found_box(folder, tables=24).data, max(1, scans * 2 // 5), seed)
+    with BoxProcess(crowd.data, log=folder / "box.log") as box:
+        begun = time.monotonic()
+        evening = await storm(crowd, box.address, scans, seed)
+        took = time.monotonic() - begun
+        found = complaints(crowd, evening)
+        box.stop()
+    if box.complaints():
+        found.append(box.complaints())
+    seconds = sorted(crowd.seconds)
+    commit = measure_commit(folder)
+    print(
+        f"{scans} scans of {len(crowd.parties)} parties from {TERMINALS} terminals in {took:.1f} s:"
+        f" p50 {seconds[len(seconds) // 2] * 1000:.1f} ms,"
+        f" p99 {seconds[len(seconds) * 99 // 100] * 1000:.1f} ms with all retries, client included;"
+        f" one durable commit {commit * 1000:.2f} ms",
+        flush=True,
+    )
+    keys = read_public_keys(crowd.data)
+    return found, [party.text for party in crowd.parties[:500]], keys
+
+
+def measure_commit(folder):
+    """Seconds of one durable commit on this disk, the median of many."""
+    connection = apsw.Connection(str(folder / "commit.db"))
+    for pragma in ("journal_mode = WAL", "synchronous = FULL"):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    connection.execute("CREATE TABLE t (x)")
+    seconds = []
+    for _ in range(300):
+        begun = time.monotonic()
+        connection.execute("INSERT INTO t VALUES (1)")
+        seconds.append(time.monotonic() - begun)
+    connection.close()
+    return statistics.median(seconds)
+
+
+def read_public_keys(data):
+    connection = apsw.Connection(str(data / "live.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    keys = [row[0] for row in connection.execute("SELECT public_key FROM signing_key")]
+    connection.close()
+    return keys
+
+
+def forge(texts, keys, many, seed):
+    """Passes that are none and were believed; a failure of the reader ends it."""
+    begun = time.monotonic()
+    parts = [(texts, keys, min(PART, many - n), f"{seed} {n}") for n in range(0, many, PART)]
+    accepted, verified = [], 0
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for part, (wrong, checked) in enumerate(pool.map(_forge_some, parts)):
+            accepted += wrong
+            verified += checked
+            if part % 20 == 19:
+                print(f"  {(part + 1) * PART} passes, {verified} signatures checked", flush=True)
+    took = time.monotonic() - begun
+    print(f"{many} passes tampered with, {verified} signatures checked in {took:.0f} s", flush=True)
+    return accepted
+
+
+def _forge_some(part):
+    texts, keys, many, seed = part
+    chance = random.Random(seed)
+    genuine = {raw_of(text)[:20] for text in texts}
+    accepted, verified = [], 0
+    for _ in range(many):
+        text = mutate(chance, texts)
+        for read in decode_passes(text):
+            verified += 1
+            if any(read.is_signed_by(key) for key in keys) and read.signed not in genuine:
+                accepted.append(text)
+    return accepted, verified
+
+
+if __name__ == "__main__":
+    sys.exit(main())
