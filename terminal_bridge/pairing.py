@@ -1,5 +1,6 @@
 """Pairing, and what a terminal knows of itself and of the box."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from aiohttp import web
@@ -59,10 +60,19 @@ async def me(request: web.Request) -> web.Response:
 
 
 def _introduce(reader: Reader, terminal_id: str) -> dict[str, Any]:
+    venue = get_venue(reader)
     return {
         "terminal": terminal_of(get_terminal(reader, terminal_id)),
-        "venue": venue_of(get_venue(reader)),
+        "venue": venue_of(venue),
         "evening": find_tonight(reader).isoformat(),
         "boxTime": format_instant(reader.now),
+        # A phone's own zone rules may be years old: it is told what the venue's clock shows.
+        "utcOffsetMinutes": _utc_offset(reader, venue.time_zone),
         "publicKeys": keys_of(list_public_keys(reader)),
     }
+
+
+def _utc_offset(reader: Reader, time_zone: str) -> int:
+    """Minutes by which the venue's wall clock is ahead of UTC now."""
+    now = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(time_zone))
+    return round((now.utcoffset() or timedelta()).total_seconds() / 60)

@@ -152,7 +152,7 @@ export class App {
 
   private tell(verdict: Verdict, wish: Wish, sentence?: string): void {
     part<HTMLDialogElement>("code-sheet").close();
-    this.verdict.show(verdict, wish, sentence);
+    this.verdict.show(this.keeper.complete(verdict), wish, sentence);
     this.signals.give(verdict.colour);
   }
 
@@ -219,7 +219,7 @@ export class App {
       table: guest?.table.name ?? "",
       word: words.say(`word.${conflict.despite}`),
       door: other.terminal ?? words.say("another"),
-      time: clockOf(other.at, this.keeper.me?.venue.timeZone ?? "UTC"),
+      time: this.keeper.me ? clockOf(other.at, this.keeper.me) : "",
     });
     part("conflict-count").textContent = words.say("conflict.count", { arrived, guests });
   }

@@ -151,12 +151,24 @@ export class Keeper {
   /** How many of a party are in, from whoever knows. */
   learn(guest: Guest | null): void {
     if (!guest) return;
-    const before = this.guests.get(guest.id);
-    this.guests.set(guest.id, { ...before, ...guest, notes: guest.notes ?? before?.notes ?? null });
+    // Who comes on another evening, or has been moved to one, is not on tonight's list.
+    if (guest.date !== this.me?.evening) this.guests.delete(guest.id);
+    else this.guests.set(guest.id, this.merged(guest));
     this.arrived.set(guest.id, guest.arrived);
     this.heard.set(guest.id, guest.arrived);
     void this.storage.count(guest.id, guest.arrived);
     this.listeners.changed();
+  }
+
+  /** A verdict with what the list knows and the verdict does not say: notes, attention. */
+  complete(verdict: Verdict): Verdict {
+    const guest = verdict.reservation;
+    return guest ? { ...verdict, reservation: this.merged(guest) } : verdict;
+  }
+
+  private merged(guest: Guest): Guest {
+    const before = this.guests.get(guest.id);
+    return { ...before, ...guest, notes: guest.notes ?? before?.notes ?? null };
   }
 
   /** The evening list, as the box tells it in full. */

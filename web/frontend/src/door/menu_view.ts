@@ -67,7 +67,7 @@ export class MenuView {
     part("terminal-name").textContent = me?.terminal.name ?? "";
     const made = keeper.listMadeAt;
     part("list-age").textContent = made && me
-      ? words.say("list.age", { time: clockOf(made, me.venue.timeZone) })
+      ? words.say("list.age", { time: clockOf(made, me) })
       : words.say("list.absent");
   }
 

@@ -134,9 +134,9 @@ function decide(scan: Scan, known: Known, guest: Listed, read: ReadPass | null):
 function judgeGuest(scan: Scan, known: Known, guest: Listed, read: ReadPass | null): string {
   if (read && read.generation !== guest.generation) return "revoked";
   if (HOLDS_NOTHING.has(guest.status)) return guest.status;
-  const evening = tonight(known.now, known.me.venue);
+  const evening = tonight(known.now, known.me);
   if (guest.date !== evening) return guest.date > evening ? "not_yet" : "too_late";
-  if (isTooEarly(known.now, guest, known.me.venue, known.snapshot?.earlyMinutes ?? 120)) {
+  if (isTooEarly(known.now, guest, known.me, known.snapshot?.earlyMinutes ?? 120)) {
     return "not_yet";
   }
   const unsettled = UNSETTLED[guest.status];
@@ -150,7 +150,7 @@ function judgeGuest(scan: Scan, known: Known, guest: Listed, read: ReadPass | nu
 
 /** A pass that is genuine and stands on no list: its date still tells whether it is tonight's. */
 function unlisted(known: Known, read: ReadPass): string {
-  const evening = tonight(known.now, known.me.venue);
+  const evening = tonight(known.now, known.me);
   if (read.evening !== evening) return read.evening > evening ? "not_yet" : "too_late";
   return "unlisted";
 }

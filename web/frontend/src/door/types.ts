@@ -20,6 +20,7 @@ export interface Guest {
   arrived: number;
   notes: string | null;
   status: string;
+  vip?: boolean;
 }
 
 export interface FirstCheckIn {
@@ -94,6 +95,7 @@ export interface Me {
   venue: { id: string; name: string; tag: string; timeZone: string; eveningEndsAt: string };
   evening: string;
   boxTime: string;
+  utcOffsetMinutes: number;
   publicKeys: PublicKey[];
 }
 

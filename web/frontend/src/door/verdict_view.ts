@@ -174,7 +174,7 @@ export class VerdictView {
       party: words.guests(Math.abs(verdict.admitted)),
       date: guest ? words.day(guest.date) : "",
       slot: guest?.slot ?? words.say("whole"),
-      time: first && me ? clockOf(first.at, me.venue.timeZone) : "",
+      time: first && me ? clockOf(first.at, me) : "",
       door: first ? first.terminal ?? first.by ?? words.say("another") : "",
     };
     if (result === "already_checked_in" && first) return words.say("say.already_since", values);
@@ -187,7 +187,7 @@ export class VerdictView {
 
 /** Whom the house wants to be met by somebody: the notes or the table say so. */
 export function isVip(guest: Guest): boolean {
-  return /(^|[^\p{L}])VIP([^\p{L}]|$)/iu.test(`${guest.table.name} ${guest.notes ?? ""}`);
+  return guest.vip === true || /(^|[^\p{L}])VIP([^\p{L}]|$)/iu.test(`${guest.table.name} ${guest.notes ?? ""}`);
 }
 
 /** The largest size at which the text still fits its line. */
