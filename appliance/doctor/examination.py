@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from appliance.doctor.check import Check, Said
+from appliance.doctor.conditions import conditions
 from appliance.doctor.databases import integrity, schema, signing_key, sqlite, wal
 from appliance.doctor.files import leftovers, master_key, permissions
 from appliance.doctor.machine import clock, disk, inodes, memory, time_zones, uplink
@@ -28,6 +29,7 @@ CHECKS: tuple[Callable[[Patient], Check], ...] = (
     time_zones,
     signing_key,
     uplink,
+    conditions,
     mail,
     mail_server,
     endpoints,

@@ -73,6 +73,15 @@ class Patient:
     online: bool = False
     machine: Machine = Machine()
 
+    @property
+    def runs(self) -> bool:
+        """Whether a running box holds the other end of its pipe. Nothing is written into it."""
+        try:
+            os.close(os.open(self.directory.poke, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return False
+        return True
+
     def known_settings(self) -> Settings:
         """The settings; NotExamined when they cannot be read."""
         if isinstance(self.settings, str):

@@ -2,7 +2,6 @@
 
 import os
 from ipaddress import ip_address
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from appliance.data_directory import ENVIRONMENTS
@@ -16,7 +15,7 @@ _OK = 200
 
 def box(patient: Patient) -> Check:
     """Whether a box serves this directory, and says that it is well within 2 s."""
-    if not _is_heard(patient.directory.poke):
+    if not patient.runs:
         return warn(
             "box",
             "La box n'est pas en marche.",
@@ -104,15 +103,6 @@ def readers(patient: Patient) -> Check:
                 "Create it with venuebox terminal create, or correct settings.toml.",
             )
     return well("readers", f"{len(known)} lecteurs branchés.", f"{len(known)} readers plugged in.")
-
-
-def _is_heard(pipe: Path) -> bool:
-    """Whether a running box holds the other end of its pipe. Nothing is written into it."""
-    try:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return False
-    return True
 
 
 def _addresses(patient: Patient) -> list[str]:

@@ -13,10 +13,7 @@ from appliance.door_log.statement import FORMAT, Statement, sign_statement
 from appliance.model.venue import Venue
 from appliance.store.scan_log import LoggedScan, Stretch, follow
 
-_READABLE = (
-    "previous_hash", "hash", "at_utc", "at_venue", "device_at_utc", "device_at_venue",
-    "terminal", "staff", "table", "first_name", "access_code", "reason",
-)  # fmt: skip
+_STORED = ("terminal", "staff", "table", "first_name", "access_code", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +92,31 @@ def _header(request: Request) -> dict[str, Any]:
         "to": request.asked[1],
         "exportedAt": request.now,
         "chained": request.types,
-        "columns": [*request.types, *_READABLE],
+        "columns": [
+            *request.types,
+            *("previous_hash", "hash"),
+            *(f"{name}_{place}" for name in _instants(request) for place in ("utc", "venue")),
+            *_STORED,
+        ],
     }
+
+
+def _instants(request: Request) -> list[str]:
+    """The chained columns that hold an instant: at, device_at, …."""
+    return [name for name in request.types if name == "at" or name.endswith("_at")]
 
 
 def _values(request: Request, scan: LoggedScan, previous: bytes | None) -> dict[str, Any]:
     chained = dict(zip(request.types, scan.chained, strict=True))
-    at, device_at = chained["at"], chained["device_at"]
+    values = {name: _hex(v) if isinstance(v, bytes) else v for name, v in chained.items()}
+    values |= {"previous_hash": _hex(previous), "hash": _hex(scan.hash)}
+    for name in _instants(request):
+        values[f"{name}_utc"] = _tell(chained[name], UTC)
+        values[f"{name}_venue"] = _tell(chained[name], request.zone)
     words = (scan.customer_name or "").split(maxsplit=1)
-    readable = (
-        _hex(previous), _hex(scan.hash), _tell(at, UTC), _tell(at, request.zone),
-        _tell(device_at, UTC), _tell(device_at, request.zone), scan.terminal, scan.staff,
-        scan.table, words[0] if words else None, scan.access_code, scan.reason,
-    )  # fmt: skip
-    plain = {name: _hex(v) if isinstance(v, bytes) else v for name, v in chained.items()}
-    return plain | dict(zip(_READABLE, readable, strict=True))
+    first_name = words[0] if words else None
+    stored = (scan.terminal, scan.staff, scan.table, first_name, scan.access_code, scan.reason)
+    return values | dict(zip(_STORED, stored, strict=True))
 
 
 def _hex(raw: bytes | None) -> str | None:

@@ -1,0 +1,51 @@
+"""What the box itself has noted as wrong just now: its clock, its way out, its partners."""
+
+from appliance.data_directory import ENVIRONMENTS
+from appliance.doctor.check import Check, fail, warn, well
+from appliance.doctor.patient import Patient
+from appliance.store.conditions import Condition, list_conditions
+from appliance.webhooks.conditions import (
+    CLOCK_HELD,
+    CLOCK_UNCONFIRMED,
+    ENDPOINT_BLOCKED,
+    ENDPOINT_FAILING,
+    OFFLINE,
+    RECEIVER_CLOCK,
+    UNWRITTEN,
+)
+
+# In French; the box noted the sentence in English.
+_FRENCH = {
+    OFFLINE: "la box est coupée d'internet, les webhooks attendent",
+    CLOCK_HELD: "l'horloge n'est pas sûre, les webhooks attendent",
+    CLOCK_UNCONFIRMED: "les webhooks partent avec une heure qui n'est pas confirmée",
+    UNWRITTEN: "des résultats d'envois ne peuvent pas être écrits",
+    ENDPOINT_FAILING: "une destination de webhooks ne répond pas",
+    ENDPOINT_BLOCKED: "une destination de webhooks est à une adresse interdite",
+    RECEIVER_CLOCK: "l'horloge d'un partenaire diffère de la nôtre",
+}
+_OF_ENDPOINTS = {ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK}
+_SHOWN = 3
+_REMEDY = (
+    "Voyez l'horloge et le chemin vers internet ici, les destinations par venuebox endpoint list.",
+    "See the clock and the way to the internet here, endpoints by venuebox endpoint list.",
+)
+
+
+def conditions(patient: Patient) -> Check:
+    """What holds now. Of a box that is off, what it noted about its own process is past."""
+    found: list[Condition] = []
+    for environment in ENVIRONMENTS:
+        with patient.rows(environment) as reader:
+            found += list_conditions(reader)
+    if not patient.runs:
+        found = [condition for condition in found if condition.name in _OF_ENDPOINTS]
+    if not found:
+        return well("conditions", "La box ne signale rien.", "The box reports nothing.")
+    french = "; ".join(dict.fromkeys(_FRENCH.get(c.name, c.name) for c in found))
+    english = "; ".join(dict.fromkeys(c.detail.rstrip(".") for c in found[:_SHOWN]))
+    more = f" (+{len(found) - _SHOWN})" if len(found) > _SHOWN else ""
+    said = f"La box signale : {french}.", f"The box reports: {english}{more}."
+    if any(condition.name == UNWRITTEN for condition in found):
+        return fail("conditions", *said, *_REMEDY)
+    return warn("conditions", *said, *_REMEDY)
