@@ -1,7 +1,10 @@
 """A healthy box has nothing to mend; every finding is said twice and comes with its remedy."""
 
+import re
+
 from appliance.doctor.check import well, worst
 from appliance.doctor.examination import CHECKS, examine
+from tests.readme import ROOT
 
 
 def test_a_healthy_box_is_well_in_every_way(ward):
@@ -45,3 +48,11 @@ def test_looking_changes_no_row_and_no_file(ward):
     ward.examine()
 
     assert {path.name: path.read_bytes() for path in ward.root.glob("*.db")} == before
+
+
+def test_the_guide_for_who_looks_after_a_box_explains_every_check_and_no_other():
+    guide = (ROOT / "docs" / "operations.md").read_text("utf-8")
+
+    explained = re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE)
+
+    assert explained == [check.__name__ for check in CHECKS]
