@@ -18,6 +18,7 @@ GUIDE = Path(__file__).parent / "static" / "guide"
 _EXAMPLE = re.compile(r"\[(?P<label>[^\]]+)\]\((?P<path>examples/(?P<language>\w+)/[\w.]+)\)$")
 _NAMES = {"curl": "curl", "python": "Python", "node": "Node", "php": "PHP"}
 _HEADING = re.compile(r"<h([23])>(.*?)</h\1>")
+_FRENCH = re.compile(r'<h2 id="en-bref">.*?(?=\n<h2)', re.DOTALL)
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 _PRE = re.compile(r"<pre>")
 _TAG = re.compile(r"<[^>]+>")
@@ -54,6 +55,7 @@ def make_guide(text: str, folder: Path) -> Guide:
         return f'<h{found[1]} id="{fragment}">{found[2]}</h{found[1]}>'
 
     html = _HEADING.sub(name, html)
+    html = _FRENCH.sub(r'<div lang="fr">\g<0></div>', html)
     # What may be wider than a phone scrolls by itself, with the keyboard too.
     scrolls = '<div class="scrolls" tabindex="0" role="group" aria-label="Table">'
     html = _TABLE.sub(lambda found: f"{scrolls}{found[0]}</div>", html)
@@ -74,7 +76,7 @@ def _examples(items: Sequence[str], folder: Path) -> str | None:
         link = f'<a href="/static/guide/{path}" download>{path.rpartition("/")[2]}</a>'
         parts += [
             f'<section class="program" data-language="{language}">',
-            f"<h4>{_NAMES[language]} {link}</h4>",
+            f'<p class="program-name">{_NAMES[language]} {link}</p>',
             f'<pre><code class="language-{language}">{source}</code></pre>',
             "</section>",
         ]

@@ -1,4 +1,4 @@
-"""`/docs` in a real browser: every operation is there, and nothing leaves the box."""
+"""`/docs/reference` in a real browser: every operation is there, and nothing leaves the box."""
 
 import os
 
@@ -37,7 +37,7 @@ async def test_every_operation_is_shown_with_no_complaint_and_no_request_elsewhe
     await page.set_viewport_size(size)
     await page.emulate_media(color_scheme=scheme)
 
-    await page.goto(str(running.client.make_url(prefix + "/docs")))
+    await page.goto(str(running.client.make_url(prefix + "/docs/reference")))
     await page.locator("[id$='-createReservation'] .opblock-summary-control").click()
     await page.locator("[id$='-createReservation'] textarea").wait_for()
 
@@ -52,7 +52,7 @@ async def test_every_operation_is_shown_with_no_complaint_and_no_request_elsewhe
 @pytest.mark.parametrize("prefix", ["", "/test"], ids=["live", "test"])
 async def test_a_call_tried_on_the_page_reaches_its_own_environment(running, page, prefix):
     key = running.test_key if prefix else running.live_key
-    await page.goto(str(running.client.make_url(prefix + "/docs")))
+    await page.goto(str(running.client.make_url(prefix + "/docs/reference")))
     await page.locator("button.authorize").click()
     await page.locator("input[aria-label='auth-bearer-value']").fill(key)
     await page.locator(".auth-btn-wrapper .authorize").click()
@@ -69,16 +69,16 @@ async def test_a_call_tried_on_the_page_reaches_its_own_environment(running, pag
 async def test_the_page_names_both_addresses_and_its_own_description(running, page):
     base = str(running.client.make_url("/")).rstrip("/")
 
-    await page.goto(f"{base}/test/docs")
+    await page.goto(f"{base}/test/docs/reference")
 
-    head = await page.locator("header").inner_text()
+    head = await page.locator(".docs-head").inner_text()
     assert base in head
     assert f"{base}/test" in head
-    assert await page.locator("header a[href='/test/openapi.json']").count() == 1
+    assert await page.locator(".docs-head a[href='/test/openapi.json']").count() == 1
 
 
 async def test_without_scripts_the_page_still_says_where_the_description_is(running):
-    async with running.client.get("/docs") as response:
+    async with running.client.get("/docs/reference") as response:
         text = await response.text()
         policy = response.headers["Content-Security-Policy"]
 

@@ -33,7 +33,9 @@ Where to look
   a guest's link      {guest_link}
   set a password      {welcome}
                       (one time; the portal itself comes with a later version)
-  interface, to try   {base}/docs
+  guide for partners  {base}/docs
+  interface, to try   {test_base}/docs/reference
+  sandbox             {test_base}   (paste the test key: watch webhooks arrive)
   live                {base}        key {key}
   test                {test_base}   key {test_key}
   door, live          terminal token {terminal}

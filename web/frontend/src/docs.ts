@@ -65,7 +65,7 @@ function makeTabs(programs: HTMLElement, number: number): void {
   const group = panels.map((panel, index): Tab => {
     const language = panel.dataset["language"] ?? "";
     const button = document.createElement("button");
-    const heading = panel.querySelector("h4");
+    const heading = panel.querySelector(".program-name");
     button.type = "button";
     button.id = `tab-${number}-${index}`;
     button.textContent = heading?.firstChild?.textContent?.trim() ?? language;

@@ -1,0 +1,167 @@
+"""Guide, sandbox and start page in a real browser: found, usable, readable by everybody."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from playwright.async_api import async_playwright
+
+from tests.builders import TONIGHT, table_id
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+AXE = Path(__file__).parents[2] / "web/frontend/node_modules/axe-core/axe.min.js"
+LOOKS = pytest.mark.parametrize(
+    ("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop-light", "phone-dark"]
+)
+
+
+@pytest.fixture
+async def page(running):
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        opened = await browser.new_page(
+            base_url=str(running.client.make_url("/")), reduced_motion="reduce"
+        )
+        opened.complaints = []
+        opened.on("console", lambda message: opened.complaints.append(message.text))
+        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        yield opened
+        assert opened.complaints == []
+        await browser.close()
+
+
+async def look(page, size, scheme):
+    await page.set_viewport_size(size)
+    await page.emulate_media(color_scheme=scheme)
+
+
+async def faults(page):
+    """What axe finds, as (rule, place)."""
+    # Given over the debugging protocol: the page's policy lets no script in by itself.
+    await page.evaluate(AXE.read_text("utf-8"))
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [(rule["id"], node["target"]) for rule in found["violations"] for node in rule["nodes"]]
+
+
+async def fits(page, size):
+    return await page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+
+
+async def borrow(page, running):
+    await page.goto("/test")
+    await page.get_by_label("Your test key").fill(running.test_key)
+    await page.get_by_role("button", name="Lend me a receiver").click()
+    await page.get_by_text("not registered").or_(page.get_by_text("active, hears of")).wait_for()
+
+
+@LOOKS
+async def test_from_the_start_page_to_guide_reference_and_sandbox(running, page, size, scheme):
+    await look(page, size, scheme)
+
+    await page.goto("/?lang=en")
+    await page.get_by_role("link", name="Partners").click()
+    await page.get_by_role("heading", name="From key to first verified webhook").wait_for()
+    for name, mark in [("Reference", ".opblock"), ("Guide", ".prose"), ("Sandbox", "#key")]:
+        await page.locator(".top").get_by_role("link", name=name).click()
+        await page.locator(mark).first.wait_for()
+        assert await fits(page, size)
+
+
+@LOOKS
+@pytest.mark.parametrize("path", ["/", "/docs", "/test/docs", "/test"])
+async def test_no_rule_of_accessibility_is_broken(running, page, size, scheme, path):
+    await look(page, size, scheme)
+
+    await page.goto(path)
+
+    assert await faults(page) == []
+    assert await fits(page, size)
+
+
+async def test_one_choice_of_language_holds_for_the_whole_guide(running, page):
+    await page.goto("/docs")
+
+    await page.get_by_role("tab", name="PHP").first.click()
+
+    assert await page.locator(".program[data-language=php]:visible").count() == 2
+    assert await page.locator(".program[data-language=python]:visible").count() == 0
+    await page.keyboard.press("ArrowLeft")
+    assert await page.locator(".program[data-language=node]:visible").count() == 2
+
+
+async def test_the_contents_lead_to_their_sections(running, page):
+    await page.goto("/docs")
+
+    await page.locator(".contents").get_by_role("link", name="Verify the signature").click()
+
+    heading = page.get_by_role("heading", name="Verify the signature")
+    top = await heading.evaluate("heading => heading.getBoundingClientRect().top")
+    assert 40 < top < 400
+
+
+@LOOKS
+async def test_a_key_a_receiver_a_test_event_and_its_signature_step_by_step(
+    running, page, size, scheme
+):
+    await look(page, size, scheme)
+    await borrow(page, running)
+
+    await page.get_by_role("button", name="Send a test event").click()
+    await page.get_by_text("✓ signature valid").click()
+
+    assert await page.locator("#secret").inner_text() != ""
+    assert await page.get_by_text("They are equal: genuine.").is_visible()
+    assert "X-Service-Delivery" in await page.locator(".opened").inner_text()
+    assert await faults(page) == []
+    assert await fits(page, size)
+
+
+async def test_a_switch_changes_how_the_next_delivery_is_answered(running, page):
+    await borrow(page, running)
+
+    async with page.expect_response(lambda answer: answer.request.method == "PUT") as put:
+        await page.get_by_label("with status").check()
+    assert (await put.value).status == 200
+    await page.get_by_role("button", name="Send a test event").click()
+
+    await page.get_by_text("answered 500").wait_for()
+
+
+async def test_the_link_watches_on_without_the_key_and_keeps_it_nowhere(running, page):
+    await borrow(page, running)
+    kept = await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
+
+    await page.reload()
+    body = {"tableId": table_id("T1"), "date": TONIGHT, "guests": 2, "idempotencyKey": "one",
+            "customer": {"name": "Amina", "phone": "+212 600 000 000"}}  # fmt: skip
+    await running.call("POST", "/test/v1/reservations", json=body)
+
+    await page.get_by_text("reservation.created", exact=True).wait_for()
+    assert json.loads(kept) == [{}, {}, ""]
+    assert running.test_key not in page.url
+    assert not await page.get_by_role("button", name="Send a test event").is_visible()
+
+
+async def test_a_wrong_key_is_told_in_the_boxs_own_words(running, page):
+    await page.goto("/test")
+
+    await page.get_by_label("Your test key").fill(running.live_key)
+    await page.get_by_role("button", name="Lend me a receiver").click()
+
+    await page.get_by_role("alert").get_by_text("(UNAUTHORIZED)").wait_for()
+    [refused] = page.complaints  # the browser notes each refusal by itself
+    assert "401" in refused
+    page.complaints.clear()
+
+
+async def test_a_link_that_was_not_made_here_leads_back_to_the_beginning(running, page):
+    await page.goto("/test#made-up")
+
+    await page.get_by_role("alert").get_by_text("does not know that receiver").wait_for()
+
+    assert await page.get_by_label("Your test key").is_visible()
+    page.complaints.clear()
