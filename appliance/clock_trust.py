@@ -68,6 +68,7 @@ class ClockTrust:
         self._doubted_since = 0
         self._behind_since: int | None = None
         self._stepped_far = False
+        self._confirmed = False
 
     def remember(self, mark: ClockMark | None) -> None:
         """Begin with what was written before."""
@@ -78,6 +79,7 @@ class ClockTrust:
     @property
     def mark(self) -> ClockMark:
         """What should be written, to be remembered after the next start."""
+        self.was_set()
         return ClockMark(self._mark, self._boot, self._clock.now() - self._uptime())
 
     @property
@@ -93,10 +95,13 @@ class ClockTrust:
 
     def was_set(self) -> bool:
         """Whether the clock was set since the latest judgement, by a second or more."""
-        offset = self._clock.now() - self._uptime()
+        now = self._clock.now()
+        offset = now - self._uptime()
         if self._offset is None or abs(offset - self._offset) >= STEP_MS:
             return True
         self._offset = offset
+        if self._confirmed:  # and it only went on since
+            self._mark = max(self._mark, now)
         return False
 
     def look(self) -> Trust:
@@ -112,6 +117,7 @@ class ClockTrust:
             self._doubted_since, self._stepped_far = uptime, True
         stepped = stepped if abs(stepped) >= STEP_MS else 0
         trusted, doubt = self._judge(now, uptime, synchronised=synchronised)
+        self._confirmed = trusted and synchronised
         return Trust(trusted, doubt, stepped)
 
     def _judge(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:

@@ -13,7 +13,17 @@ from appliance.webhooks.addresses import IpAddress, Reach, reach_of
 from appliance.webhooks.answer import MalformedAnswer
 from appliance.webhooks.connection import Connection, ConnectionClosed
 from appliance.webhooks.egress import Blocked, EgressGuard
-from appliance.webhooks.outcomes import CONNECT, DNS, GUARD, TLS, WAIT, answered, failed
+from appliance.webhooks.outcomes import (
+    CONN_TIMEOUT,
+    CONNECT,
+    DNS,
+    DNS_TEMP,
+    GUARD,
+    TLS,
+    WAIT,
+    answered,
+    failed,
+)
 from appliance.webhooks.receiver import Receiver
 from appliance.webhooks.trust import AnotherCertificate, PinnedCertificate, Trust
 
@@ -87,19 +97,24 @@ class Client:
 
         Sends nothing. Where a name is not answered for, its last addresses will do.
         """
-        phase = DNS
         try:
-            try:
-                found = await self._guard.addresses(self.receiver)
-            except (OSError, TimeoutError):
-                if not self.addresses:
-                    raise
-                found = self.addresses
-            self.addresses, phase = found, CONNECT
-            async with asyncio.timeout(self._budgets.connect):
-                (await self._connect(found, self.receiver.port)).close()
+            found = await self._guard.addresses(self.receiver)
         except _FAILURES as error:
-            return failed(error, phase).code
+            unanswered = failed(error, DNS).code
+            if unanswered != DNS_TEMP or not self.addresses:
+                return unanswered
+            # Too late, once more, says nothing new; anything else does.
+            code = await self._connects(self.addresses)
+            return unanswered if code == CONN_TIMEOUT else code
+        return await self._connects(found)
+
+    async def _connects(self, addresses: Sequence[IpAddress]) -> str | None:
+        self.addresses = addresses
+        try:
+            async with asyncio.timeout(self._budgets.connect):
+                (await self._connect(addresses, self.receiver.port)).close()
+        except _FAILURES as error:
+            return failed(error, CONNECT).code
         return None
 
     async def post(self, request: bytes) -> Outcome:

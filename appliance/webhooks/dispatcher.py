@@ -245,6 +245,8 @@ class Dispatcher:
             lane.finish(record.delivery_seq)
             if record.state == "pending" and record.due_uptime is not None:
                 lane.expect_retry(record.due_uptime)
+                if not (record.outcome is None or record.outcome.charged):
+                    lane.due(self._uptime.milliseconds())
         self._pump_soon()
         self._arm()
 

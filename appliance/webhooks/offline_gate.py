@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from appliance.model.delivery import Outcome
 from appliance.webhooks.network import Network
-from appliance.webhooks.outcomes import BOX_OFFLINE, DNS_TEMP, NO_ROUTE
+from appliance.webhooks.outcomes import BOX_OFFLINE, CONN_TIMEOUT, DNS_TEMP, NO_ROUTE
 from appliance.webhooks.recipient import Recipient
 from appliance.webhooks.uptime import Alarm, Uptime
 
@@ -78,7 +78,7 @@ class OfflineGate:
         recently = self._last_evidence is not None and now - self._last_evidence <= QUIET_MS
         if outcome.code in _EVIDENCE:
             self._last_evidence = now
-        elif outcome.code != "conn_timeout" or not (recently or self._has_no_way_out()):
+        elif outcome.code != CONN_TIMEOUT or not (recently or self._has_no_way_out()):
             return False
         certain = outcome.code == NO_ROUTE or self._has_no_way_out()
         quiet = self._last_success is None or now - self._last_success >= QUIET_MS
@@ -122,8 +122,8 @@ class OfflineGate:
         self._park(new)
         if self._stop_watching is None:
             self._stop_watching = self._network.watch(self._on_news)
-            self._delay = FIRST_PROBE_MS
-            self._set_alarm(self._delay)
+            self._delay = 2 * FIRST_PROBE_MS
+            self._set_alarm(FIRST_PROBE_MS)
 
     def _on_news(self) -> None:
         """Links or routes have changed: look at once, and again soon."""

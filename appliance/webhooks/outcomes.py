@@ -14,7 +14,7 @@ GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait",
 SENT = (WAIT, DONE)  # where the request was sent, whatever came of it
 
 _UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
-NO_ROUTE, DNS_TEMP = "no_route", "dns_temp"
+NO_ROUTE, DNS_TEMP, CONN_TIMEOUT = "no_route", "dns_temp", "conn_timeout"
 BOX_OFFLINE = "box_offline"
 
 _UNREACHABLE = {
@@ -26,7 +26,7 @@ _UNREACHABLE = {
 
 # What tells that a receiver has more than it can take: its window is halved.
 _STRAIN = {
-    "timeout", "conn_timeout", "conn_refused", "reset", "unreachable", "protocol", "http_429",
+    "timeout", CONN_TIMEOUT, "conn_refused", "reset", "unreachable", "protocol", "http_429",
     NO_ROUTE, DNS_TEMP, "dns_nxdomain", "tls_cert", "tls_other",
 }  # fmt: skip
 
@@ -66,10 +66,10 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one 
         case ssl.SSLError():
             return "tls_other"
     if phase == TLS:
-        return "conn_timeout" if isinstance(error, TimeoutError) else "tls_other"
+        return CONN_TIMEOUT if isinstance(error, TimeoutError) else "tls_other"
     match error:
         case TimeoutError():
-            return {DNS: DNS_TEMP, CONNECT: "conn_timeout"}.get(phase, "timeout")
+            return {DNS: DNS_TEMP, CONNECT: CONN_TIMEOUT}.get(phase, "timeout")
         case ConnectionRefusedError():
             return "conn_refused"
         case ConnectionClosed() | ConnectionResetError() | BrokenPipeError():
