@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.journeys.box_process import clean_environ, found_box
+from tests.journeys.rough_road import rough_road
 from tests.readme import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -177,6 +178,22 @@ def check_booking(partner, *program):
     ]  # fmt: skip
     for item in mine:
         assert partner.call("DELETE", f"/v1/reservations/{item['id']}")[0] == 200
+
+
+def check_rough_road(partner, *program):
+    """The answer is lost, then the house is busy: the same request goes out until it is told."""
+    reference = f"rough-{uuid.uuid4()}"
+    with rough_road(partner.url) as (address, bookings):
+        done = Partner(address, partner.key).book(*program, reference=reference)
+    assert done.returncode == 0, done.stderr
+    booked = json.loads(done.stdout)
+
+    listed = partner.call("GET", f"/v1/reservations?from={DATE}&to={DATE}&limit=200")[1]["items"]
+    mine = [item["id"] for item in listed if item.get("externalRef") == reference]
+    assert mine == [booked["serviceReservationId"]]
+    assert len(bookings) == 3
+    assert len(set(bookings)) == 1
+    partner.call("DELETE", f"/v1/reservations/{mine[0]}")
 
 
 def check_refusal(partner, *program):

@@ -6,12 +6,11 @@ from tests.journeys.box_process import BoxProcess
 from tests.journeys.partner_programs import (
     EXAMPLES,
     NODE,
-    Partner,
     a_partner,
     check_booking,
     check_receiver,
     check_refusal,
-    free_port,
+    check_rough_road,
     python,
 )
 
@@ -37,6 +36,11 @@ def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table
 
 
 @pytest.mark.parametrize("language", BOOKING)
+def test_when_the_answer_is_lost_the_same_booking_is_asked_for_until_it_is_told(partner, language):
+    check_rough_road(partner, *BOOKING[language])
+
+
+@pytest.mark.parametrize("language", BOOKING)
 def test_a_program_says_the_code_of_a_refusal(partner, language):
     check_refusal(partner, *BOOKING[language])
 
@@ -44,11 +48,3 @@ def test_a_program_says_the_code_of_a_refusal(partner, language):
 @pytest.mark.parametrize("language", RECEIVER)
 def test_a_receiver_takes_what_is_genuine_once_and_refuses_the_rest(partner, language, tmp_path):
     check_receiver(partner, RECEIVER[language], tmp_path)
-
-
-def test_a_program_gives_up_when_nobody_answers(partner):
-    nobody = Partner(f"http://127.0.0.1:{free_port()}", partner.key)
-
-    gone = nobody.book(*BOOKING["python"], reference="nobody")
-
-    assert gone.returncode != 0

@@ -9,6 +9,7 @@ from tests.journeys.partner_programs import (
     check_booking,
     check_receiver,
     check_refusal,
+    check_rough_road,
 )
 
 BOOK = ("php", EXAMPLES / "php" / "book.php")
@@ -23,6 +24,10 @@ def partner(tmp_path_factory):
 
 def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table(partner):
     check_booking(partner, *BOOK)
+
+
+def test_when_the_answer_is_lost_the_same_booking_is_asked_for_until_it_is_told(partner):
+    check_rough_road(partner, *BOOK)
 
 
 def test_a_program_says_the_code_of_a_refusal(partner):
