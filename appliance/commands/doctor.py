@@ -1,7 +1,6 @@
 """`venuebox doctor`: what is wrong with this box, and what to do about it."""
 
 import argparse
-import os
 from dataclasses import asdict
 
 from appliance.commands.console import (
@@ -39,7 +38,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
     directory = console.directory(arguments)
     directory.check()
-    _become_owner(directory)
     changed = fix_permissions(directory) if arguments.fix else []
     patient = Patient(
         directory=directory,
@@ -61,15 +59,6 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         for check in checks:
             _print(check, french=french)
     return 1 if worst(checks) == "fail" else 0
-
-
-def _become_owner(directory: DataDirectory) -> None:
-    """As root, act as whom the box belongs to: files that looking makes must not be root's."""
-    state = directory.root.stat()
-    if os.geteuid() == 0 and state.st_uid != 0:
-        os.setgroups([])
-        os.setegid(state.st_gid)
-        os.seteuid(state.st_uid)
 
 
 def _settings(console: Console, directory: DataDirectory) -> Settings | str:

@@ -8,7 +8,7 @@ from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import NotExamined, Patient
 from appliance.settings_readers import ReaderSettings
-from appliance.store.examination import list_terminal_names
+from appliance.store.examination import acting_as_owner, list_terminal_names
 
 _OK = 200
 
@@ -81,7 +81,7 @@ def readers(patient: Patient) -> Check:
     if not known:
         raise NotExamined
     for scanner in known:
-        if scanner.kind != "tcp" and not _is_usable(scanner):
+        if scanner.kind != "tcp" and not _is_usable(scanner, patient):
             return fail(
                 "readers",
                 f"Le lecteur {scanner.place} n'est pas branché, ou pas lisible.",
@@ -127,5 +127,6 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_usable(scanner: ReaderSettings) -> bool:
-    return os.access(scanner.device, os.R_OK)
+def _is_usable(scanner: ReaderSettings, patient: Patient) -> bool:
+    with acting_as_owner(patient.directory.root):
+        return os.access(scanner.device, os.R_OK, effective_ids=True)
