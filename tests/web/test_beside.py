@@ -1,0 +1,162 @@
+"""Commands beside a running box: what they change is in force at once, and nobody polls."""
+
+import asyncio
+import json
+import time
+
+import pytest
+import stripe
+
+from appliance.actions.announce import queue_event
+from appliance.actions.register_endpoint import register_endpoint
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.data_directory import DataDirectory
+from appliance.store.session import session
+from appliance.tokens import Keyring, Tokens
+from tests.appliance.webhooks.receivers import Receiver, a_server
+from tests.web.processes import Serving
+from web.main import main
+
+VENUE = """
+name = "Riad Atlas"
+slug = "riad-atlas"
+
+[[tables]]
+number = "T1"
+capacity_max = 4
+
+[[slots]]
+start = "19:30"
+end = "22:00"
+"""
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A box that may send to this machine, not running yet."""
+    (tmp_path / "venue.toml").write_text(VENUE, "utf-8")
+    found = tmp_path / "box"
+    assert main(["init", "--data", str(found), "--venue", str(tmp_path / "venue.toml")], {}) == 0
+    (found / "settings.toml").write_text(
+        '[webhooks]\nallow_networks = ["127.0.0.1"]\nallow_http = true\n'
+    )
+    return found
+
+
+@pytest.fixture
+async def receiver():
+    found = Receiver()
+    async with a_server(found.converse) as found.port:
+        yield found
+
+
+def transaction(data):
+    return session(data / "live.db", SystemClock(), Tokens(), newest_zone_database())
+
+
+def a_dead_delivery(data, receiver):
+    """(endpoint id, secret, delivery id)."""
+    keyring = Keyring(DataDirectory(data).master_key(), "live")
+    with transaction(data) as tx:
+        endpoint, secret = register_endpoint(tx, keyring, receiver.url, ("webhook.test",))
+        [delivery_id] = queue_event(tx, "webhook.test", None, [endpoint.id])
+        tx.execute("UPDATE delivery SET state = 'dead', attempts = 6")
+    return endpoint.id, secret, delivery_id
+
+
+def serving(data):
+    return Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0")
+
+
+async def command(data, *words):
+    status = await asyncio.to_thread(main, [*words, "--data", str(data)], {})
+    assert status == 0
+
+
+async def delivered(data):
+    """Wait until nothing is pending."""
+    async with asyncio.timeout(10):
+        while True:
+            with transaction(data) as tx:
+                if not tx.value("SELECT count(*) FROM delivery WHERE state = 'pending'"):
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def test_a_replay_beside_the_running_box_starts_within_seconds(data, receiver):
+    endpoint_id, _, delivery_id = a_dead_delivery(data, receiver)
+    with serving(data):
+        started = time.monotonic()
+        await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
+        [one] = await receiver.got(1, seconds=10)
+        assert time.monotonic() - started < 5
+        await delivered(data)
+
+        await command(data, "replay", "--environment", "live", "--endpoint", endpoint_id, "--all")
+        both = await receiver.got(2, seconds=10)
+
+    assert [request.id for request in both] == [delivery_id] * 2
+    assert one.headers["x-service-event"] == "webhook.test"
+
+
+async def test_a_replay_while_the_box_is_off_is_sent_after_its_start(data, receiver):
+    _, _, delivery_id = a_dead_delivery(data, receiver)
+
+    await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
+
+    with serving(data):
+        [request] = await receiver.got(1, seconds=10)
+    assert request.id == delivery_id
+
+
+async def test_a_secret_rolled_beside_the_running_box_signs_the_next_delivery(
+    data, receiver, capsys
+):
+    endpoint_id, old, delivery_id = a_dead_delivery(data, receiver)
+    with serving(data):
+        await command(data, "endpoint", "roll", endpoint_id, "--json")
+        new = json.loads(capsys.readouterr().out)["secret"]
+        await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
+        [request] = await receiver.got(1, seconds=10)
+
+    header, body = request.headers["x-service-signature"], request.raw.decode()
+    for secret in (new, old):
+        assert stripe.WebhookSignature.verify_header(body, header, secret)
+
+
+async def test_an_endpoint_switched_off_and_on_beside_the_running_box(data, receiver):
+    endpoint_id, _, delivery_id = a_dead_delivery(data, receiver)
+    with serving(data):
+        await command(data, "endpoint", "deactivate", endpoint_id)
+        await command(data, "endpoint", "activate", endpoint_id)
+        await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
+
+        [request] = await receiver.got(1, seconds=10)
+    assert request.id == delivery_id
+
+
+async def test_the_pipe_is_there_while_the_box_runs_and_gone_when_it_left(data):
+    with serving(data) as running:
+        assert (data / "poke").is_fifo()
+        running.terminate()
+
+    assert not (data / "poke").exists()
+
+
+async def test_row_26_a_second_process_on_the_directory_refuses_to_start_and_the_first_goes_on(
+    data, receiver
+):
+    _, _, delivery_id = a_dead_delivery(data, receiver)
+    with serving(data):
+        second = serving(data)
+        try:
+            status = await asyncio.to_thread(second.process.wait, 20)
+            complaint = second.complaint()
+        finally:
+            second.close()
+        await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
+        [request] = await receiver.got(1, seconds=10)
+
+    assert status == 1
+    assert "another venuebox already uses" in complaint
+    assert request.id == delivery_id
