@@ -78,7 +78,7 @@ def export(arguments: argparse.Namespace, console: Console) -> int:
     with _opened(output) as file:
         exported = write_export(request, scans, private_key, file.write, progress)
     if kind == "csv":
-        with written_aside(statement_file(Path(output))) as file:
+        with _opened(str(statement_file(Path(output)))) as file:
             file.write(exported.statement.encode() + b"\n")
     if output is not None:
         key = private_key.public_key().public_bytes_raw().hex()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-_MOST = 100
+MOST = 100
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -21,13 +21,13 @@ class Findings:
 
     def add(self, line: int, sentence: str) -> None:
         """Note one more."""
-        if len(self.found) < _MOST:
+        if len(self.found) < MOST:
             self.found.append(Finding(line, sentence))
 
     @property
     def full(self) -> bool:
         """Whether looking on is of no use."""
-        return len(self.found) >= _MOST
+        return len(self.found) >= MOST
 
     def in_order(self) -> list[Finding]:
         """By line; of one line in the order in which they were noted."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from appliance.door_log.findings import Findings
+from appliance.door_log.findings import MOST, Findings
 from appliance.door_log.lines import Format, read_values, seal, take_apart
 from appliance.door_log.order import Order
 from appliance.store.scan_log import follow
@@ -59,6 +59,11 @@ class Following:
         self._seals, self._hashes = after, {values["hash"]}
         self.first_hash = self.first_hash or values["hash"]
         self.last_hash = values["hash"]
+
+    @property
+    def is_ruin(self) -> bool:
+        """Whether so much is wrong that looking on is of no use."""
+        return self._findings.full or (self._order is not None and self._order.gaps >= MOST)
 
     def ends_with(self, last_seal: str) -> bool:
         """Whether the last line may have been sealed so."""

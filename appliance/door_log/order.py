@@ -43,6 +43,11 @@ class Order:
         self._expected, self._doubtful = seq + 1, 0
         return "follows" if follows else "ahead"
 
+    @property
+    def gaps(self) -> int:
+        """How many stretches are missing so far."""
+        return len(self._gaps)
+
     def end(self, last: int | None, line: int) -> None:
         """No line follows, and `last` should have been the last scan: note what is missing."""
         if last is not None and last >= self._expected + self._doubtful:

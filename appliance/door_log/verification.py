@@ -99,7 +99,8 @@ def _check(
             break
         following.take(number, line)
         progress(following.count)
-        if findings.full:
+        if following.is_ruin:
+            following.end(None, number)
             return following.count
     end = following.count + 2
     if next(lines, None) is not None:
