@@ -1,0 +1,57 @@
+"""docs/door-protocol.md against the code: what it names exists, and what exists it names."""
+
+import re
+from pathlib import Path
+
+from appliance.live import listener
+from appliance.model.terminal import ROLES
+from appliance.model.verdict import COLOURS
+from terminal_bridge import events, reading, sync
+from terminal_bridge.routes import TERMINAL_ROUTES
+
+TEXT = (Path(__file__).parents[2] / "docs" / "door-protocol.md").read_text("utf-8")
+
+
+def rows(title: str) -> list[list[str]]:
+    """The cells of the tables below that heading."""
+    section = TEXT.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_every_call_is_described_and_no_other():
+    described = [row[0].strip("`") for row in rows("Calls")[1:]]
+
+    assert sorted(described) == sorted(
+        f"{method} {path.removeprefix('/terminal/v1')}" for method, path, _ in TERMINAL_ROUTES
+    )
+
+
+def test_every_verdict_stands_under_its_colour():
+    described = {
+        result: colour
+        for colour, results in rows("Verdicts")[1:]
+        for result in re.findall(r"`(\w+)`", results)
+    }
+
+    assert described == dict(COLOURS)
+
+
+def test_every_role_is_described_in_its_order():
+    assert [row[0].strip("`") for row in rows("Who may do what")[1:]] == list(ROLES)
+
+
+def test_every_kind_of_event_and_of_conflict_is_described():
+    assert {row[0].strip("`") for row in rows("The live feed")[1:]} == {
+        "totals", "check-in", "change", "conflict", "reset", "revoked",
+    }  # fmt: skip
+    assert {row[0].strip("`") for row in rows("Out of the box's reach")[1:]} == {
+        "admitted_twice", "admitted_anyway",
+    }  # fmt: skip
+
+
+def test_the_figures_are_those_of_the_code():
+    assert (events.HEARTBEAT_SECONDS, listener.QUEUE_LIMIT) == (20.0, 256)
+    assert (reading.SCANS_MAX, sync.SYNC_LIMIT) == (500, 512 * 1024)
+    for figure in ("every 20 seconds", "up to 500 scans and 512 KiB"):
+        assert figure in TEXT
