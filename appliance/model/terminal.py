@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 ROLES = ("scan", "search", "override")  # each includes the one before
 NAME_MAX = 100
+PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # stands for the portal's check-ins
 
 
 @dataclass(frozen=True, slots=True)

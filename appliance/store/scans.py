@@ -88,6 +88,18 @@ def find_first_admission(
     return None if row is None else (row[0], row[1], row[2])
 
 
+def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] | None:
+    """The latest scan, not taken back since, that let some of a party in: terminal, scan id."""
+    row = reader.row(
+        """SELECT terminal_id, scan_id FROM scan s
+           WHERE reservation_id = :id AND admitted > 0
+               AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
+           ORDER BY seq DESC LIMIT 1""",
+        {"id": reservation_id},
+    )
+    return None if row is None else (row[0], row[1])
+
+
 def has_undo(reader: Reader, reservation_id: str) -> bool:
     """Whether anybody of the party was ever taken back."""
     return bool(

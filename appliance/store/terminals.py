@@ -3,7 +3,7 @@
 import json
 
 from appliance.errors import NotFound
-from appliance.model.terminal import Terminal
+from appliance.model.terminal import PORTAL_TERMINAL_ID, Terminal
 from appliance.store.connection import Reader, Transaction
 
 _COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at"
@@ -26,9 +26,26 @@ def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
     return Terminal(*row)
 
 
+def get_portal_terminal(reader: Reader) -> Terminal | None:
+    """The one that stands for check-ins from the portal, once there was one."""
+    row = reader.row(
+        f"SELECT {_COLUMNS} FROM terminal WHERE id = :id",  # noqa: S608
+        {"id": PORTAL_TERMINAL_ID},
+    )
+    return None if row is None else Terminal(*row)
+
+
+def insert_portal_terminal(tx: Transaction) -> None:
+    """Add it: it has no token, so nobody can speak in its name."""
+    tx.insert("terminal", {"id": PORTAL_TERMINAL_ID, "name": "Portail", "created_at": tx.now})
+
+
 def list_terminals(reader: Reader) -> list[Terminal]:
-    """Every terminal, newest last."""
-    rows = reader.rows(f"SELECT {_COLUMNS} FROM terminal ORDER BY created_at, id")  # noqa: S608
+    """Every terminal at a door, newest last."""
+    rows = reader.rows(
+        f"SELECT {_COLUMNS} FROM terminal WHERE id <> :portal ORDER BY created_at, id",  # noqa: S608
+        {"portal": PORTAL_TERMINAL_ID},
+    )
     return [Terminal(*row) for row in rows]
 
 

@@ -1,10 +1,14 @@
 """The portal on one screen: method, path, the least role, handler."""
 
+from web.portal.reservations.routes import RESERVATION_ROUTES
 from web.portal.route import PortalRoute
 from web.portal.sign_in import choose_language, go_home, leave
+from web.portal.tonight.routes import TONIGHT_ROUTES
 
 PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     PortalRoute("GET", "/portal", "door", go_home),
     PortalRoute("POST", "/portal/sign-out", "door", leave, of_the_house=True),
     PortalRoute("POST", "/portal/language", "door", choose_language, of_the_house=True),
+    *TONIGHT_ROUTES,
+    *RESERVATION_ROUTES,
 )

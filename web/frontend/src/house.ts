@@ -4,6 +4,10 @@ import "htmx.org";
 
 import { closeMenusOnEscape } from "./portal/menus";
 import { copyOnClick } from "./portal/copying";
+import { mindTheDrawer } from "./portal/drawer";
+import { followBoard } from "./portal/tonight";
 
 closeMenusOnEscape();
 copyOnClick();
+followBoard();
+mindTheDrawer();

@@ -1,0 +1,56 @@
+"""Check in from the portal: the same decision and the same door log as at a terminal (door.md)."""
+
+from appliance.actions.check_in import check_in
+from appliance.actions.log_scan import Decided
+from appliance.actions.undo_check_in import undo_check_in
+from appliance.errors import NothingToUndo
+from appliance.model.scan import Reading, Scan
+from appliance.model.staff import StaffMember
+from appliance.model.terminal import Terminal
+from appliance.store.connection import Transaction
+from appliance.store.reservations import get_reservation
+from appliance.store.scans import find_last_admission
+from appliance.store.terminals import get_portal_terminal, get_terminal, insert_portal_terminal
+
+
+def check_in_by_staff(
+    tx: Transaction,
+    person: StaffMember,
+    reservation_id: str,
+    scan_id: str,
+    *,
+    arrivals: int | None,
+    reason: str | None,
+    early_minutes: int,
+) -> Decided:
+    """The verdict, `person` named in the door log; with a `reason` it overrides amber and red.
+
+    The same `scan_id` is one check-in, however often the form is sent. NotFound.
+    """
+    get_reservation(tx, reservation_id)
+    scan = Scan(
+        scan_id, Reading("list", (reservation_id,)), arrivals=arrivals, reason=reason, staff=person
+    )
+    return check_in(tx, _portal(tx), scan, early_minutes)
+
+
+def undo_by_staff(
+    tx: Transaction, person: StaffMember, reservation_id: str, reason: str
+) -> Decided:
+    """Take back the latest check-in of that party, at whichever door; NothingToUndo."""
+    latest = find_last_admission(tx, reservation_id)
+    if latest is None:
+        raise NothingToUndo(state=get_reservation(tx, reservation_id).status)
+    terminal_id, scan_id = latest
+    # A scan id is its terminal's own: it is looked up where the scan was made.
+    return undo_check_in(tx, get_terminal(tx, terminal_id), scan_id, reason, staff_id=person.id)
+
+
+def _portal(tx: Transaction) -> Terminal:
+    """The terminal that stands for the portal: it has no token, and nobody can pair it."""
+    found = get_portal_terminal(tx)
+    if found is None:
+        insert_portal_terminal(tx)
+        found = get_portal_terminal(tx)
+    assert found is not None  # noqa: S101 - it was inserted
+    return found

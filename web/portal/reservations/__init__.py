@@ -1,0 +1,1 @@
+"""Reservations: each one with its history, and what staff do with it."""

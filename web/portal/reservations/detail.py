@@ -1,0 +1,105 @@
+"""One reservation as staff see it: everything about it, and what may be done with it now."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from aiohttp import web
+
+from appliance.errors import NotFound
+from appliance.model.booking import parse_uuid
+from appliance.model.reservation import Reservation
+from appliance.model.venue import Table, Venue
+from appliance.store.connection import Reader
+from appliance.store.history import HistoryEntry, Payment, list_history, list_payments, staff_names
+from appliance.store.readings import find_tonight
+from appliance.store.reservations import get_reservation
+from appliance.store.venue import find_table, get_venue, list_tables
+from terminal_bridge.context import ENVIRONMENT
+from web.portal.answer import language_of, portal_page
+from web.portal.context import HOUSE
+from web.portal.reservations.words import history_line
+
+_OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A reservation with its table, history and payments."""
+
+    reservation: Reservation
+    venue: Venue
+    table: Table | None
+    tables: tuple[Table, ...]
+    history: tuple[HistoryEntry, ...]
+    payments: tuple[Payment, ...]
+    is_tonight: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be changed."""
+        return self.reservation.status in _OPEN
+
+    @property
+    def paid(self) -> int:
+        """What was received, in whole currency units."""
+        return sum(payment.amount for payment in self.payments)
+
+
+async def show_reservation(request: web.Request) -> web.Response:
+    """`GET /portal/reservations/{id}`: the page, or with `?part=1` its part for the drawer."""
+    return await detail_answer(request, reservation_id_of(request))
+
+
+def reservation_id_of(request: web.Request) -> str:
+    """The id in the path; NotFound when it is none."""
+    reservation_id = parse_uuid(request.match_info["id"])
+    if reservation_id is None:
+        raise NotFound
+    return reservation_id
+
+
+async def detail_answer(
+    request: web.Request, reservation_id: str, *, problem: str | None = None, status: int = 200
+) -> web.Response:
+    """The reservation as it is now; `problem` is what was declined."""
+    language, environment = language_of(request), request[ENVIRONMENT]
+    detail = await environment.database.read(_read, reservation_id)
+    names = await request[HOUSE].database.read(staff_names)
+    zone = environment.database.zones.zone(detail.venue.time_zone)
+
+    def in_words(at: int) -> str:
+        moment = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
+        return f"{language.short_date(moment.date())} {moment:%H:%M}"
+
+    is_part = "part" in request.query or "HX-Request" in request.headers
+    template = "drawer.html" if is_part else "detail.html"
+    values: dict[str, object] = {
+        "detail": detail,
+        "r": detail.reservation,
+        "day": language.long_date(date.fromisoformat(detail.reservation.date)),
+        "history": [
+            (in_words(entry.at), history_line(entry, names, detail.tables, language))
+            for entry in detail.history
+        ],
+        "payments": [
+            (in_words(p.at), p.amount, p.method, names.get(p.staff_name or ""))
+            for p in detail.payments
+        ],
+        "in_words": in_words,
+        "token": environment.database.tokens.new_link_secret(),
+        "problem": problem,
+    }
+    return portal_page(request, f"portal/reservations/{template}", values, status)
+
+
+def _read(reader: Reader, reservation_id: str) -> Detail:
+    reservation = get_reservation(reader, reservation_id)
+    return Detail(
+        reservation=reservation,
+        venue=get_venue(reader),
+        table=find_table(reader, reservation.table_id),
+        tables=tuple(list_tables(reader)),
+        history=tuple(list_history(reader, reservation_id)),
+        payments=tuple(list_payments(reader, reservation_id)),
+        is_tonight=find_tonight(reader).isoformat() == reservation.date,
+    )

@@ -1,0 +1,20 @@
+"""The routes of reservations."""
+
+from web.portal.reservations import doing
+from web.portal.reservations.detail import show_reservation
+from web.portal.route import PortalRoute
+
+_ONE = "/portal/reservations/{id}"
+
+RESERVATION_ROUTES = (
+    PortalRoute("GET", _ONE, "door", show_reservation),
+    PortalRoute("POST", f"{_ONE}/check-in", "door", doing.check_in_one),
+    PortalRoute("POST", f"{_ONE}/undo", "door", doing.undo_one),
+    PortalRoute("POST", f"{_ONE}/amend", "host", doing.amend),
+    PortalRoute("POST", f"{_ONE}/move", "host", doing.move),
+    PortalRoute("POST", f"{_ONE}/late", "host", doing.late),
+    PortalRoute("POST", f"{_ONE}/cancel", "host", doing.cancel_one),
+    PortalRoute("POST", f"{_ONE}/accept", "host", doing.accept_one),
+    PortalRoute("POST", f"{_ONE}/decline", "host", doing.decline_one),
+    PortalRoute("POST", f"{_ONE}/payment", "host", doing.pay),
+)

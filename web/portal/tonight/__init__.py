@@ -1,0 +1,1 @@
+"""Tonight: the evening board."""

@@ -1,0 +1,127 @@
+"""The evening board: tables down the page, slots across it, who sits where (look.md, Tonight)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from appliance.model.evening import day_of_week, minutes
+from appliance.model.reservation import Reservation
+from appliance.model.totals import Totals
+from appliance.model.venue import Slot, Table
+from appliance.store.connection import Reader
+from appliance.store.readings import find_tonight
+from appliance.store.reservations import list_evening
+from appliance.store.totals import count_evening
+from appliance.store.venue import get_venue, list_slots, list_tables
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A slot of that evening; one that is no longer offered has no name."""
+
+    start: str
+    name: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a table holds for `span` columns from `column` on."""
+
+    column: Column | None
+    span: int
+    reservations: tuple[Reservation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A table and its evening."""
+
+    table: Table
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """One evening. `waiting` are those that want an answer or a payment."""
+
+    day: date
+    tonight: date
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    waiting: tuple[Reservation, ...]
+    totals: Totals
+    currency: str
+    position: str
+
+    @property
+    def before(self) -> date:
+        """The evening before."""
+        return self.day - timedelta(days=1)
+
+    @property
+    def after(self) -> date:
+        """The evening after."""
+        return self.day + timedelta(days=1)
+
+
+def read_board(
+    reader: Reader, day: date | None, position: str, tables: frozenset[str] | None = None
+) -> Board:
+    """The board of `day`, else of tonight; only the rows of `tables` when they are given.
+
+    `position` is where the live feed stood before this was read.
+    """
+    tonight = find_tonight(reader)
+    chosen = day or tonight
+    venue = get_venue(reader)
+    everybody = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
+    columns = _columns(list_slots(reader), everybody, chosen, venue.evening_ends_at)
+    by_table: dict[str, list[Reservation]] = {}
+    for reservation in everybody:
+        by_table.setdefault(reservation.table_id, []).append(reservation)
+    return Board(
+        day=chosen,
+        tonight=tonight,
+        columns=columns,
+        rows=tuple(
+            Row(table, tuple(_cells(columns, by_table.get(table.id, []))))
+            for table in list_tables(reader)
+            if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
+        ),
+        waiting=tuple(r for r in everybody if r.status in {"requested", "pending", "partial"}),
+        totals=count_evening(reader, chosen.isoformat()),
+        currency=venue.currency,
+        position=position,
+    )
+
+
+def _columns(
+    slots: Iterable[Slot], everybody: Iterable[Reservation], day: date, evening_ends_at: str
+) -> tuple[Column, ...]:
+    """The slots of that weekday, and those that somebody holds though they are offered no more."""
+    weekday = day_of_week(day)
+    known = {s.start: Column(s.start, s.name, s.end) for s in slots if weekday in s.days_of_week}
+    for reservation in everybody:
+        if reservation.slot is not None:
+            known.setdefault(reservation.slot, Column(reservation.slot, "", ""))
+    ends = minutes(evening_ends_at)
+
+    def order(column: Column) -> int:
+        start = minutes(column.start)
+        return start + (24 * 60 if start < ends else 0)  # after midnight is late, not early
+
+    return tuple(sorted(known.values(), key=order))
+
+
+def _cells(columns: tuple[Column, ...], held: list[Reservation]) -> Iterable[Cell]:
+    """A whole evening is one cell across all columns; it conflicts with every slot."""
+    whole = tuple(r for r in held if r.slot is None)
+    if whole or not columns:
+        yield Cell(None, max(1, len(columns)), whole)
+        return
+    by_slot: Mapping[str, tuple[Reservation, ...]] = {
+        column.start: tuple(r for r in held if r.slot == column.start) for column in columns
+    }
+    for column in columns:
+        yield Cell(column, 1, by_slot[column.start])

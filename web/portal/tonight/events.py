@@ -1,0 +1,76 @@
+"""What changes on the board while somebody looks at it, as server-sent events."""
+
+import asyncio
+import json
+from contextlib import suppress
+
+from aiohttp import web
+
+from appliance.environment import Environment
+from appliance.errors import Unavailable
+from appliance.live.change import Change
+from appliance.live.listener import Listener
+from terminal_bridge.context import ENVIRONMENT
+from web.portal.context import SESSION
+from web.portal.tonight.pages import asked_date
+
+_HEARTBEAT_SECONDS = 20.0
+
+
+async def board_events(request: web.Request) -> web.StreamResponse:
+    """`GET /portal/tonight/events?date=&after=`: which rows of that evening to read again.
+
+    An event `row` names the reservation and its table; `reset` says to read everything.
+    """
+    day = asked_date(request)
+    after = request.headers.get("Last-Event-ID") or request.query.get("after")
+    owner = f"staff:{request[SESSION].id}"
+    return _BoardStream(request[ENVIRONMENT], owner, day.isoformat() if day else None, after)
+
+
+class _BoardStream(web.StreamResponse):
+    """A body that is written while things happen, after the headers that every answer gets."""
+
+    def __init__(
+        self, environment: Environment, owner: str, day: str | None, after: str | None
+    ) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no"})
+        self.content_type = "text/event-stream"
+        self.charset = "utf-8"
+        self._feed = environment.feed
+        self._owner, self._day, self._after = owner, day, after
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Tell until somebody ends it: the browser, the box, or the end of the session."""
+        with suppress(Unavailable):  # the box is leaving
+            listener = await self._feed.listen(self._owner, self._after, self._concerns)
+            try:
+                while await self._tell(listener):
+                    pass
+            finally:
+                self._feed.leave(listener)
+        await super().write_eof(data)
+
+    def _concerns(self, change: Change) -> bool:
+        found = change.reservation
+        return found is None or change.moved or found.date == (self._day or change.evening)
+
+    async def _tell(self, listener: Listener) -> bool:
+        changes = await listener.take(_HEARTBEAT_SECONDS)
+        text = "".join(_lines(change) for change in changes) or f": {listener.position}\n\n"
+        try:
+            async with asyncio.timeout(_HEARTBEAT_SECONDS):
+                await self.write(text.encode())
+        except TimeoutError:
+            return False
+        return not listener.over.done()
+
+
+def _lines(change: Change) -> str:
+    kind, data = "totals", {}
+    if change.kind in {"reset", "revoked"}:
+        kind = change.kind
+    elif change.reservation is not None:
+        kind = "row"
+        data = {"reservation": change.reservation.id, "table": change.reservation.table_id}
+    return f"event: {kind}\nid: {change.position}\ndata: {json.dumps(data)}\n\n"

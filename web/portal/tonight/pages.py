@@ -1,0 +1,63 @@
+"""`/portal/tonight`: the evening board, whole or the rows that changed."""
+
+import asyncio
+from datetime import date
+
+from aiohttp import web
+
+from appliance.errors import InvalidDate
+from appliance.model.evening import parse_date
+from terminal_bridge.context import ENVIRONMENT
+from web.portal.answer import language_of, portal_page
+from web.portal.tonight.board import Board, read_board
+
+_ROWS_MAX = 60
+
+
+async def show_board(request: web.Request) -> web.Response:
+    """The board of `?date=`, else of tonight."""
+    return await _page(request, "portal/tonight/page.html", await _read(request))
+
+
+async def show_rows(request: web.Request) -> web.Response:
+    """The rows of `?tables=` (ids with commas), the totals and the strip of requests."""
+    tables = frozenset(request.query.get("tables", "").split(",")[:_ROWS_MAX])
+    return await _page(request, "portal/tonight/rows.html", await _read(request, tables))
+
+
+async def show_sheet(request: web.Request) -> web.Response:
+    """The evening on paper, for when everything fails."""
+    return await _page(request, "portal/tonight/sheet.html", await _read(request))
+
+
+def asked_date(request: web.Request) -> date | None:
+    """`?date=`, or None; InvalidDate."""
+    text = request.query.get("date")
+    if not text:
+        return None
+    day = parse_date(text)
+    if day is None:
+        raise InvalidDate(field="date")
+    return day
+
+
+async def _read(request: web.Request, tables: frozenset[str] | None = None) -> Board:
+    environment = request[ENVIRONMENT]
+    return await environment.database.read(
+        read_board, asked_date(request), environment.feed.position, tables
+    )
+
+
+async def _page(request: web.Request, template: str, board: Board) -> web.Response:
+    language = language_of(request)
+    near = {-1: language.gettext("Last night"), 0: language.gettext("Tonight"),
+            1: language.gettext("Tomorrow")}  # fmt: skip
+    values: dict[str, object] = {
+        "board": board,
+        "title": near.get((board.day - board.tonight).days) or language.short_date(board.day),
+        "long_date": language.long_date(board.day),
+    }
+    # A big board takes tens of milliseconds: the door's scans need not wait for it.
+    return await asyncio.get_running_loop().run_in_executor(
+        None, portal_page, request, template, values
+    )
