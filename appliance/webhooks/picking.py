@@ -43,13 +43,17 @@ def pick_all(
     """Append to `picks` what starts now; each is begun in its lane.
 
     32 attempts at most are under way over all lanes, and no lane is left with fewer than 4.
+    What is beyond those is shared evenly first; what then is left, whoever wants it takes.
     """
-    for lane in lanes:
-        if not lane.wants:
-            continue
-        for delivery, retry in _pick(reader, lane, uptime, _share(lane, lanes)):
-            body = _render(reader, delivery, get_venue)
-            picks.append(Pick(lane, delivery, retry, body))
+    busy = sum(lane.wants or lane.in_flight > 0 for lane in lanes)
+    for most in (max(GUARANTEED, IN_FLIGHT_MAX // max(1, busy)), IN_FLIGHT_MAX):
+        for lane in sorted(lanes, key=lambda lane: lane.in_flight):
+            share = min(_share(lane, lanes), most - lane.in_flight)
+            if share <= 0 or not lane.wants:
+                continue
+            for delivery, retry in _pick(reader, lane, uptime, share):
+                body = _render(reader, delivery, get_venue)
+                picks.append(Pick(lane, delivery, retry, body))
 
 
 def _share(lane: Lane, lanes: Sequence[Lane]) -> int:
