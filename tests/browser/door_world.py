@@ -3,8 +3,9 @@
 import asyncio
 import io
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,10 @@ class DoorWorld:
             await context.close()
         await self.stop()
 
+    def forget(self, context: BrowserContext) -> None:
+        """A phone that is dead already needs no closing."""
+        self._phones.remove(context)
+
     async def guest(self, **changes: Any) -> Reservation:
         """A confirmed reservation: two guests at T1 tonight for the whole evening."""
         return await self.environment.database.write(add_reservation, **changes)
@@ -121,15 +126,16 @@ class DoorWorld:
             "--use-fake-device-for-media-stream",
             f"--use-file-for-fake-video-capture={video}",
         ]
+        kept = profile or self.directory / f"phone-{len(self._phones)}"
         context = await self.playwright.chromium.launch_persistent_context(
-            str(profile or self.directory / f"phone-{len(self._phones)}"),
+            str(kept),
             executable_path=CHROMIUM,
             args=[*ARGUMENTS, *(camera if video else ()), *arguments],
             **{"viewport": PHONE, "locale": "fr-MA", "has_touch": True, **options},
         )
         self._phones.append(context)
         page = context.pages[0] if context.pages else await context.new_page()
-        return Phone(self, context, page)
+        return Phone(self, context, page, kept)
 
 
 @dataclass
@@ -139,6 +145,7 @@ class Phone:
     world: DoorWorld
     context: BrowserContext
     page: Page
+    profile: Path
     complaints: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -167,9 +174,9 @@ class Phone:
         await self.until(_LISTED, self.world.name)
         await self.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
 
-    async def until(self, script: str, argument: Any = None, timeout: float = 30_000) -> None:
-        """Wait until a script says true."""
-        await self.page.wait_for_function(script, arg=argument, timeout=timeout)
+    async def until(self, script: str, argument: Any = None) -> None:
+        """Wait until a script says true, a minute at most."""
+        await self.page.wait_for_function(script, arg=argument, timeout=60_000)
 
     async def wedge(self, keys: str, codes: Sequence[str] | None = None) -> None:
         """A USB scanner types: real key events, whatever the host's layout makes of them."""
@@ -201,6 +208,15 @@ class Phone:
     async def is_down(self) -> None:
         """The phone has noticed that the box is out of reach."""
         await self.page.wait_for_selector("body[data-box=down]", timeout=30_000)
+
+    async def kill(self) -> None:
+        """SIGKILL to the whole browser, as a phone does that needs the memory."""
+        mark = f"--user-data-dir={self.profile}".encode()
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if mark in (process / "cmdline").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+        self.world.forget(self.context)
 
     async def is_synced(self) -> None:
         """The box is back, and has been told everything."""
@@ -268,8 +284,10 @@ def _jpeg(text: str | None) -> bytes:
     return file.getvalue()
 
 
-async def eventually(is_true: Callable[[], Any], seconds: float = 30) -> None:
-    """Wait until an awaited question is answered with yes."""
-    async with asyncio.timeout(seconds):
-        while not await is_true():
-            await asyncio.sleep(0.05)
+async def eventually(is_true: Callable[[], Any]) -> None:
+    """Wait until an awaited question is answered with yes, a minute at most."""
+    for _ in range(1200):
+        if await is_true():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
