@@ -3,6 +3,7 @@
 import asyncio
 import json
 import ssl
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +14,8 @@ from terminal_bridge.bridge.identity import Identity
 
 SCAN_SECONDS = 2.0
 OTHERWISE_SECONDS = 10.0
+_SILENT_SECONDS = 60.0  # the feed has a heartbeat every 20 s
+_HEARTBEAT = b":"
 _LARGEST_ANSWER = 32 * 1024 * 1024
 
 
@@ -71,15 +74,36 @@ class BoxClient:
         """`POST /scans`, within two seconds: somebody is standing at the door."""
         return await self._call("POST", "/scans", body, SCAN_SECONDS)
 
-    async def sync(self, scans: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """`POST /sync`: the box's verdict on each."""
-        answer = await self._call("POST", "/sync", {"scans": scans}, OTHERWISE_SECONDS)
+    async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:
+        """`POST /sync`: the box's verdict on each. `sent_at` is what the bridge's clock says."""
+        body = {"sentAt": sent_at, "scans": scans}
+        answer = await self._call("POST", "/sync", body, OTHERWISE_SECONDS)
         results: list[dict[str, Any]] = answer["results"]
         return results
 
     async def snapshot(self) -> dict[str, Any]:
         """`GET /snapshot`: payload, key id and signature."""
         return await self._call("GET", "/snapshot", None, OTHERWISE_SECONDS)
+
+    async def listen(self, heard: Callable[[], None]) -> None:
+        """`GET /events`: call `heard` when something has changed, until the feed ends."""
+        assert self._session is not None  # noqa: S101 - used as a context
+        try:
+            async with self._session.get(
+                f"{self.identity.box}/terminal/v1/events",
+                headers=self._headers,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_read=_SILENT_SECONDS),
+            ) as response:
+                async for chunk in response.content.iter_any():
+                    if response.status == 200 and not chunk.startswith(_HEARTBEAT):
+                        heard()
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.identity.token}"}
 
     async def _call(
         self, method: str, path: str, body: dict[str, Any] | None, within: float
@@ -92,7 +116,7 @@ class BoxClient:
                     method,
                     f"{self.identity.box}/terminal/v1{path}",
                     json=body,
-                    headers={"Authorization": f"Bearer {self.identity.token}"},
+                    headers=self._headers,
                     allow_redirects=False,
                 ) as response,
             ):

@@ -1,0 +1,261 @@
+"""A bridge made and run by the real program, with a scanner on a pseudo terminal."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+
+import apsw
+
+from tests.journeys.box_process import PROGRAM, clean_environ
+
+READY_SECONDS = 20.0
+STOP_SECONDS = 10.0
+ANSWER_SECONDS = 15.0  # the box has 2 s of it
+SETTINGS = """
+[[readers]]
+kind = "serial"
+device = "{device}"
+answer = {{ green = "G", amber = "A", red = "R", grey = "?" }}
+"""
+
+
+class Scanner:
+    """A scanner that beeps one letter for each colour."""
+
+    def __init__(self):
+        self._ours, self._theirs = os.openpty()
+        os.set_blocking(self._ours, False)
+        self.device = os.ttyname(self._theirs)
+
+    async def show(self, code, seconds=ANSWER_SECONDS):
+        """The letter that comes back, or None."""
+        self._read()
+        os.write(self._ours, f"{code}\r".encode())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not (letters := self._read()):  # noqa: ASYNC110 - a device
+                    await asyncio.sleep(0.005)
+                return letters.decode()
+        return None
+
+    def close(self):
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def _read(self):
+        with suppress(BlockingIOError):
+            return os.read(self._ours, 4096)
+        return b""
+
+
+class BridgeProcess:
+    """`venuebox bridge` as a process, which never outlives the test."""
+
+    def __init__(self, folder, scanner, wrapper=()):
+        self.data = folder
+        self.log = folder / "bridge.log"
+        self._wrapper = wrapper
+        self._process = None
+        self._ready = threading.Event()
+        folder.mkdir()
+        (folder / "settings.toml").write_text(SETTINGS.format(device=scanner.device), "utf-8")
+
+    def start(self, *argv):
+        """Start it and wait for the `ready` line. The first time `argv` pairs it."""
+        self._ready.clear()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._wrapper, PROGRAM, "bridge", "--data", str(self.data), *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=clean_environ(),
+            )
+        threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
+        self._ready.wait(READY_SECONDS)
+        assert self._process.poll() is None, self.complaints()
+        assert self._ready.is_set(), self.complaints()
+
+    def kill(self):
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self):
+        """Its exit status after SIGTERM."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(STOP_SECONDS)
+
+    def complaints(self):
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
+    async def is_told(self, words, times=1, seconds=30.0):
+        """Wait until its log says so, for the so-manieth time."""
+        async with asyncio.timeout(seconds):
+            while self.complaints().count(words) < times:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+
+    def spooled(self):
+        """The rows of its spool, once it has ended."""
+        return select(
+            self.data / "spool.db", "SELECT scan_id, result, admitted, settled, remark FROM scan"
+        )
+
+    def _read(self, process):
+        with process.stdout:
+            for line in process.stdout:
+                if line.startswith("ready "):
+                    self._ready.set()
+        self._ready.set()
+
+
+def select(path, sql):
+    """What an SQLite file answers; its owner may be running where it shares."""
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(10_000)
+        return list(connection.execute(sql))
+    finally:
+        connection.close()
+
+
+class Wire:
+    """A network between the bridge and the box that can be cut: a proxy in this process.
+
+    Cut, it refuses every connection; `silent` then swallows what is sent, as a dead cable does.
+    """
+
+    def __init__(self, box, host="127.0.0.1", *, silent=False):
+        self.host = host
+        self._box = box
+        self._silent = silent
+        self._cut = False
+        self._port = 0
+        self._server = None
+        self._talks = set()
+
+    @property
+    def address(self):
+        return f"http://{self.host}:{self._port}"
+
+    async def mend(self):
+        self._cut = False
+        if self._server is None:
+            self._server = await asyncio.start_server(self._carry, self.host, self._port)
+            self._port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self):
+        self._cut = True
+        if not self._silent:
+            await self.close()
+
+    async def close(self):
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for talk in self._talks:
+            talk.cancel()
+        await asyncio.gather(*self._talks, return_exceptions=True)
+
+    async def _carry(self, reader, writer):
+        talk = asyncio.current_task()
+        self._talks.add(talk)
+        try:
+            there = await asyncio.open_connection("127.0.0.1", self._box.port)
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._pump(reader, there[1]))
+                both.create_task(self._pump(there[0], writer))
+        except (OSError, asyncio.CancelledError, ExceptionGroup):
+            pass
+        finally:
+            self._talks.discard(talk)
+            writer.close()
+
+    async def _pump(self, reader, writer):
+        try:
+            while raw := await reader.read(65536):
+                while self._cut:  # noqa: ASYNC110 - nothing arrives until it is mended
+                    await asyncio.sleep(0.05)
+                writer.write(raw)
+                await writer.drain()
+        finally:
+            writer.close()
+
+
+class NamespaceWire(Wire):
+    """The same through a network namespace of the kernel, whose cable is pulled."""
+
+    _numbers = iter(range(1, 200))
+
+    def __init__(self, box):
+        number = next(self._numbers)
+        self._name = f"vb{os.getpid() % 10**6}x{number}"
+        super().__init__(box, f"10.213.{number}.1")
+        self._guest = f"10.213.{number}.2"
+        self.wrapper = ("ip", "netns", "exec", self._name)
+        ip("netns", "add", self._name)
+        ip("link", "add", f"{self._name}a", "type", "veth", "peer", "name", f"{self._name}b",
+           "netns", self._name)  # fmt: skip
+        ip("addr", "add", f"{self.host}/24", "dev", f"{self._name}a")
+        ip("link", "set", f"{self._name}a", "up")
+        inside = ("-n", self._name)
+        ip(*inside, "addr", "add", f"{self._guest}/24", "dev", f"{self._name}b")
+        ip(*inside, "link", "set", f"{self._name}b", "up")
+
+    async def mend(self):
+        ip("link", "set", f"{self._name}a", "up")
+        await super().mend()
+
+    async def cut(self):
+        ip("link", "set", f"{self._name}a", "down")
+
+    async def close(self):
+        await super().close()
+        ip("netns", "del", self._name)
+
+
+def ip(*argv):
+    subprocess.run(["ip", *argv], check=True, capture_output=True)
+
+
+def may_make_namespaces():
+    """Whether this user may; elsewhere the proxy alone cuts the network."""
+    name = f"vbtry{os.getpid() % 10**6}"
+    try:
+        ip("netns", "add", name)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    try:
+        ip("link", "add", f"{name}a", "type", "veth", "peer", "name", f"{name}b", "netns", name)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    finally:
+        ip("netns", "del", name)
+    return True
+
+
+async def book(partner, door, session, box, count):
+    """Parties of two for tonight, each at a table of its own: (id, access code, pass)."""
+    tables = (await partner.must(200, "GET", "/v1/venue"))["tables"][:count]
+    evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+    guests = []
+    for number, table in enumerate(tables):
+        body = {
+            "tableId": table["id"],
+            "date": evening,
+            "guests": 2,
+            "customer": {"name": "Salma Bennani", "phone": "+212 600 000 001"},
+            "idempotencyKey": f"bridge-{number}",
+            "notifyCustomer": False,
+        }
+        booked = await partner.must(201, "POST", "/v1/reservations", body)
+        link = re.sub(r"^https?://[^/]+", box.address, booked["guestAccessUrl"])
+        async with session.get(link) as page:
+            text = re.search(r'data-pass="([^"]*)"', await page.text())[1]
+        guests.append((booked["serviceReservationId"], booked["accessCode"], text))
+    return guests

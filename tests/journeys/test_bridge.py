@@ -1,0 +1,123 @@
+"""A bridge whose network is cut: it decides by the snapshot, remembers, and brings everything."""
+
+import asyncio
+import json
+
+import aiohttp
+import pytest
+
+from tests.journeys.box_process import BoxProcess, found_box, venuebox
+from tests.journeys.bridge_process import (
+    BridgeProcess,
+    NamespaceWire,
+    Scanner,
+    Wire,
+    book,
+    may_make_namespaces,
+    select,
+)
+from tests.journeys.partner_side import calling
+
+WIRES = {"refused": Wire, "silent": lambda box: Wire(box, silent=True)}
+if may_make_namespaces():
+    WIRES["namespace"] = NamespaceWire
+SYNCED_SECONDS = 40.0
+
+
+@pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES.keys())
+async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp_path, wire):
+    founded = await asyncio.to_thread(found_box, tmp_path, 4)
+    box = BoxProcess(founded.data, log=tmp_path / "box.log")
+    scanner = Scanner()
+    await asyncio.to_thread(box.start)
+    network = wire(box)
+    bridge = BridgeProcess(tmp_path / "bridge", scanner, getattr(network, "wrapper", ()))
+    try:
+        await network.mend()
+        async with (
+            calling(box, founded, "live") as (partner, door),
+            aiohttp.ClientSession() as session,
+        ):
+            one, two, three, _ = await book(partner, door, session, box, 4)
+            await pair(founded, box, bridge, network)
+            await bridge.is_told("the box decides")
+            assert await scanner.show(one[2]) == "G"
+
+            await network.cut()
+            assert await scanner.show(two[2]) == "G"
+            assert await scanner.show(two[1]) == "A"
+            assert await scanner.show(one[1]) == "A"
+            assert await scanner.show(forged(two[2])) == "R"
+
+            await asyncio.to_thread(bridge.kill)
+            await asyncio.to_thread(bridge.start)
+            assert await shown(scanner, two[2]) == "A"
+            assert await scanner.show(three[2]) == "G"
+            theirs = {"scanId": "meanwhile", "code": three[2]}
+            elsewhere = await door.must(200, "POST", "/terminal/v1/scans", theirs)
+            assert elsewhere["result"] == "checked_in"
+
+            await network.mend()
+            await bridge.is_told("the box decides", times=2, seconds=SYNCED_SECONDS)
+            assert await asyncio.to_thread(bridge.stop) == 0
+    finally:
+        bridge.kill()
+        box.kill()
+        await network.close()
+        scanner.close()
+
+    spooled = bridge.spooled()
+    assert all(settled for _, _, _, settled, _ in spooled)
+    assert [remark for *_, remark in spooled if remark] == ["conflict"]
+    logged = [row[0] for row in select(founded.data / "live.db", "SELECT scan_id FROM scan")]
+    assert sorted(logged) == sorted(["meanwhile", *(scan_id for scan_id, *_ in spooled)])
+    arrived = dict(select(founded.data / "live.db", "SELECT id, arrived FROM reservation"))
+    assert [arrived[guest[0]] for guest in (one, two, three)] == [2, 2, 4]
+
+
+async def pair(founded, box, bridge, network):
+    """Make the bridge a terminal of the box, by a one-time code."""
+    argv = ("terminal", "pair", "--environment", "live", "--name", "Jardin", "--json")
+    code = json.loads(await asyncio.to_thread(venuebox, *argv, data=founded.data))["code"]
+    await asyncio.to_thread(
+        bridge.start, "--box", network.address, "--pair", code, "--name", "Jardin"
+    )
+
+
+async def shown(scanner, code):
+    """Shown until it is read: a scanner that was just found drops what came before."""
+    while (letter := await scanner.show(code, 2.5)) is None:
+        pass
+    return letter
+
+
+def forged(text):
+    """The pass with another last letter but one."""
+    return text[:-3] + ("B" if text[-3] == "A" else "A") + text[-2:]
+
+
+async def test_a_bridge_says_in_one_sentence_what_is_wrong(tmp_path):
+    for argv, words in (
+        ((), "names no reader"),
+        (("--box", "box.local", "--pair", "12345678"), "names no reader"),
+    ):
+        assert words in await complaint(tmp_path / "bridge", *argv)
+    (tmp_path / "bridge" / "settings.toml").write_text(
+        '[[readers]]\nkind = "tcp"\nport = 7070\n', "utf-8"
+    )
+    for argv, words in (
+        ((), "not paired"),
+        (("--box", "box.local", "--pair", "12345678"), "--box is 'box.local'"),
+        (("--box", "http://127.0.0.1:9", "--pair", "12345678"), "cannot be reached"),
+        (("--box", "https://127.0.0.1:9", "--pair", "12345678", "--pin", "12"), "64 hex digits"),
+        (("--box", "https://127.0.0.1:9", "--pair", "1", "--ca", "/nowhere"), "--ca /nowhere"),
+    ):
+        assert words in await complaint(tmp_path / "bridge", *argv)
+
+
+async def complaint(folder, *argv):
+    with pytest.raises(AssertionError) as refused:
+        await asyncio.to_thread(venuebox, "bridge", *argv, data=folder)
+    sentence = str(refused.value)
+    assert "Traceback" not in sentence
+    return sentence
