@@ -4,16 +4,15 @@ import logging
 
 import stripe
 
-from appliance.actions.register_endpoint import EndpointsChanged
+from appliance.actions.roll_secret import roll_secret
 from appliance.actions.send_test_event import send_test_event
 from tests.appliance.webhooks.receivers import an_answer
 
 
 async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, uptime):
     endpoint, old = await world.register(receiver.url)
-    new = world.database.tokens.new_webhook_secret()
     await world.start()
-    await world.database.write(roll, world.environment.keyring, endpoint.id, new)
+    new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
 
     await world.book()
     await receiver.got(1)
@@ -26,16 +25,6 @@ async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, uptime)
     assert first.headers["x-service-signature"].count("v1=") == 2
     assert _holds(second, new)
     assert not _holds(second, old)
-
-
-def roll(tx, keyring, endpoint_id, new):
-    wrapped = keyring.wrap(new.encode(), tx.tokens.random_bytes(12))
-    tx.execute(
-        """UPDATE endpoint SET previous_secret = secret, secret = :secret,
-               previous_secret_expires_at = :expires_at WHERE id = :id""",
-        {"id": endpoint_id, "secret": wrapped, "expires_at": tx.now + 24 * 3600 * 1000},
-    )
-    tx.notices.append(EndpointsChanged(endpoint_id))
 
 
 def _holds(request, secret):
