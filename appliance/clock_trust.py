@@ -89,9 +89,9 @@ class ClockTrust:
         return since + self._grace_ms
 
     @property
-    def may_expire(self) -> bool:
-        """Whether things may be thrown away because of their age."""
-        return not self._stepped_far and self.look().trusted
+    def stepped_far(self) -> bool:
+        """Whether it was set by more than 300 s in this boot, and nothing confirmed it since."""
+        return self._stepped_far
 
     def was_set(self) -> bool:
         """Whether the clock was set since the latest judgement, by a second or more."""

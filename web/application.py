@@ -10,6 +10,7 @@ from appliance.box import Box
 from appliance.environment import Environment
 from appliance.mail.postman import Postman
 from appliance.store.venue import get_venue
+from appliance.upkeep.retention import Retention
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.body import BODY_LIMIT
@@ -67,7 +68,8 @@ def build_application(box: Box) -> web.Application:
         _add_routes(app, services)
         if environment is box.test:
             _add_sandbox(app, services, SandboxPages(sandbox))
-        app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock)))
+        retention = Retention(environment, box.clock, services.dispatcher.clock_gate.may_expire)
+        app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock), retention))
         for route in PORTAL_ROUTES:
             if environment is box.live or not route.of_the_house:
                 principal = Principal("staff", route.role)
@@ -172,7 +174,7 @@ def _public(handler: Handler, environment: Environment) -> Handler:
 
 
 def _lifecycle(
-    services: Services, upkeep: Upkeep
+    services: Services, upkeep: Upkeep, retention: Retention
 ) -> Callable[[web.Application], AsyncIterator[None]]:
     """Start what works in the background, and stop it in the opposite order."""
 
@@ -180,7 +182,9 @@ def _lifecycle(
         await services.dispatcher.start()
         await services.postman.start()
         await upkeep.start()
+        await retention.start()
         yield
+        await retention.close()
         await upkeep.close()
         # Together: each may wait for somebody outside, and the box has 10 s in all to leave.
         await asyncio.gather(services.postman.close(), services.dispatcher.close(_STOP_WITHIN))

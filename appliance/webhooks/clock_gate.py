@@ -82,6 +82,10 @@ class ClockGate:
             self._look()
         return self._open
 
+    def may_expire(self) -> bool:
+        """Whether things may be thrown away because of their age by this clock."""
+        return self.permits() and not self.trust.stepped_far
+
     def mark_to_write(self) -> ClockMark | None:
         """The mark, once an hour, for a commit that happens anyway."""
         now = self._uptime.milliseconds()

@@ -1,0 +1,213 @@
+"""Retention of the webhook log. Row 27 of the fault table has its short version here."""
+
+import asyncio
+import time
+
+import pytest
+
+from appliance.actions.forget_deliveries import forget_deliveries_of
+from appliance.actions.register_endpoint import register_endpoint
+from appliance.clock import parse_instant
+from appliance.store.failed_requests import find_failed_request
+from appliance.upkeep.retention import DAY_MS, Retention
+from tests.conftest import with_settings
+
+NOW = parse_instant("2026-11-21T19:00:00Z")
+
+
+class World:
+    """An environment with one endpoint, and a retention whose timer the test reads."""
+
+    def __init__(self, environment, clock):
+        self.environment, self.database, self.clock = environment, environment.database, clock
+        self.may_expire = True
+        self.timers = []
+
+    async def prepare(self):
+        endpoint, _ = await self.database.write(
+            register_endpoint,
+            self.environment.keyring,
+            "https://partner.example/hook",
+            ("webhook.test",),
+        )
+        self.endpoint_id = endpoint.id
+
+    async def add(self, state, days, *, attempts=1, excerpt="ok", count=1, reservation_id=None):
+        """Deliveries that ended, or were tried last, so many days ago."""
+        await self.database.write(self._add, state, days, attempts, excerpt, count, reservation_id)
+
+    def _add(self, tx, state, days, attempts, excerpt, count, reservation_id):
+        at = tx.now - days * DAY_MS
+        for _ in range(count):
+            event = tx.insert("event", {"type": "reservation.created", "occurred_at": at,
+                                        "reservation_id": reservation_id})  # fmt: skip
+            seq = tx.insert(
+                "delivery",
+                {"id": tx.new_id(), "endpoint_id": self.endpoint_id, "event_seq": event,
+                 "state": state, "due_at": at, "attempts": attempts,
+                 "finished_at": None if state == "pending" else at},
+            )  # fmt: skip
+            if state != "delivered":
+                tx.insert("failed_request", {"delivery_seq": seq, "at": at, "request": b"POST /"})
+            for n in range(1, attempts + 1):
+                tx.insert(
+                    "attempt",
+                    {"delivery_seq": seq, "n": n, "at": at, "duration_ms": 5, "phase": "done",
+                     "outcome": "delivered", "http_status": 200, "excerpt": excerpt, "charged": 1,
+                     "body_sha256": bytes(32)},
+                )  # fmt: skip
+
+    async def forget(self):
+        retention = Retention(
+            self.environment, self.clock, lambda: self.may_expire, self._call_later
+        )
+        await retention.start()
+        await retention.settle()
+        return retention
+
+    def _call_later(self, seconds, _callback):
+        self.timers.append(seconds)
+        return asyncio.get_running_loop().call_later(3600, lambda: None)
+
+    def count(self, table, where="1"):
+        sql = f"SELECT count(*) FROM {table} WHERE {where}"  # noqa: S608 - names of the test
+        return self.database.peek(lambda reader: reader.value(sql))
+
+
+@pytest.fixture
+async def world(box, clock, monkeypatch):
+    monkeypatch.setattr("appliance.upkeep.retention._PAUSE_SECONDS", 0)
+    made = World(box.live, clock)
+    await made.prepare()
+    return made
+
+
+async def test_attempts_are_kept_thirty_days(world):
+    await world.add("pending", 29)
+    await world.add("pending", 31)
+
+    await world.forget()
+
+    assert world.count("attempt") == 1
+    assert world.count("delivery") == 2
+    assert world.count("failed_request") == 2
+
+
+async def test_a_dead_delivery_can_be_replayed_for_thirty_days_and_no_longer(world):
+    await world.add("dead", 29, attempts=6)
+    await world.add("dead", 31, attempts=6)
+
+    await world.forget()
+
+    assert world.count("delivery") == 1
+    assert world.count("attempt") == 6
+    assert world.count("failed_request") == 1
+    assert world.count("event") == 1
+
+
+async def test_what_was_delivered_a_week_ago_keeps_what_came_of_it_and_no_words(world):
+    await world.add("delivered", 6)
+    await world.add("delivered", 8)
+    await world.add("cancelled", 8)
+
+    await world.forget()
+
+    assert world.count("delivery") == world.count("attempt") == 3
+    assert world.count("attempt", "excerpt IS NOT NULL") == 1
+    assert world.count("failed_request") == 0
+
+
+async def test_what_was_delivered_a_month_ago_is_gone(world):
+    await world.add("delivered", 31, count=3)
+    await world.add("delivered", 1)
+
+    await world.forget()
+
+    assert world.count("delivery") == world.count("attempt") == world.count("event") == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [
+        (with_settings(retention={"attempt_rows": 10}), 10),
+        (with_settings(retention={"attempt_megabytes": 1}), 892),
+    ],
+)
+async def test_the_newest_attempts_within_rows_and_megabytes_are_kept(world, left):
+    size = 1000 if left > 10 else 1
+    for day in (3, 2):
+        await world.add("delivered", day, count=2, excerpt="x" * size)
+    for _ in range(left):
+        world.clock.milliseconds += 1
+        await world.database.write(world._add, "delivered", 1, 1, "x" * size, 1, None)
+
+    await world.forget()
+
+    assert abs(world.count("attempt") - left) <= 1
+    assert world.count("attempt", f"at < {NOW - 1.5 * DAY_MS}") == 0
+
+
+async def test_by_a_clock_in_doubt_nothing_is_thrown_away(world):
+    await world.add("delivered", 400)
+    world.may_expire = False
+
+    await world.forget()
+
+    assert world.count("attempt") == 1
+    assert world.timers == [3600]
+
+
+async def test_it_comes_back_at_four_in_the_night_of_the_venue(world):
+    await world.forget()
+
+    assert world.timers == [9 * 3600]
+
+
+async def test_no_step_changes_more_than_five_hundred_rows(world):
+    await world.add("dead", 31, attempts=6, count=400)
+    await world.add("pending", 31, count=1200)
+    changes = []
+    write = world.database.write
+
+    async def counted(action, *args):
+        before = world.database._writer_connection.total_changes()
+        await write(action, *args)
+        changes.append(world.database._writer_connection.total_changes() - before)
+
+    world.database.write = counted
+    await world.forget()
+
+    assert max(changes) <= 500
+    assert world.count("attempt") == 0
+    assert world.count("delivery") == 1200
+
+
+async def test_row_27_others_write_between_two_steps_of_a_long_retention(world):
+    await world.add("dead", 31, attempts=6, count=3000)
+    forgetting = asyncio.create_task(world.forget())
+    waits = []
+    while not forgetting.done():
+        began = time.perf_counter()
+        await world.database.write(lambda tx: tx.execute("UPDATE venue SET name = name"))
+        waits.append(time.perf_counter() - began)
+    await forgetting
+
+    assert world.count("delivery") == 0
+    assert len(waits) >= 3000 / 62  # one at least between any two steps
+
+
+async def test_an_erased_guest_is_quoted_nowhere_in_the_log(world):
+    await world.add("dead", 1, attempts=6, excerpt="merci Salma", reservation_id="r-1")
+    await world.add("dead", 1, attempts=6, excerpt="merci Omar", reservation_id="r-2")
+
+    await world.database.write(forget_deliveries_of, "r-1")
+
+    assert world.count("attempt") == 12
+    assert world.count("attempt", "excerpt LIKE '%Salma%'") == 0
+    assert world.count("attempt", "body_sha256 IS NULL") == 6
+    assert world.count("attempt", "excerpt LIKE '%Omar%'") == 6
+    [(one,), (other,)] = world.database.peek(
+        lambda reader: list(reader.rows("SELECT id FROM delivery ORDER BY seq"))
+    )
+    assert world.database.peek(find_failed_request, one) is None
+    assert world.database.peek(find_failed_request, other) == (NOW - DAY_MS, b"POST /")
