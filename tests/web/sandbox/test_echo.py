@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from appliance.actions.roll_secret import roll_secret
 from tests.builders import TONIGHT, table_id
 from tests.web.sandbox.sandbox_world import (
     arrived,
@@ -18,6 +19,7 @@ from tests.web.sandbox.sandbox_world import (
 )
 from web.sandbox.behaviour import MODES
 from web.sandbox.receivers import KEPT_DELIVERIES, KEPT_RECEIVERS
+from web.sandbox.sandbox import Sandbox
 
 FORGED = {"X-Service-Signature": f"t=1,v1={'0' * 64}", "X-Service-Delivery": "made-up"}
 
@@ -177,3 +179,54 @@ async def test_a_browser_that_follows_the_url_comes_to_the_page(running):
     ) as response:
         assert response.status == 303
         assert response.headers["Location"] == f"/test#{lent['token']}"
+
+
+async def test_the_next_try_of_a_delivery_is_counted_from_what_is_recorded(running):
+    lent, endpoint = await registered(running)
+    await switched(running, lent, mode="fail", status=500)
+    delivery = await asked_for_a_test_event(running, endpoint)
+    await attempt_of(running, delivery)
+
+    headers = {"X-Service-Delivery": delivery}
+    async with running.client.post(path_of(lent), data=b"{}", headers=headers) as response:
+        assert response.status == 500
+
+    assert [echo["attempt"] for echo in await arrived(running, lent, 2)] == [2, 1]
+
+
+async def test_a_delivery_of_another_endpoint_is_none_of_this_receiver(running):
+    _, endpoint = await registered(running)
+    delivery = await asked_for_a_test_event(running, endpoint)
+    other, _ = await registered(running)
+
+    headers = {"X-Service-Delivery": delivery}
+    async with running.client.post(path_of(other), data=b"{}", headers=headers) as response:
+        assert response.status == 204
+
+    assert [echo["attempt"] for echo in await arrived(running, other)] == [None]
+
+
+async def test_after_a_restart_the_receiver_is_there_again_and_its_memory_is_empty(running):
+    lent, endpoint = await registered(running)
+    await asked_for_a_test_event(running, endpoint)
+    await arrived(running, lent)
+
+    restarted = Sandbox(running.test, running.clock, running.box.tokens)
+
+    assert restarted.find(lent["token"]).received == 0
+    assert [found.id for found in restarted.endpoints_of(lent["token"])] == [endpoint["id"]]
+
+
+async def test_both_secrets_are_tried_for_a_day_after_a_roll(running):
+    lent, endpoint = await registered(running)
+    running_secret = endpoint["secret"]
+    await running.test.database.write(roll_secret, running.test.keyring, endpoint["id"])
+
+    await asked_for_a_test_event(running, endpoint)
+
+    [echo] = await arrived(running, lent)
+    assert echo["signature"]["verdict"] == "valid"
+    assert len(echo["signature"]["expected"]) == len(echo["signature"]["given"]) == 2
+    t, body = echo["signature"]["t"], echo["body"].encode()
+    old = hmac.new(running_secret.encode(), b"%d." % t + body, "sha256").hexdigest()
+    assert old in echo["signature"]["expected"]
