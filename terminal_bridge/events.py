@@ -100,6 +100,10 @@ class _EventStream(web.StreamResponse):
 
 
 def _is_tonights(change: Change) -> bool:
-    """What a terminal wants to hear of: guests of this evening, or who have just left it."""
+    """What a terminal wants to hear of: guests of this evening, or who have just left it.
+
+    And every conflict: doors may find each other again the morning after.
+    """
     found = change.reservation
-    return found is None or change.moved or found.date == change.evening
+    is_conflict = change.conflict is not None
+    return found is None or is_conflict or change.moved or found.date == change.evening

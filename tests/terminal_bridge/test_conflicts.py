@@ -46,6 +46,19 @@ async def test_a_door_with_the_box_and_one_without_conflict_too(door, there):
     assert result["conflict"]["arrived"] == 4
 
 
+async def test_a_conflict_that_comes_to_light_the_morning_after_is_heard_too(door, there):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+    await door.scan(text)
+    door.clock.set("2026-11-22T09:00:00Z")
+    async with listening(door) as here:
+        (result,) = await sync(there, a_scan(code=text))
+        heard = await here.until("conflict")
+
+    assert heard.data["conflict"]["id"] == result["conflict"]["id"]
+    assert heard.data["reservation"]["date"] == "2026-11-21"
+
+
 async def test_halves_of_a_party_at_two_doors_are_no_conflict(door, there):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)

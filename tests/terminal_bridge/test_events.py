@@ -8,6 +8,7 @@ import pytest
 from appliance.actions.answer_request import accept
 from appliance.actions.cancel import cancel
 from appliance.actions.grant import grant
+from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.live import listener
 from appliance.store.reservations import update_reservation
@@ -318,3 +319,20 @@ async def test_a_stop_ends_every_stream_at_once(door):
     headers = {"Authorization": f"Bearer {door.token}"}
     async with door.client.get("/terminal/v1/events", headers=headers) as response:
         assert await response.read() == b""
+
+
+async def test_the_stream_of_the_real_application_has_the_headers_of_every_answer(running):
+    _, token = await running.live.database.write(issue_terminal, "Porte 1")
+    headers = {"Authorization": f"Bearer {token}"}
+    url = "/terminal/v1/events"
+
+    async with running.client.get(url, headers=headers) as response:
+        first = await response.content.readline()
+        given = response.headers
+    async with running.client.head(url, headers=headers) as response:
+        asked = response.status
+
+    assert (first, asked) == (b"event: totals\n", 200)
+    assert given["Cache-Control"] == "no-store"
+    assert given["X-Content-Type-Options"] == "nosniff"
+    assert given["Content-Type"] == "text/event-stream; charset=utf-8"

@@ -2,7 +2,7 @@
 
 import random
 
-from appliance.model.guest_pass import decode_pass
+from appliance.model.guest_pass import decode_pass, decode_passes
 from appliance.store.readings import read_code
 from tests.terminal_bridge.mutations import mutate
 
@@ -42,7 +42,6 @@ async def test_the_door_answers_each_of_them_with_a_verdict_and_lets_nobody_in(d
     genuine = {decode_pass(text).signed for text in passes}
 
     for _ in range(SOME):
-        text = mutate(chance, passes) or "SVC1"
-        read = decode_pass(text)
-        if read is None or read.signed not in genuine:
+        text = mutate(chance, passes).replace("\0", "") or "SVC1"  # JSON with NUL is refused
+        if not any(read.signed in genuine for read in decode_passes(text)):
             assert (await door.scan(text, simulate=True))["colour"] == "red", text
