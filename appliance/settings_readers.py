@@ -14,8 +14,8 @@ PAUSE = "p"  # the escape \p: half a second between two parts of an answer
 
 _COMMON = ("kind", "terminal", "environment")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {
-    "serial": ("device", "baud", "answer"),
-    "evdev": ("device",),
+    "serial": ("device", "baud", "answer", "answer_device", "answer_baud"),
+    "evdev": ("device", "answer", "answer_device", "answer_baud"),
     "tcp": ("host", "port", "answer"),
 }
 _BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)
@@ -30,7 +30,8 @@ class ReaderSettings:
     """One reader. `terminal` is the id or the name of the terminal whose scans these are.
 
     `answer` holds, for each colour that is answered, the bytes to send back; half a second
-    passes between two parts.
+    passes between two parts. They go to the scanner itself, or to the serial port
+    `answer_device` where a relay of its own is.
     """
 
     kind: str
@@ -41,6 +42,8 @@ class ReaderSettings:
     host: str = "127.0.0.1"
     port: int = 0
     answer: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
+    answer_device: str = ""
+    answer_baud: int = 9600
 
     @property
     def place(self) -> str:
@@ -76,11 +79,14 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     for name in required:
         if name not in values:
             raise Trouble(f"{where}.{name} is missing: {_MEANING[name]}")
+    if kind == "evdev" and "answer" in values and "answer_device" not in values:
+        raise Trouble(f"{where}.answer_device is missing: {_MEANING['answer_device']}")
     return ReaderSettings(**values)
 
 
 _MEANING = {
     "device": "the path of the scanner, best below /dev/serial/by-id or /dev/input/by-id",
+    "answer_device": "a keyboard cannot be answered, but a serial port beside it can",
     "port": "1 to 65535, the port to listen on",
     "terminal": "the id or the name of the terminal whose scans these are",
 }
@@ -157,6 +163,8 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "host": _text,
     "port": _port,
     "answer": _answer,
+    "answer_device": _device,
+    "answer_baud": _baud,
 }
 
 EXAMPLE = r"""

@@ -66,6 +66,18 @@ class Device(Protocol):
         ...
 
 
+class Relay(Protocol):
+    """Something that is answered and reads nothing."""
+
+    def answer(self, parts: Sequence[bytes]) -> None:
+        """Send these bytes; OSError when it is not there."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
 class DeviceReader:
     """Opens the device whenever it is there, reads codes, has them decided, answers.
 
@@ -78,8 +90,11 @@ class DeviceReader:
         open_device: Callable[[ReaderSettings], Device],
         decide: Decide,
         watch: Watch,
+        relay: Relay | None = None,
     ) -> None:
+        """`relay` is answered instead of the device, where it is one of its own."""
         self._settings = settings
+        self._relay = relay
         self._open = open_device
         self._decide = decide
         self._watch = watch
@@ -124,6 +139,8 @@ class DeviceReader:
                 self._watch.disconnected(f"failed unexpectedly ({type(error).__name__})")
             self._stopping.wait(wait)
             wait = min(wait * 2, _LONGEST_WAIT)
+        if self._relay is not None:
+            self._relay.close()
         os.close(self._wake)
         os.close(self._waker)
         with suppress(RuntimeError):  # the loop did not wait for us
@@ -145,8 +162,18 @@ class DeviceReader:
                 self._watch.drop(device.dropped)
             for code in codes:
                 self._watch.read()
-                answer = self._ask(code)
-                device.answer(self._settings.answer.get(answer.colour, ()))
+                parts = self._settings.answer.get(self._ask(code).colour, ())
+                if self._relay is None:
+                    device.answer(parts)
+                else:
+                    self._drive(self._relay, parts)
+
+    def _drive(self, relay: Relay, parts: Sequence[bytes]) -> None:
+        """A relay that fails keeps nobody from scanning."""
+        try:
+            relay.answer(parts)
+        except OSError as error:
+            self._watch.decided(f"{self._settings.answer_device} {_describe(error)}")
 
     def _ask(self, code: str) -> Answer:
         asked: Future[Answer] = Future()
@@ -174,4 +201,6 @@ class DeviceReader:
 
 
 def _describe(error: OSError) -> str:
-    return _WHY.get(error.errno or 0) or f"does not work ({error.strerror or type(error).__name__})"
+    if error.errno is None:
+        return "does not answer: unplug it and plug it in again"
+    return _WHY.get(error.errno) or f"does not work ({error.strerror or type(error).__name__})"

@@ -85,10 +85,11 @@ def _make(settings: ReaderSettings, decide: Decide, watch: Watch) -> Reader:
     """Each kind loads what it needs: a box without scanners loads none of it."""
     if settings.kind == "tcp":
         return TcpReader(settings, decide, watch)
-    if settings.kind == "serial":
-        from terminal_bridge.readers.serial_port import open_serial  # noqa: PLC0415 - as said
+    from terminal_bridge.readers.serial_port import SerialRelay, open_serial  # noqa: PLC0415 - as said
 
-        return DeviceReader(settings, open_serial, decide, watch)
+    relay = SerialRelay(settings) if settings.answer_device else None
+    if settings.kind == "serial":
+        return DeviceReader(settings, open_serial, decide, watch, relay)
     from terminal_bridge.readers.evdev import open_keyboard  # noqa: PLC0415 - as said
 
-    return DeviceReader(settings, open_keyboard, decide, watch)
+    return DeviceReader(settings, open_keyboard, decide, watch, relay)

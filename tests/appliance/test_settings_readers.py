@@ -83,7 +83,7 @@ def test_a_bridge_is_the_terminal_of_all_its_readers():
         ([TCP | {"answer": {"red": "x" * 300}}], ["readers[1].answer.red", "256"]),
         ([TCP, TCP], ["two readers use 127.0.0.1:7070"]),
         ([{"kind": "evdev", "device": "/dev/input/event3", "terminal": "P", "answer": {}}],
-         ["unknown setting readers[1].answer"]),
+         ["readers[1].answer_device is missing", "a keyboard cannot be answered"]),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_that_names_the_reader_and_what_is_allowed(readers, words):

@@ -64,6 +64,23 @@ async def test_a_pass_is_read_whatever_the_layout_and_caps_lock(box, door, wedge
     assert (await door.now_of(guest)).arrived == 2  # closing waited for the decision
 
 
+async def test_a_relay_of_its_own_opens_for_a_scanner_that_types(box, door, wedge, scanner):
+    answer = {"green": (b"open",)}
+    settings = {"device": wedge.device, "answer": answer, "answer_device": str(scanner.link)}
+
+    async with reading(box, kind="evdev", **settings) as readers:
+        wedge.send(typed(await door.pass_of(await door.guest())))
+        assert await scanner.received(4) == b"open"
+
+        scanner.unplug()
+        wedge.send(typed(await door.pass_of(await door.guest(table="T2"))))
+        await until(lambda: "plug it in" in (readers.states[0].trouble or ""))
+
+        scanner.plug()
+        wedge.send(typed(await door.pass_of(await door.guest(table="T3"))))
+        assert await scanner.received(4) == b"open"
+
+
 def test_a_held_key_repeats_nothing_and_half_an_event_waits_for_its_rest(wedge):
     keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
     raw = event(30, PRESSED) + event(30, REPEATED) + event(30, RELEASED) + tap(48) + tap(ENTER)

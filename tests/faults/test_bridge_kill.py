@@ -1,0 +1,117 @@
+"""`kill -9` of the bridge and of the box at random instants: no scan is lost, nobody is in twice.
+
+BRIDGE_KILLS=200 for a longer run; KILL_SEED repeats the draws of one.
+"""
+
+import asyncio
+import os
+import random
+from collections import Counter
+
+import aiohttp
+
+from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.bridge_process import BridgeProcess, Scanner, Wire, book, select
+from tests.journeys.partner_side import calling
+from tests.journeys.test_bridge import pair
+
+KILLS = int(os.environ.get("BRIDGE_KILLS", "8"))
+PARTIES = 150
+IMPATIENT_SECONDS = 3.0  # then the guest shows the pass again
+PACE_SECONDS = 0.03  # times all parties: more than the 3 s in which a repeated code is one scan
+
+
+class Door:
+    """Guests who come one after the other, each showing the pass until something happens."""
+
+    def __init__(self, scanner, guests):
+        self.letters = {reservation_id: "" for reservation_id, *_ in guests}
+        self.over = False
+        self._scanner = scanner
+        self._guests = guests
+
+    async def work(self):
+        """Until it is over; everybody comes again once all have been."""
+        while not self.over:
+            for reservation_id, access_code, text in self._guests:
+                # The second time the access code: the same text within 3 s is no new scan.
+                code = access_code if self.letters[reservation_id] else text
+                while not self.over:
+                    letter = await self._scanner.show(code, IMPATIENT_SECONDS)
+                    await asyncio.sleep(PACE_SECONDS)
+                    if letter is not None:
+                        self.letters[reservation_id] += letter
+                        break
+
+
+async def test_no_scan_is_lost_and_no_party_is_let_in_twice_whoever_is_killed(tmp_path):
+    seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
+    print(f"\nKILL_SEED={seed}")
+    draw = random.Random(seed)
+    founded = await asyncio.to_thread(found_box, tmp_path, PARTIES)
+    box = BoxProcess(founded.data, log=tmp_path / "box.log")
+    scanner = Scanner()
+    await asyncio.to_thread(box.start)
+    network = Wire(box)
+    bridge = BridgeProcess(tmp_path / "bridge", scanner)
+    kills = Counter()
+    try:
+        await network.mend()
+        async with calling(box, founded, "live") as (partner, door), aiohttp.ClientSession() as s:
+            guests = await book(partner, door, s, box, PARTIES)
+        await pair(founded, box, bridge, network)
+        await bridge.is_told("the box decides")
+        crowd = Door(scanner, guests)
+        working = asyncio.create_task(crowd.work())
+        await kill_and_start_again(draw, bridge, box, kills)
+        crowd.over = True
+        await working
+
+        told = bridge.complaints().count("the box decides")
+        await asyncio.to_thread(bridge.kill)
+        await asyncio.to_thread(bridge.start)
+        await bridge.is_told("the box decides", times=told + 1)
+        assert await asyncio.to_thread(bridge.stop) == 0
+        assert await asyncio.to_thread(box.stop) < 10
+    finally:
+        bridge.kill()
+        box.kill()
+        await network.close()
+        scanner.close()
+
+    check(crowd, bridge.spooled(), founded.data / "live.db")
+    assert min(kills[kind] for kind in ("BridgeProcess", "BoxProcess")) > 0
+
+
+async def kill_and_start_again(draw, bridge, box, kills):
+    """Kill either of them, or both, in the middle of the evening; again and again."""
+    turns = [(bridge,), (box,)] + [
+        draw.choice(((bridge,), (box,), (box, bridge))) for _ in range(KILLS - 2)
+    ]
+    for victims in turns:
+        await asyncio.sleep(draw.uniform(0.1, 1.0))
+        for victim in victims:
+            kills[type(victim).__name__] += 1
+            await asyncio.to_thread(victim.kill)
+        await asyncio.sleep(draw.uniform(0.0, 1.5))
+        for victim in victims:
+            await asyncio.to_thread(victim.start)
+
+
+def check(crowd, rows, live):
+    """What was shown at the door, what the bridge kept, and what the box holds, agree."""
+    shown = {scan_id for scan_id, result, *_ in rows if result is not None}
+    logged = Counter(row[0] for row in select(live, "SELECT scan_id FROM scan"))
+    letters = "".join(crowd.letters.values())
+    print(f"{len(letters)} answers, {len(shown)} scans, {Counter(letters)}")
+    assert shown - logged.keys() == set(), "a scan was lost"
+    assert set(logged.values()) == {1}
+    assert len(letters) <= len(shown)
+    assert max(found.count("G") for found in crowd.letters.values()) == 1, "green twice"
+    assert "R" not in letters
+    admitted = select(live, "SELECT id, arrived FROM reservation WHERE arrived > 0")
+    assert {arrived for _, arrived in admitted} == {2}, "a party was let in twice"
+    greens = {name for name, found in crowd.letters.items() if "G" in found}
+    assert greens <= {reservation_id for reservation_id, _ in admitted}
+    assert [remark for *_, remark in rows if remark] == []
+    assert len(greens) > 10, "hardly anybody came"
