@@ -180,16 +180,20 @@ class Phone:
 
     async def wedge(self, keys: str, codes: Sequence[str] | None = None) -> None:
         """A USB scanner types: real key events, whatever the host's layout makes of them."""
+        events = [
+            {"key": key, "text": key, "code": codes[n] if codes else ""}
+            for n, key in enumerate(keys)
+        ]
+        events.append({"key": "Enter", "text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13})
         session = await self.context.new_cdp_session(self.page)
-        for n, key in enumerate(keys):
-            code = codes[n] if codes else ""
-            event = {"type": "keyDown", "key": key, "text": key, "code": code}
-            await session.send("Input.dispatchKeyEvent", event)
-            await session.send("Input.dispatchKeyEvent", {**event, "type": "keyUp"})
-        for kind in ("keyDown", "keyUp"):
-            event = {"type": kind, "key": "Enter", "code": "Enter", "text": "\r",
-                     "windowsVirtualKeyCode": 13}  # fmt: skip
-            await session.send("Input.dispatchKeyEvent", event)
+        # Not one after the other is answered: a scanner is faster than a busy machine.
+        await asyncio.gather(
+            *(
+                session.send("Input.dispatchKeyEvent", {"type": kind, **event})
+                for event in events
+                for kind in ("keyDown", "keyUp")
+            )
+        )
         await session.detach()
 
     async def scan(self, text: str) -> str:
@@ -267,9 +271,11 @@ async def door_world(
 def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6) -> Path:
     """A film for the fake camera: each code for `frames` pictures, then `blank` empty ones."""
     with path.open("wb") as file:
-        nothing = _jpeg(None)
+        nothing = _jpeg(None) * blank
         for text in texts:
-            file.write(_jpeg(text) * frames + nothing * blank)
+            file.write(_jpeg(text) * frames + nothing)
+        if not texts:
+            file.write(nothing)
     return path
 
 

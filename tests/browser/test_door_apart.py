@@ -45,7 +45,9 @@ async def test_a_list_of_twelve_hours_lets_nobody_in(door):
     assert await phone.scan(text) in {"old_list", "too_late"}
 
 
-async def test_a_reload_and_a_killed_browser_forget_neither_the_guests_nor_the_scans(door, tmp_path):
+async def test_a_reload_and_a_killed_browser_forget_neither_the_guests_nor_the_scans(
+    door, tmp_path
+):
     guest, second = await door.guest(), await door.guest(table="T2")
     text, other = await door.pass_of(guest), await door.pass_of(second)
     profile = tmp_path / "phone"

@@ -27,7 +27,9 @@ LAYOUTS = {
 async def a_full_house(door):
     """Twenty parties at five tables, an hour each, and their codes."""
     guests = [
-        await door.guest(table=f"T{table}", slot=f"{hour}:00", customer_name=f"Invité {hour}{table}")
+        await door.guest(
+            table=f"T{table}", slot=f"{hour}:00", customer_name=f"Invité {hour}{table}"
+        )
         for hour in (18, 19, 20, 21)
         for table in range(1, 6)
     ]

@@ -2,9 +2,13 @@
  * A keyboard-wedge scanner, wherever the focus is: a burst of keys that ends in Enter. What it
  * typed into a field on its way is taken out again, and its Enter presses no button.
  */
-import { decodePasses } from "./pass";
+import { decodePasses, resemblesPass } from "./pass";
 
-const FAST_MS = 90; // between two keys of a burst; people are slower
+// The longest time between two keys of a burst. People who type into a field are slower than that;
+// elsewhere nobody types, and what has begun as a pass is no word of anybody's.
+const IN_FIELD_MS = 90;
+const ELSEWHERE_MS = 250;
+const IN_PASS_MS = 600;
 const SHORTEST = 6;
 
 interface Field {
@@ -28,7 +32,7 @@ export function listenToWedge(read: (code: string) => void): void {
     const isEnd = event.key === "Enter" || (event.key === "Tab" && typed.length >= SHORTEST);
     const gap = event.timeStamp - last;
     if (!isSign(event.key) && !isEnd) return; // Shift, Caps Lock and the like are part of a burst
-    if (gap > FAST_MS) {
+    if (gap > longestGap(typed, before)) {
       if (isEnd) return forget();
       forget();
     }
@@ -47,6 +51,11 @@ export function listenToWedge(read: (code: string) => void): void {
     forget();
     read(code);
   }, { capture: true });
+}
+
+function longestGap(typed: string, before: Field | null): number {
+  if (typed.length >= 4 && resemblesPass(typed)) return IN_PASS_MS;
+  return before ? IN_FIELD_MS : ELSEWHERE_MS;
 }
 
 /** The layout of the host hides nothing from `code`; a scanner set to that layout needs `key`. */
