@@ -116,6 +116,4 @@ def _without_entry(scan: Scan, result: str) -> str:
         return result
     if scan.shown is None:
         return result
-    if scan.shown is None:
-        return result
     return scan.shown if scan.shown in COLOURS else "error"
