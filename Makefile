@@ -42,13 +42,14 @@ apt   = { command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n tru
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup dev test check bench lock clean
+.PHONY: help run setup dev test check bench soak lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080'
 	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
 	@echo 'make check    style, types, import directions, documentation'
 	@echo 'make bench    measure the box against a bare handler and PocketBase'
+	@echo 'make soak     the long tests in full: 500 kills, real timeouts, ten idle minutes; about half an hour'
 	@echo 'make setup    prepare the program alone: .venv/bin/venuebox'
 	@echo 'make dev      the same with everything that tests and checks it'
 	@echo 'make lock     pin the newest versions and their hashes in requirements/ and package-lock.json'
@@ -92,6 +93,12 @@ check: dev
 bench: setup $(BENCH)
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	@$(BIN)/python tests/bench/run.py
+
+# The tests that `make test` runs short, in full and one after the other. Never longer than two hours.
+SOAK_TESTS = tests/faults tests/journeys/test_start_and_idle.py
+soak: dev
+	@$(call say,soaking: about half an hour)
+	@SOAK=1 $(if $(shell command -v timeout),timeout 7200) $(BIN)/pytest -v -s $(SOAK_TESTS) $(PYTEST_ARGS)
 
 LOCK = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes \
        --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-find-links \

@@ -7,6 +7,7 @@ made. Ends with status 1 when an answer was wrong, whatever the figures.
 import argparse
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +25,7 @@ from progress import Progress
 from rounds import fresh_copy, interleave
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 
 
 def main() -> int:
@@ -32,7 +34,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=6, help="of one booking load")
     parser.add_argument("--past", type=int, default=1_000_000, help="past reservations; 0: none")
+    parser.add_argument("--only", choices=["dispatcher"], help="this part alone")
+    parser.add_argument("--full", action="store_true", help="the dispatcher with 10,000 events")
     options = parser.parse_args()
+    if options.only == "dispatcher":
+        return measure_dispatcher(full=options.full)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # clears up as Ctrl-C does
     data = HERE / "data"
     data.mkdir(exist_ok=True)
@@ -45,7 +51,14 @@ def main() -> int:
         return 1
     finally:
         shutil.rmtree(folder)
-    return 0
+    print()
+    return measure_dispatcher(full=options.full)
+
+
+def measure_dispatcher(*, full: bool) -> int:
+    """The delivery engine, in a process of its own; its exit status."""
+    argv = [sys.executable, "-m", "tests.bench.dispatcher", *(["--full"] if full else [])]
+    return subprocess.run(argv, cwd=ROOT, check=False).returncode
 
 
 def run(children: Children, folder: Path, rounds: int, seconds: int, past_rows: int) -> None:

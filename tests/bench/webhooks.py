@@ -17,7 +17,8 @@ from appliance.webhooks.event_body import event_body
 from tests.bench.deliveries import a_sender
 from tests.bench.sinks import Sinks
 
-AT_ONCE = 8
+AT_ONCE = 8  # at each endpoint
+SAMPLE = b"x" * 560
 
 
 async def throughput(folder: Path, sinks: Sinks, events: int) -> float:
@@ -31,7 +32,7 @@ async def throughput(folder: Path, sinks: Sinks, events: int) -> float:
         await sender.drained()
         ours = _report("dispatcher", events * len(sinks.urls), started, cpu)
     started, cpu = time.perf_counter(), time.process_time()
-    await _post(sinks.urls, bodies, events)
+    await post(sinks.urls, bodies, events, AT_ONCE * len(sinks.urls))
     theirs = _report("bare aiohttp", events * len(sinks.urls), started, cpu)
     sinks.take()
     return ours / theirs
@@ -45,18 +46,21 @@ def _bodies(reader: Any) -> list[bytes]:
     return [event_body(d, find_reservation(reader, d.reservation_id or ""), venue) for d in found]
 
 
-async def _post(urls: list[str], bodies: list[bytes], events: int) -> None:
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
-        counts = {url: iter(range(events)) for url in urls}
+async def post(urls: list[str], bodies: list[bytes], events: int, at_once: int) -> None:
+    """So many posts to each URL by a bare aiohttp client, `at_once` over all of them."""
+    connector = aiohttp.TCPConnector(limit=0)
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(cookie_jar=jar, connector=connector) as session:
+        left = ((url, number) for number in range(events) for url in urls)
 
-        async def work(url: str) -> None:
-            for number in counts[url]:
+        async def work() -> None:
+            for url, number in left:
                 body = bodies[number % len(bodies)]
                 headers = {"Content-Type": "application/json"}
                 async with session.post(url, data=body, headers=headers) as response:
                     await response.read()
 
-        await asyncio.gather(*(work(url) for url in urls for _ in range(AT_ONCE)))
+        await asyncio.gather(*(work() for _ in range(at_once)))
 
 
 def _report(name: str, posts: int, started: float, cpu: float) -> float:
