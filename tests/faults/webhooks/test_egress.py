@@ -271,4 +271,5 @@ async def test_row_9_a_redirect_to_itself_is_asked_once_and_tried_again_by_the_l
 
     assert len(receiver.requests) == 1
     assert world.states() == ["pending"]
+    await world.until(lambda: uptime.next_alarm is not None)
     assert uptime.next_alarm == pytest.approx(60, abs=0.01)

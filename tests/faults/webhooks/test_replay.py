@@ -188,6 +188,7 @@ async def test_a_replayed_delivery_has_the_whole_ladder_before_it_again(world, r
     await replay(world, request.id)
     await world.recorded(7)
     for number, seconds in enumerate(LADDER, 8):
+        await world.until(lambda: uptime.next_alarm is not None)
         assert uptime.next_alarm == pytest.approx(seconds, abs=0.01)
         uptime.advance(seconds)
         await world.recorded(number)

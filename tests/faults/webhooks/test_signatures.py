@@ -44,7 +44,7 @@ def judged_by_node(cases, tmp_path):
     ]  # fmt: skip
     found = subprocess.run(
         [Path(sys.executable).with_name("node"), "--preserve-symlinks", script],
-        input=json.dumps(told), capture_output=True, text=True, timeout=60, check=False,
+        input=json.dumps(told), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr
     return json.loads(found.stdout)
