@@ -62,8 +62,6 @@ class ManualUptime:
         self.alarms_set += 1
         alarm = _Alarm(self.alarms, self.alarms_set)
         self.alarms[alarm.number] = (milliseconds, callback)
-        if milliseconds <= self.now:  # time passed while it was being set
-            asyncio.get_running_loop().call_soon(self._ring)
         if milliseconds <= self.now:
             asyncio.get_running_loop().call_soon(self.advance, 0)
         return alarm
@@ -72,9 +70,6 @@ class ManualUptime:
         """Let time pass on every clock, and ring the alarms that became due."""
         self.now += round(seconds * 1000)
         self._clock.advance(seconds)
-        self._ring()
-
-    def _ring(self):
         for number, (at, callback) in list(self.alarms.items()):
             if at <= self.now and self.alarms.pop(number, None):
                 callback()
