@@ -18,16 +18,18 @@ from tests.journeys.test_bridge import pair
 KILLS = int(os.environ.get("BRIDGE_KILLS", "8"))
 PARTIES = 150
 IMPATIENT_SECONDS = 3.0  # then the guest shows the pass again
+WAIT_SECONDS = 0.2  # while nothing is lit at the door
 PACE_SECONDS = 0.03  # times all parties: more than the 3 s in which a repeated code is one scan
 
 
 class Door:
     """Guests who come one after the other, each showing the pass until something happens."""
 
-    def __init__(self, scanner, guests):
+    def __init__(self, scanner, bridge, guests):
         self.letters = {reservation_id: "" for reservation_id, *_ in guests}
         self.over = False
         self._scanner = scanner
+        self._bridge = bridge
         self._guests = guests
 
     async def work(self):
@@ -37,8 +39,9 @@ class Door:
                 # The second time the access code: the same text within 3 s is no new scan.
                 code = access_code if self.letters[reservation_id] else text
                 while not self.over:
-                    letter = await self._scanner.show(code, IMPATIENT_SECONDS)
-                    await asyncio.sleep(PACE_SECONDS)
+                    down = self._bridge.is_down
+                    letter = await self._scanner.show(code, IMPATIENT_SECONDS, down)
+                    await asyncio.sleep(WAIT_SECONDS if down() else PACE_SECONDS)
                     if letter is not None:
                         self.letters[reservation_id] += letter
                         break
@@ -61,7 +64,7 @@ async def test_no_scan_is_lost_and_no_party_is_let_in_twice_whoever_is_killed(tm
             guests = await book(partner, door, s, box, PARTIES)
         await pair(founded, box, bridge, network)
         await bridge.is_told("the box decides")
-        crowd = Door(scanner, guests)
+        crowd = Door(scanner, bridge, guests)
         working = asyncio.create_task(crowd.work())
         await kill_and_start_again(draw, bridge, box, kills)
         crowd.over = True
@@ -89,11 +92,11 @@ async def kill_and_start_again(draw, bridge, box, kills):
         draw.choice(((bridge,), (box,), (box, bridge))) for _ in range(KILLS - 2)
     ]
     for victims in turns:
-        await asyncio.sleep(draw.uniform(0.1, 1.0))
+        await asyncio.sleep(draw.uniform(0.2, 1.5))
         for victim in victims:
             kills[type(victim).__name__] += 1
             await asyncio.to_thread(victim.kill)
-        await asyncio.sleep(draw.uniform(0.0, 1.5))
+        await asyncio.sleep(draw.uniform(0.0, 1.0))
         for victim in victims:
             await asyncio.to_thread(victim.start)
 

@@ -31,15 +31,15 @@ class Scanner:
         os.set_blocking(self._ours, False)
         self.device = os.ttyname(self._theirs)
 
-    async def show(self, code, seconds=ANSWER_SECONDS):
-        """The letter that comes back, or None."""
+    async def show(self, code, seconds=ANSWER_SECONDS, is_vain=lambda: False):
+        """The letter that comes back, or None: too late, or in vain."""
         self._read()
         os.write(self._ours, f"{code}\r".encode())
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while not (letters := self._read()):  # noqa: ASYNC110 - a device
+                while not (letters := self._read()) and not is_vain():  # noqa: ASYNC110 - a device
                     await asyncio.sleep(0.005)
-                return letters.decode()
+                return letters.decode() or None
         return None
 
     def close(self):
@@ -85,6 +85,10 @@ class BridgeProcess:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+
+    def is_down(self):
+        """Whether it was killed and is not ready again."""
+        return self._process.poll() is not None or not self._ready.is_set()
 
     def stop(self):
         """Its exit status after SIGTERM."""
