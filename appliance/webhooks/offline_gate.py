@@ -9,6 +9,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable, Collection, Iterable
 
+from appliance.accidents import log_accident
 from appliance.model.delivery import Outcome
 from appliance.webhooks.network import Network
 from appliance.webhooks.outcomes import BOX_OFFLINE, CONN_TIMEOUT, DNS_TEMP, NO_ROUTE
@@ -112,7 +113,11 @@ class OfflineGate:
     @staticmethod
     async def _leads_nowhere(recipient: Recipient) -> bool:
         """Whether the way to a receiver ends at the box. Refused, or too late, it does not."""
-        return await recipient.reach() in _EVIDENCE
+        try:
+            return await recipient.reach() in _EVIDENCE
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is no proof
+            log_accident(f"looking for webhook endpoint {recipient.endpoint.id}", error)
+            return False
 
     def _hold(self, recipients: Iterable[Recipient]) -> None:
         new = {r.endpoint.id for r in recipients} - self._parked
