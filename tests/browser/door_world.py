@@ -215,11 +215,7 @@ class Phone:
 
     async def kill(self) -> None:
         """SIGKILL to the whole browser, as a phone does that needs the memory."""
-        mark = f"--user-data-dir={self.profile}".encode()
-        for process in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                if mark in (process / "cmdline").read_bytes().split(b"\0"):
-                    os.kill(int(process.name), signal.SIGKILL)
+        _kill_browser(self.profile)
         self.world.forget(self.context)
 
     async def is_synced(self) -> None:
@@ -297,3 +293,11 @@ async def eventually(is_true: Callable[[], Any]) -> None:
             return
         await asyncio.sleep(0.05)
     raise TimeoutError
+
+
+def _kill_browser(profile: Path) -> None:
+    mark = f"--user-data-dir={profile}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (process / "cmdline").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)

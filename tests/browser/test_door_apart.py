@@ -1,5 +1,7 @@
 """The box is out of reach: the phones go on, forget nothing, and tell it afterwards."""
 
+from appliance.actions.offer_pairing import offer_pairing
+
 
 async def test_the_phone_answers_from_list_and_signature_and_tells_the_box_afterwards(door):
     guest, unpaid = await door.guest(guests=3), await door.guest(table="T2", status="pending")
@@ -52,6 +54,10 @@ async def test_a_reload_and_a_killed_browser_forget_neither_the_guests_nor_the_s
     text, other = await door.pass_of(guest), await door.pass_of(second)
     profile = tmp_path / "phone"
     phone = await door.phone(profile=profile)
+    await phone.context.close()  # Chromium writes its cookies down every half minute, or now
+    phone = await door.unpaired(profile=profile)
+    await phone.open()
+    await phone.is_ready()
     await door.stop()
     assert await phone.scan(text) == "checked_in"
 
@@ -69,6 +75,23 @@ async def test_a_reload_and_a_killed_browser_forget_neither_the_guests_nor_the_s
 
     assert (await door.now_of(guest)).arrived == 2
     assert (await door.now_of(second)).arrived == 2
+
+
+async def test_a_phone_that_lost_its_cookie_brings_its_scans_when_it_is_paired_again(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await door.stop()
+    assert await phone.scan(text) == "checked_in"
+    await phone.context.clear_cookies()
+
+    await door.start()
+    await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
+    assert (await door.now_of(guest)).arrived == 0
+    await phone.pair(await door.environment.database.write(offer_pairing, "Porte 1", "override"))
+    await phone.is_synced()
+
+    assert (await door.now_of(guest)).arrived == 2
 
 
 async def test_two_doors_apart_admit_one_party_and_both_are_shown_the_one_conflict(door):

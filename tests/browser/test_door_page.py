@@ -91,8 +91,10 @@ async def test_the_first_load_is_light_with_the_code_reader_and_keeps_no_answer_
     session = await phone.context.new_cdp_session(phone.page)
     sizes: dict[str, float] = {}
     await session.send("Network.enable")
-    session.on("Network.loadingFinished",
-               lambda event: sizes.update({event["requestId"]: event["encodedDataLength"]}))  # fmt: skip
+    session.on(
+        "Network.loadingFinished",
+        lambda event: sizes.update({event["requestId"]: event["encodedDataLength"]}),
+    )
     await phone.open()
     await phone.page.wait_for_load_state("networkidle")
     worker = await phone.page.evaluate(

@@ -80,7 +80,8 @@ async def test_the_camera_comes_back_after_the_lock_screen(door, tmp_path):
     for state in ("hidden", "visible"):
         await phone.page.evaluate(
             """(state) => {
-              Object.defineProperty(document, "visibilityState", { value: state, configurable: true });
+              const now = { value: state, configurable: true };
+              Object.defineProperty(document, "visibilityState", now);
               document.dispatchEvent(new Event("visibilitychange"));
             }""",
             state,
@@ -147,8 +148,10 @@ async def test_where_the_camera_is_refused_the_page_says_why_and_a_photo_does(do
     guest = await door.guest()
     phone = await door.phone()
     await phone.page.evaluate(
-        "navigator.mediaDevices.getUserMedia = () =>"
-        " Promise.reject(new DOMException('no', 'NotAllowedError'))"
+        """() => {
+          const no = new DOMException("no", "NotAllowedError");
+          navigator.mediaDevices.getUserMedia = () => Promise.reject(no);
+        }"""
     )
     await phone.page.click("#start")
     assert "autorisée" in await phone.page.inner_text("#ready-title")

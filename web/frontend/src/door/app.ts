@@ -109,7 +109,7 @@ export class App {
         this.list.refresh();
       },
       conflict: () => void this.showConflict(),
-      unpaired: () => void this.leave("pair.revoked"),
+      unpaired: (revoked) => void this.leave("pair.revoked", !revoked),
     });
   }
 
@@ -241,8 +241,11 @@ export class App {
     await this.leave(null);
   }
 
-  /** Not a terminal any more: nothing of the evening stays on this phone. */
-  private async leave(why: string | null): Promise<void> {
+  /**
+   * Not a terminal any more: nothing of the evening stays on this phone. Who has only lost its
+   * cookie keeps the scans that the box has not heard of, and brings them when it is paired again.
+   */
+  private async leave(why: string | null, keepQueue = false): Promise<void> {
     if (!this.link) return;
     this.link.end();
     this.link = null;
@@ -257,7 +260,7 @@ export class App {
       "conflict-text"]) part(id).textContent = "";
     part("bar").hidden = part("stage").hidden = part("dock").hidden = true;
     show(part("alone-text"), null);
-    await storage.wipe();
+    await (keepQueue ? storage.forgetEvening() : storage.wipe());
     await forgetShell(this.data["environment"] ?? "live", this.data["start"] ?? "");
     this.pairing.open(why && this.words.say(why));
   }

@@ -3,8 +3,12 @@ import type { Conflict, Guest, Me, Queued, Scan, SignedSnapshot, Totals, Verdict
 
 /** No answer in time, or none that the box would give: the phone decides by itself. */
 export class OutOfReach extends Error {}
-/** This terminal is not paired, or not any more. */
-export class NotPaired extends Error {}
+/** This terminal is not paired, or not any more: `revoked` when somebody took its access away. */
+export class NotPaired extends Error {
+  constructor(readonly revoked: boolean) {
+    super();
+  }
+}
 /** The box understood and said no; `message` is its own sentence, `code` the contract's. */
 export class Refused extends Error {
   constructor(readonly code: string, message: string) {
@@ -77,7 +81,7 @@ export class Box {
   ): Promise<T> {
     const response = await this.reach(method, path, body, within);
     const answer = await response.json().catch(() => null);
-    if (response.status === 401) throw new NotPaired();
+    if (response.status === 401) throw new NotPaired(answer?.code === "KEY_REVOKED");
     // A gateway's or a broken box's answer decides nothing; 503 says itself that it could not.
     if (response.status >= 500 || answer === null) throw new OutOfReach();
     if (!response.ok) throw new Refused(answer.code ?? "", sentence(answer, this.language()));

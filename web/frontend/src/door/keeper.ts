@@ -14,7 +14,7 @@ const CLOCK_MS = 1000; // less is the network's own delay
 export interface Listeners {
   changed(): void;
   conflict(conflict: KeptConflict): void;
-  unpaired(): void;
+  unpaired(revoked: boolean): void;
 }
 
 export class Keeper {
@@ -84,7 +84,7 @@ export class Keeper {
         this.learn(verdict.reservation);
         return verdict;
       } catch (fault) {
-        if (fault instanceof NotPaired) this.listeners.unpaired();
+        if (fault instanceof NotPaired) this.listeners.unpaired(fault.revoked);
         if (!(fault instanceof OutOfReach)) throw fault;
         this.lost();
       }
@@ -193,7 +193,7 @@ export class Keeper {
   }
 
   known(): Known {
-    if (!this.me) throw new NotPaired();
+    if (!this.me) throw new NotPaired(false);
     const { me, environment, snapshot, arrived } = this;
     return { me, environment, snapshot, arrived, now: this.now() };
   }

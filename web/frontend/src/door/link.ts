@@ -79,7 +79,7 @@ export class Link {
       this.listen();
       await this.refresh();
     } catch (fault) {
-      if (fault instanceof NotPaired) this.keeper.listeners.unpaired();
+      if (fault instanceof NotPaired) this.keeper.listeners.unpaired(fault.revoked);
       else if (fault instanceof OutOfReach) this.lose();
       else if (fault instanceof Refused) this.again();
       else throw fault;
@@ -106,7 +106,7 @@ export class Link {
       await this.sync();
       await this.refresh();
     } catch (fault) {
-      if (fault instanceof NotPaired) this.keeper.listeners.unpaired();
+      if (fault instanceof NotPaired) this.keeper.listeners.unpaired(fault.revoked);
       else if (fault instanceof OutOfReach) this.lose();
     }
   }
@@ -181,7 +181,7 @@ export class Link {
   }
 
   private async hear(name: (typeof FEED_EVENTS)[number], message: MessageEvent): Promise<void> {
-    if (name === "revoked") return this.keeper.listeners.unpaired();
+    if (name === "revoked") return this.keeper.listeners.unpaired(true);
     const event = JSON.parse(message.data as string) as FeedEvent;
     const guest = event.reservation ?? null;
     if (guest) this.keeper.learn(guest);

@@ -105,6 +105,14 @@ export class Storage {
     await tx.done;
   }
 
+  /** The list and what came of it go; scans that the box has not heard of stay. */
+  async forgetEvening(): Promise<void> {
+    if ((await this.queue()).length === 0) return this.wipe();
+    const stores = ["kept", "arrived", "conflicts"] as const;
+    const tx = (await this.open()).transaction(stores, "readwrite");
+    await Promise.all([...stores.map((store) => tx.objectStore(store).clear()), tx.done]);
+  }
+
   /** Everything goes: emptied first, for another tab may hold the database open. */
   async wipe(): Promise<void> {
     const database = await this.open();
