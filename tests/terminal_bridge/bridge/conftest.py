@@ -1,0 +1,88 @@
+"""A bridge's desk over a real box: its calls go through a client that a test can break."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from appliance.clock import newest_zone_database
+from appliance.tokens import Tokens
+from terminal_bridge.bridge.client import NotPaired, OutOfReach, Refused
+from terminal_bridge.bridge.desk import Desk
+from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.link import Link
+from terminal_bridge.bridge.spool import open_spool
+
+ZONES = newest_zone_database()
+
+
+class Client:
+    """The protocol's calls, as `BoxClient` makes them, to the box of the test."""
+
+    def __init__(self, door, identity):
+        self.identity = identity
+        self.door = door
+        self.is_cut = False
+        self.answers_get_lost = False
+
+    async def me(self):
+        return await self._call("GET", "/me")
+
+    async def scan(self, body):
+        return await self._call("POST", "/scans", body)
+
+    async def snapshot(self):
+        return await self._call("GET", "/snapshot")
+
+    async def sync(self, scans, sent_at):
+        body = {"scans": scans, "sentAt": sent_at}
+        return (await self._call("POST", "/sync", body))["results"]
+
+    async def _call(self, method, path, body=None):
+        if self.is_cut:
+            raise OutOfReach("cut")
+        status, answer = await self.door.call(method, path, body)
+        if self.answers_get_lost or status >= 500:
+            raise OutOfReach("lost")
+        if status == 401:
+            raise NotPaired
+        if status >= 400:
+            raise Refused(status, answer["error"])
+        return answer
+
+
+@dataclass
+class Bridge:
+    """A desk, its link and its client."""
+
+    desk: Desk
+    link: Link
+    client: Client
+    folder: object
+
+    async def reach(self):
+        """One round of the link: whether the box was reached and knows everything."""
+        return await self.link._try()
+
+    async def restart(self):
+        """As after kill -9: only what is on the disk is left."""
+        await self.desk.spool.close()
+        fresh = await a_bridge(self.folder, self.client.door, self.client)
+        self.desk, self.link = fresh.desk, fresh.link
+
+
+async def a_bridge(folder, door, client=None):
+    _, me = await door.call("GET", "/me")
+    client = client or Client(door, Identity("https://box.example").introduced(me))
+    desk = Desk(await open_spool(folder / "spool.db"), client, door.clock, Tokens(), ZONES)
+    await desk.load()
+    return Bridge(desk, Link(desk, folder), client, folder)
+
+
+@pytest.fixture
+async def bridge(tmp_path, door):
+    """A bridge that has reached its box."""
+    folder = tmp_path / "bridge"
+    folder.mkdir()
+    made = await a_bridge(folder, door)
+    yield made
+    await made.desk.spool.close()

@@ -1,0 +1,171 @@
+"""The bridge's calls over the wire: deadlines, certificates, and what an answer means."""
+
+import asyncio
+import hashlib
+import ssl
+import sys
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from appliance.errors import Trouble
+from terminal_bridge.bridge import client as module
+from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
+from terminal_bridge.bridge.identity import Identity, load_identity, parse_box, parse_pin
+
+
+def a_certificate(folder):
+    """A certificate for 127.0.0.1 that vouches for itself: (PEM text, its SHA-256, context)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "box")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = made.public_bytes(serialization.Encoding.PEM)
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    (folder / "box.pem").write_bytes(pem + secret)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "box.pem")
+    pin = hashlib.sha256(made.public_bytes(serialization.Encoding.DER)).hexdigest()
+    return pem.decode(), pin, context
+
+
+@asynccontextmanager
+async def a_box(answer, context=None):
+    """A server that answers every call by `answer(request)`; its address."""
+    app = web.Application()
+    app.router.add_route("*", "/terminal/v1/{call}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    try:
+        yield f"{'https' if context else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def well(_request):
+    return web.json_response({"well": True})
+
+
+async def test_https_is_trusted_by_the_certificate_or_its_fingerprint_and_nothing_else(tmp_path):
+    ca, pin, context = a_certificate(tmp_path)
+    (tmp_path / "other").mkdir()
+    other_ca, other_pin, _ = a_certificate(tmp_path / "other")
+
+    async with a_box(well, context) as address:
+        for trusted in ({"ca": ca}, {"pin": pin}):
+            async with BoxClient(Identity(address, **trusted)) as client:
+                assert await client.me() == {"well": True}
+        for foreign in ({"ca": other_ca}, {"pin": other_pin}, {}):
+            async with BoxClient(Identity(address, **foreign)) as client:
+                with pytest.raises(OutOfReach, match="certificate"):
+                    await client.me()
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "outcome"),
+    [
+        (401, '{"error_en": "revoked"}', NotPaired),
+        (400, '{"error": "non"}', Refused),
+        (429, '{"error": "non"}', Refused),
+        (500, "{}", OutOfReach),
+        (503, "{}", OutOfReach),
+        (502, "<html>", OutOfReach),
+        (200, "<html>", OutOfReach),
+        (200, "[]", OutOfReach),
+        (302, "{}", OutOfReach),
+    ],
+)
+async def test_what_an_answer_means(status, text, outcome):
+    async def answer(_request):
+        return web.Response(status=status, text=text)
+
+    async with a_box(answer) as address, BoxClient(Identity(address)) as client:
+        with pytest.raises(outcome):
+            await client.scan({})
+
+
+async def test_a_box_that_does_not_answer_is_out_of_reach_when_the_deadline_is_over(monkeypatch):
+    monkeypatch.setattr(module, "SCAN_SECONDS", 0.2)
+
+    async def never(_request):
+        await asyncio.sleep(60)
+
+    async with a_box(never) as address, BoxClient(Identity(address)) as client:
+        with pytest.raises(OutOfReach, match="in time"):
+            await client.scan({})
+    async with BoxClient(Identity("http://127.0.0.1:9")) as client:
+        with pytest.raises(OutOfReach, match="cannot be reached"):
+            await client.scan({})
+
+
+async def test_the_feed_calls_for_news_and_not_for_heartbeats():
+    heard = []
+
+    async def feed(request):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for text in (b": heartbeat\n\n", b"event: check-in\ndata: {}\n\n"):
+            await response.write(text)
+            await asyncio.sleep(0.2)
+        return response
+
+    async with a_box(feed) as address, BoxClient(Identity(address)) as client:
+        await client.listen(lambda: heard.append(1))
+
+    assert len(heard) == 1
+
+
+def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
+    identity = Identity("https://box.example/test", token="term_x", keys=((1, "AA"),))
+
+    identity.save(tmp_path)
+
+    assert load_identity(tmp_path) == identity
+    assert identity.environment == "test"
+    assert (tmp_path / "bridge.json").stat().st_mode & 0o077 == 0
+    (tmp_path / "bridge.json").write_text("{}")
+    with pytest.raises(Trouble, match="pair this bridge again"):
+        load_identity(tmp_path)
+
+
+def test_addresses_and_fingerprints_are_read_as_people_write_them():
+    assert parse_box(" https://box.example/test/ ") == "https://box.example/test"
+    assert parse_pin(":".join(["Ab"] * 32)) == "ab" * 32
+    for wrong in ("box.example", "ftp://box.example", "https://a@box.example", "https://"):
+        with pytest.raises(Trouble, match="--box"):
+            parse_box(wrong)
+
+
+async def test_a_bridge_loads_no_web_server():
+    program = (
+        "import sys, terminal_bridge.bridge.run, terminal_bridge.bridge.link; "
+        "sys.exit('aiohttp.web' in sys.modules or 'web.application' in sys.modules)"
+    )
+
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
+    assert await process.wait() == 0

@@ -1,0 +1,171 @@
+"""Where a bridge's scans are decided, and that each reaches the box exactly once."""
+
+import asyncio
+
+import pytest
+
+from terminal_bridge.bridge.client import OutOfReach
+from terminal_bridge.readers.readers import Undecided
+
+
+async def test_with_the_box_in_reach_the_box_decides(bridge, door):
+    text = await door.pass_of(await door.guest())
+    assert await bridge.reach()
+
+    answer = await bridge.desk(text)
+
+    assert (answer.colour, answer.result, answer.party) == ("green", "checked_in", "2/2")
+    assert await door.rows("SELECT result FROM scan") == [("checked_in",)]
+    assert await bridge.desk.spool.count_waiting() == 0
+
+
+async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_in_order(
+    bridge, door
+):
+    texts = [await door.pass_of(await door.guest(table=table)) for table in ("T1", "T2", "T3")]
+    assert await bridge.reach()
+    bridge.client.is_cut = True
+
+    answers = [await bridge.desk(text) for text in (*texts, texts[0])]
+    await bridge.restart()
+    answers.append(await bridge.desk(texts[1]))
+
+    assert [answer.colour for answer in answers] == ["green"] * 3 + ["amber"] * 2
+    assert not await bridge.reach()
+    bridge.client.is_cut = False
+    assert await bridge.reach()
+    assert [row[0] for row in await door.rows("SELECT result FROM scan ORDER BY seq")] == [
+        "checked_in", "checked_in", "checked_in", "already_checked_in", "already_checked_in"
+    ]  # fmt: skip
+    assert bridge.desk.up
+
+
+async def test_a_scan_whose_answer_was_lost_is_brought_under_the_same_id(bridge, door):
+    guest = await door.guest()
+    assert await bridge.reach()
+    bridge.client.answers_get_lost = True
+
+    answer = await bridge.desk(await door.pass_of(guest))
+
+    assert answer.result == "checked_in"
+    assert not await bridge.reach()
+    bridge.client.answers_get_lost = False
+    assert await bridge.reach()
+    assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 2)]
+    assert (await door.now_of(guest)).arrived == 2
+
+
+async def test_a_verdict_that_no_crash_let_be_shown_is_given_at_the_next_showing(bridge, door):
+    text = await door.pass_of(await door.guest())
+    assert await bridge.reach()
+    now = door.clock.now()
+    scan_id = await bridge.desk.spool.note("before-the-crash", text, now)
+    await door.scan(text, scanId=scan_id)  # the box has decided, the bridge is killed
+    await bridge.restart()
+    assert await bridge.reach()
+
+    answer = await bridge.desk(text)
+
+    assert answer.result == "checked_in"
+    assert len(await door.rows("SELECT 1 FROM scan")) == 1
+    assert (await bridge.desk(text)).result == "already_checked_in"
+
+
+async def test_the_box_decides_again_only_when_it_has_heard_of_everything(bridge, door):
+    first, second = [await door.guest(table=table) for table in ("T1", "T2")]
+    assert await bridge.reach()
+    bridge.client.is_cut = True
+    await bridge.desk(await door.pass_of(first))
+    bridge.client.is_cut = False
+
+    assert not await bridge.desk.find()
+    await bridge.desk(await door.pass_of(second))
+    assert await door.rows("SELECT 1 FROM scan") == []
+
+    assert await bridge.reach()
+    assert len(await door.rows("SELECT 1 FROM scan")) == 2
+
+
+async def test_a_party_that_another_door_let_in_meanwhile_is_a_conflict(bridge, door):
+    other = await door.other()
+    text = await door.pass_of(await door.guest())
+    assert await bridge.reach()
+    bridge.client.is_cut = True
+    assert (await bridge.desk(text)).colour == "green"
+    assert (await other.scan(text))["colour"] == "green"
+    bridge.client.is_cut = False
+
+    assert await bridge.reach()
+
+    rows = await bridge.desk.spool._rows("SELECT remark FROM scan")
+    assert [tuple(row) for row in rows] == [("conflict",)]
+
+
+async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(bridge, door):
+    text = await door.pass_of(await door.guest())
+    assert await bridge.reach()
+    await door.environment.database.write(
+        lambda tx: tx.execute("UPDATE terminal SET revoked_at = 1")
+    )
+
+    for _ in range(2):
+        with pytest.raises(Undecided):
+            await bridge.desk(text)
+
+    assert await bridge.desk.spool.find_snapshot() is None
+    assert await bridge.desk.spool.count_waiting() == 0
+    bridge.client.is_cut = True
+    await bridge.restart()
+    assert (await bridge.desk(text)).colour == "amber"
+
+
+async def test_a_change_whose_waiter_is_cancelled_is_made_whole_and_the_next_one_too(bridge):
+    spool = bridge.desk.spool
+
+    for number in range(50):
+        noting = asyncio.ensure_future(spool.note(f"scan-{number}", f"code {number}", 10**12))
+        for _ in range(number % 7):
+            await asyncio.sleep(0)
+        noting.cancel()
+        await asyncio.gather(noting, return_exceptions=True)
+
+    assert await spool.note("after", "another code", 10**12) == "after"
+    rows = await spool._rows("SELECT scan_id FROM scan WHERE scan_id = 'after'")
+    assert len(rows) == 1
+
+
+async def test_a_scan_that_the_box_refuses_keeps_the_others_from_nothing(bridge, door):
+    assert await bridge.reach()
+    bridge.client.is_cut = True
+    await bridge.desk("x" * 3000)  # no reader lets this through
+    await bridge.desk(await door.pass_of(await door.guest()))
+    bridge.client.is_cut = False
+
+    assert await bridge.reach()
+
+    rows = await bridge.desk.spool._rows("SELECT settled, remark FROM scan ORDER BY seq")
+    assert [row[0] for row in rows] == [1, 1]
+    assert rows[0][1].startswith("refused: ")
+    assert len(await door.rows("SELECT 1 FROM scan")) == 1
+
+
+async def test_the_bridge_goes_by_the_clock_of_the_box(bridge, door):
+    bridge.desk.set_clock("2026-11-21T21:00:00Z")
+
+    assert bridge.desk.now() - door.clock.now() == 2 * 3_600_000
+
+
+async def test_what_was_decided_apart_survives_a_restart_in_its_order(bridge, door):
+    spool = bridge.desk.spool
+    bridge.client.is_cut = True
+
+    for number in range(20):
+        await spool.note(f"scan-{number}", f"code {number}", door.clock.now())
+        await spool.decide(f"scan-{number}", "unlisted", None, 0, settled=False)
+
+    await bridge.restart()
+    assert [scan.scan_id for scan in await bridge.desk.spool.list_open(100)] == [
+        f"scan-{number}" for number in range(20)
+    ]
+    with pytest.raises(OutOfReach):
+        await bridge.link._sync()
