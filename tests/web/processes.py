@@ -13,6 +13,8 @@ from typing import Self
 
 READY_SECONDS = 20.0
 
+_ANY_CLOCK = "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES"  # the machine may have no time server
+
 
 class Serving:
     """`venuebox serve …` in a process of its own. Used as a context, it never outlives it."""
@@ -35,7 +37,7 @@ class Serving:
             stderr=subprocess.PIPE,
             text=True,
             cwd=Path(__file__).parents[2],
-            env={**inherited, **(environ or {})},
+            env={**inherited, _ANY_CLOCK: "0", **(environ or {})},
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
