@@ -1,5 +1,6 @@
 """How a reader at the box itself decides: as `POST /scans` does, under a terminal's name."""
 
+import asyncio
 from contextlib import suppress
 
 from appliance.box import Box
@@ -7,19 +8,79 @@ from appliance.environment import Environment
 from appliance.errors import Refusal, Unavailable
 from appliance.model.terminal import Terminal
 from appliance.settings_readers import ReaderSettings
-from appliance.store.connection import Reader
+from appliance.store.conditions import (
+    Condition,
+    drop_condition,
+    list_conditions,
+    put_condition,
+)
+from appliance.store.connection import Reader, Transaction
 from appliance.store.terminals import list_terminals, touch_terminal
 from terminal_bridge.readers.answer import Answer, Decide, answer_of
 from terminal_bridge.readers.readers import Readers, Undecided
+from terminal_bridge.readers.state import ReaderState
 from terminal_bridge.reading import Request
 from terminal_bridge.scans import decide_code
 
+READER_TROUBLE = "reader_trouble"  # the condition's name
 _MINUTE = 60_000
 
 
 def readers_of(box: Box) -> Readers:
     """The readers that the box's settings name."""
-    return Readers(box.settings.readers, lambda settings: _decider(box, settings), box.clock)
+    noting = _Noting(box)
+    return Readers(
+        box.settings.readers,
+        lambda settings: _decider(box, settings),
+        box.clock,
+        noting.note,
+        noting.forget,
+    )
+
+
+class _Noting:
+    """Puts the troubles of readers where `venuebox doctor` finds them, from outside too."""
+
+    def __init__(self, box: Box) -> None:
+        self._box = box
+        self._writing: set[asyncio.Task[None]] = set()
+
+    def note(self, state: ReaderState) -> None:
+        """In the background: a full disk shuts no door for that."""
+        task = asyncio.ensure_future(self._write(state))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def forget(self) -> None:
+        """What was noted before a restart, perhaps of readers that are no more."""
+        for environment in self._box.environments:
+            if environment.database.look_up(_has_any):
+                with suppress(Unavailable):
+                    await environment.database.write(_drop_all)
+
+    async def _write(self, state: ReaderState) -> None:
+        box = self._box
+        environment = box.live if state.environment == "live" else box.test
+        with suppress(Unavailable):
+            await environment.database.write(_put, state)
+
+
+def _has_any(reader: Reader) -> bool:
+    return any(found.name == READER_TROUBLE for found in list_conditions(reader))
+
+
+def _drop_all(tx: Transaction) -> None:
+    for found in list_conditions(tx):
+        if found.name == READER_TROUBLE:
+            drop_condition(tx, READER_TROUBLE, found.subject)
+
+
+def _put(tx: Transaction, state: ReaderState) -> None:
+    if state.trouble is None:
+        drop_condition(tx, READER_TROUBLE, state.place)
+    else:
+        detail = f"The reader {state.place} {state.trouble}."
+        put_condition(tx, Condition(READER_TROUBLE, state.place, tx.now, detail))
 
 
 def _decider(box: Box, settings: ReaderSettings) -> Decide:

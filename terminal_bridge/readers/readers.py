@@ -1,7 +1,8 @@
 """The readers of one computer, started together and stopped together."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from appliance.accidents import log_accident
@@ -38,12 +39,21 @@ class Readers:
         settings: Sequence[ReaderSettings],
         decider: Callable[[ReaderSettings], Decide],
         clock: Clock,
+        on_change: Callable[[ReaderState], None] = lambda _: None,
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`decider` gives, for each reader, what decides its codes."""
+        """`decider` gives, for each reader, what decides its codes.
+
+        `on_change` is called in the loop when a reader's trouble begins or ends; `before` is
+        awaited before the first of them starts.
+        """
+        self._before = before
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._on_change = on_change
         self._readers: list[Reader] = []
         self._watches: list[Watch] = []
         for one in settings:
-            watch = Watch(one, clock)
+            watch = Watch(one, clock, self._tell)
             decide = Once(_watched(decider(one), watch), clock)
             self._watches.append(watch)
             self._readers.append(_make(one, decide, watch))
@@ -55,6 +65,9 @@ class Readers:
 
     async def start(self) -> None:
         """Start all."""
+        self._loop = asyncio.get_running_loop()
+        if self._before is not None:
+            await self._before()
         for reader in self._readers:
             await reader.start()
 
@@ -66,6 +79,11 @@ class Readers:
         for end in ends:
             if isinstance(end, Exception):
                 log_accident("stopping a reader", end)
+
+    def _tell(self, state: ReaderState) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop is gone, and nobody wants to know
+                self._loop.call_soon_threadsafe(self._on_change, state)
 
 
 def _watched(decide: Decide, watch: Watch) -> Decide:

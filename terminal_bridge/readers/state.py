@@ -1,6 +1,7 @@
 """How each reader is: for `doctor`, the portal, and the log when it changes."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -38,7 +39,14 @@ class ReaderState:
 class Watch:
     """Keeps the state of one reader and logs what changes. Safe from the reader's own thread."""
 
-    def __init__(self, settings: ReaderSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: ReaderSettings,
+        clock: Clock,
+        on_change: Callable[[ReaderState], None] = lambda _: None,
+    ) -> None:
+        """`on_change` is told of troubles that begin and end, from whatever thread."""
+        self._on_change = on_change
         self.state = ReaderState(
             settings.kind, settings.place, settings.terminal, settings.environment
         )
@@ -49,6 +57,7 @@ class Watch:
         self.state.connected_since = self._clock.now()
         self.state.trouble = None
         log.info("reader %s is connected", self._name)
+        self._on_change(self.state)
 
     def disconnected(self, why: str) -> None:
         """The device is not there; said once, however often it is tried again."""
@@ -57,6 +66,7 @@ class Watch:
         self.state.trouble = why
         if was_there or known != why:
             log.warning("reader %s: %s", self._name, why)
+            self._on_change(self.state)
 
     def read(self) -> None:
         """A code was read."""
@@ -65,9 +75,12 @@ class Watch:
 
     def decided(self, trouble: str | None) -> None:
         """A code was decided, or could not be, for that reason."""
-        if trouble is not None and trouble != self.state.trouble:
+        known, self.state.trouble = self.state.trouble, trouble
+        if trouble == known:
+            return
+        if trouble is not None:
             log.warning("reader %s: %s", self._name, trouble)
-        self.state.trouble = trouble
+        self._on_change(self.state)
 
     def drop(self, why: str) -> None:
         """What came was no code."""

@@ -1,5 +1,7 @@
 """A serial scanner over a pseudo terminal: read, answered, unplugged, plugged in again."""
 
+import asyncio
+
 import pytest
 
 from tests.terminal_bridge.readers.conftest import reading, until
@@ -83,3 +85,39 @@ async def test_garbage_is_dropped_told_in_the_state_and_never_decided(
         assert await scanner.received(4) == GREEN[0]
 
     assert await door.rows("SELECT result FROM scan") == [("checked_in",)]
+
+
+async def test_the_trouble_of_a_reader_is_noted_for_the_doctor_while_it_lasts(
+    box, door, scanner, settings_of
+):
+    noted = "SELECT name, detail FROM condition"
+
+    async def becomes(count):
+        async with asyncio.timeout(20):
+            while len(rows := await door.rows(noted)) != count:  # noqa: ASYNC110 - a thread's doing
+                await asyncio.sleep(0.01)
+        return rows
+
+    async with reading(box, **settings_of) as readers:
+        await until(lambda: readers.states[0].connected_since is not None)
+        scanner.unplug()
+        [(name, detail)] = await becomes(1)
+        scanner.plug()
+        await becomes(0)
+
+    assert name == "reader_trouble"
+    assert "is not there: plug it in" in detail
+
+
+async def test_the_trouble_of_a_reader_that_is_no_more_is_forgotten_at_the_next_start(box, door):
+    gone = "/dev/serial/by-id/gone"
+    async with reading(box, kind="serial", device=gone) as readers:
+        await until(lambda: readers.states[0].trouble is not None)
+        async with asyncio.timeout(20):
+            while not await door.rows("SELECT 1 FROM condition"):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+
+    async with reading(box, kind="tcp", port=1):
+        rows = await door.rows("SELECT subject FROM condition")
+
+    assert (gone,) not in rows
