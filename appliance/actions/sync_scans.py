@@ -1,7 +1,7 @@
 """Take in what a terminal decided while the box was out of its reach (door.md)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from appliance.actions.decide_scan import decide
 from appliance.actions.keep_scan import keep_scan
@@ -10,11 +10,12 @@ from appliance.model.conflict import ADMITTED_ANYWAY, ADMITTED_TWICE, Conflict
 from appliance.model.notices import ConflictChanged
 from appliance.model.scan import Scan
 from appliance.model.terminal import Terminal
-from appliance.model.verdict import Verdict
+from appliance.model.verdict import COLOURS, Verdict
 from appliance.store.conflicts import add_conflict, find_conflict_of_scan, get_conflict
 from appliance.store.connection import Transaction
 from appliance.store.scans import find_first_admission_seq, find_verdict
 
+_UNHEARD = "~apart"  # ends the id of people counted after an answer that came too late
 # What the box would have refused whoever stood there, and whenever: a matter for people.
 # Another evening is none: the terminal's clock may be wrong, and the guests are in.
 _NEVER = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
@@ -43,12 +44,24 @@ def sync_scans(
 def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Synced:
     kept = find_verdict(tx, terminal.id, scan.id)
     if kept is not None:
-        return Synced(recall(tx, kept), find_conflict_of_scan(tx, terminal.id, scan.id))
+        answered = recall(tx, kept)
+        if _let_in_unheard(answered.verdict, scan):
+            return _sync(tx, terminal, replace(scan, id=f"{scan.id}{_UNHEARD}"), early_minutes)
+        return Synced(answered, find_conflict_of_scan(tx, terminal.id, scan.id))
     decided = decide(tx, terminal, scan, early_minutes)
     seq = keep_scan(tx, terminal, scan, decided.verdict)
     kind = _find_conflict(decided.verdict, scan)
     conflict = _open(tx, decided.verdict, seq, kind) if kind else None
     return Synced(decided, conflict)
+
+
+def _let_in_unheard(verdict: Verdict, scan: Scan) -> bool:
+    """Whether the box's answer came too late: the terminal had let them in by its own list.
+
+    They are inside, so they are counted as a scan of their own.
+    """
+    shown_green = COLOURS.get(scan.shown or "") == "green"
+    return shown_green and verdict.admitted <= 0 and COLOURS[verdict.result] != "green"
 
 
 def _find_conflict(verdict: Verdict, scan: Scan) -> str | None:

@@ -59,6 +59,24 @@ async def test_a_conflict_that_comes_to_light_the_morning_after_is_heard_too(doo
     assert heard.data["reservation"]["date"] == "2026-11-21"
 
 
+async def test_whom_a_door_let_in_before_the_boxs_no_arrived_is_counted_and_a_conflict(door, there):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+    await door.scan(text)
+    late = a_scan(code=text)
+    status, refused = await there.call("POST", "/scans", {"scanId": late["scanId"], "code": text})
+    assert (status, refused["result"]) == (200, "already_checked_in")
+
+    (first,) = await sync(there, late)
+    (again,) = await sync(there, late)
+
+    assert first["conflict"]["kind"] == "admitted_twice"
+    assert again["conflict"]["id"] == first["conflict"]["id"]
+    assert (await door.now_of(guest)).arrived == 4
+    _, evening = await door.call("GET", "/evening")
+    assert len(evening["conflicts"]) == 1
+
+
 async def test_halves_of_a_party_at_two_doors_are_no_conflict(door, there):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)

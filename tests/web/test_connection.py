@@ -85,7 +85,8 @@ def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
 def test_a_cookie_of_stray_bytes_is_nobody(serving):
     cookie = b"Cookie: __Host-venuebox-terminal=\xff\xff\r\nConnection: close\r\n\r\n"
 
-    status, _, _ = send(serving.port, b"GET /terminal/v1/me HTTP/1.1\r\nHost: localhost\r\n" + cookie)
+    start = b"GET /terminal/v1/me HTTP/1.1\r\nHost: localhost\r\n"
+    status, _, _ = send(serving.port, start + cookie)
 
     assert "401" in status
 

@@ -4,8 +4,8 @@ import pytest
 
 from appliance.actions.check_in import check_in
 from appliance.actions.issue_terminal import issue_terminal
-from appliance.model.notices import DoorChanged
 from appliance.actions.undo_check_in import undo_check_in
+from appliance.model.notices import DoorChanged
 from appliance.model.scan import Reading, Scan
 from appliance.model.staff import StaffMember
 from appliance.store.terminals import get_terminal
