@@ -1,0 +1,90 @@
+"""The portal in a real browser: somebody of the house, signed in, before a box that runs."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page, Playwright
+
+from appliance.actions.create_staff import create_staff
+from appliance.actions.sign_in import start_session
+from appliance.store.connection import Transaction
+from appliance.store.staff import set_password
+from tests.browser.door_world import ARGUMENTS, CHROMIUM, DoorWorld, door_world
+
+ROOT = Path(__file__).parents[2]
+AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()
+DESK = {"width": 1280, "height": 800}
+TABLET = {"width": 768, "height": 1024}
+_RULES = """async () => {
+  const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
+    "wcag22aa", "best-practice"], resultTypes: ["violations"] });
+  return found.violations.map((one) => `${one.id}: ${one.nodes.map((n) => n.html).join(" ")}`);
+}"""
+
+
+class PortalWorld:
+    """A furnished box and the browser of the house."""
+
+    def __init__(self, box: DoorWorld, browser: Browser) -> None:
+        self.box = box
+        self._browser = browser
+        self.complaints: list[str] = []
+        self.secret = ""  # of the latest session
+
+    async def desk(self, role: str = "owner", language: str = "fr", **options: Any) -> Page:
+        """A page of somebody who is signed in; nothing is open in it yet."""
+        self.secret = await self.box.environment.database.write(_sign_in, role, language)
+        context = await self._browser.new_context(
+            **{
+                "viewport": DESK,
+                "locale": {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}[language],
+                "base_url": self.box.url,
+                "extra_http_headers": {"Cookie": f"__Host-venuebox-session={self.secret}"},
+                **options,
+            }
+        )
+        page = await context.new_page()
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", self._listen)
+        return page
+
+    def _listen(self, message: Any) -> None:
+        # A refusal (4xx) is an answer that the page shows; the browser notes it all the same.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+
+async def violations(page: Page) -> list[str]:
+    """What axe finds wrong on the page as it is now."""
+    # The page's policy lets no stranger's script in: it is run by the debugger instead.
+    session = await page.context.new_cdp_session(page)
+    await session.send("Runtime.evaluate", {"expression": AXE})
+    await session.detach()
+    found: list[str] = await page.evaluate(_RULES)
+    return found
+
+
+@asynccontextmanager
+async def portal_world(
+    directory: Path, clock: Any, settings: Any, playwright: Playwright
+) -> AsyncIterator[PortalWorld]:
+    """A started world."""
+    async with door_world(directory, clock, settings, playwright) as box:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        try:
+            yield PortalWorld(box, browser)
+        finally:
+            await browser.close()
+
+
+def _sign_in(tx: Transaction, role: str, language: str) -> str:
+    staff_id = create_staff(tx, f"Yasmine {tx.new_id()[-6:]}", role).staff_id
+    set_password(tx, staff_id, "none that fits")
+    tx.execute(
+        "UPDATE staff SET language = :language WHERE id = :id",
+        {"language": language, "id": staff_id},
+    )
+    return start_session(tx, staff_id, None, "Chromium, Linux").secret
