@@ -3,15 +3,17 @@
 import asyncio
 import logging
 import re
+from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 
 from aiohttp import web
 
+from appliance.actions.note_key_use import note_key_use
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
 from appliance.model.api_key import ApiKey
-from appliance.store.keys import find_key_by_hash, touch_key
+from appliance.store.keys import find_key_by_hash
 from appliance.tokens import hash_token
 from web.rate_limit import RateLimit
 
@@ -35,6 +37,7 @@ class Gate:
             ip_network(text, strict=False) for text in environment.settings.server.trusted_proxies
         ]
         self._touched: dict[str, float] = {}
+        self._counted: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def admit(self, request: web.Request, scope: str) -> ApiKey:
@@ -50,8 +53,15 @@ class Gate:
         self._remember_use(key)
         return key
 
+    def unwritten(self, key_id: str) -> int:
+        """How many calls of a key were let through since that was last written."""
+        return self._counted.get(key_id, (0, 0))[1]
+
     async def close(self) -> None:
-        """Let what is being written finish."""
+        """Write what was counted, and let what is being written finish."""
+        for key_id, counted in self._counted.items():
+            self._write_soon(key_id, [counted], just_now=False)
+        self._counted.clear()
         await asyncio.gather(*self._tasks)
 
     def _identify(self, request: web.Request) -> ApiKey:
@@ -62,25 +72,44 @@ class Gate:
         key = database.look_up(find_key_by_hash, hash_token(match.group(1)))
         if key is None:
             raise Unauthorized
-        if key.revoked_at is not None:
+        if key.is_revoked(database.clock.now()):
             raise KeyRevoked
         return key
 
     def _remember_use(self, key: ApiKey) -> None:
-        """`lastUsedAt`, to the minute and beside the request: it holds nobody up."""
+        """`lastUsedAt` and the count of calls, to the minute: most calls write nothing.
+
+        A minute's calls are counted here, and written beside a later one.
+        """
         now = self._clock.monotonic()
+        since, calls = self._counted.get(key.id, (self._clock.now(), 0))
         if now - self._touched.get(key.id, float("-inf")) < _TOUCH_SECONDS:
+            self._counted[key.id] = (since, calls + 1)
             return
         self._touched[key.id] = now
-        task = asyncio.get_running_loop().create_task(self._touch(key.id))
+        self._counted.pop(key.id, None)
+        before = [(since, calls)] if calls else []
+        self._write_soon(key.id, [*before, (self._clock.now(), 1)])
+
+    def _write_soon(
+        self, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
+    ) -> None:
+        """Beside the request: it holds nobody up."""
+        task = asyncio.get_running_loop().create_task(self._write(key_id, counted, just_now))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _touch(self, key_id: str) -> None:
+    async def _write(
+        self,
+        key_id: str,
+        counted: Sequence[tuple[int, int]],
+        just_now: bool,  # noqa: FBT001 - passed on
+    ) -> None:
         try:
-            await self._environment.database.write(touch_key, key_id)
+            database = self._environment.database
+            await database.write(note_key_use, key_id, counted, just_now=just_now)
         except Refusal as refusal:
-            log.warning("last use of a key was not noted: %s", refusal)
+            log.warning("the use of a key was not noted: %s", refusal)
 
     def _peer(self, request: web.Request) -> str:
         """The caller's address; what a proxy says counts only when the proxy is trusted."""

@@ -51,11 +51,12 @@ def touch_key(tx: Transaction, key_id: str) -> None:
     )
 
 
-def mark_key_revoked(tx: Transaction, key_id: str) -> None:
-    """Revoke from now on; a key that already is keeps its first instant."""
+def mark_key_revoked(tx: Transaction, key_id: str, at: int | None = None) -> None:
+    """Revoke from now on, or from `at`; a key that ends before that keeps its instant."""
     tx.execute(
-        "UPDATE api_key SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL",
-        {"id": key_id, "now": tx.now},
+        """UPDATE api_key SET revoked_at = :at
+           WHERE id = :id AND (revoked_at IS NULL OR revoked_at > :at)""",
+        {"id": key_id, "at": tx.now if at is None else at},
     )
 
 

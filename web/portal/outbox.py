@@ -76,7 +76,7 @@ def _admit(request: web.Request) -> Environment:
     key = environment.database.peek(find_key_by_hash, hash_token(token.strip()))
     if scheme.lower() != "bearer" or key is None:
         raise Unauthorized
-    if key.revoked_at is not None:
+    if key.is_revoked(environment.database.clock.now()):
         raise KeyRevoked
     if _SCOPE not in key.scopes:
         raise ScopeMissing(scope=_SCOPE)

@@ -50,8 +50,16 @@ CREATE TABLE api_key (
     scopes TEXT NOT NULL,            -- space-separated
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,            -- to the minute
-    revoked_at INTEGER
+    revoked_at INTEGER               -- refused from then on: may lie ahead, after a rotation
 ) STRICT;
+
+-- How often a key called, by day; a minute's calls are added at once, and eight days are kept.
+CREATE TABLE key_use (
+    key_id TEXT NOT NULL REFERENCES api_key (id),
+    day TEXT NOT NULL,               -- in venue time
+    requests INTEGER NOT NULL,
+    PRIMARY KEY (key_id, day)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE reservation (
     seq INTEGER PRIMARY KEY,
@@ -82,7 +90,7 @@ CREATE TABLE reservation (
     cancelled_at INTEGER,
     expires_at INTEGER,              -- of an unanswered request
     external_ref TEXT,
-    lineage TEXT,                    -- of the key that created it; null for other sources
+    lineage TEXT,                    -- of the key that created it, or staff:<id> for a sent form
     idempotency_key TEXT,
     request_hash BLOB,               -- SHA-256 of the parsed request
     issued_code TEXT,                -- the code as first answered, kept for replays
@@ -106,6 +114,7 @@ CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
 CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
 CREATE INDEX reservation_open ON reservation (date) WHERE status = 'confirmed';
 CREATE INDEX reservation_code ON reservation (date) WHERE access_code IS NOT NULL;
+CREATE INDEX reservation_mismatch ON reservation (created_at) WHERE body_mismatches > 0;
 
 -- First come, first served, even if the code above forgot to look.
 CREATE TRIGGER reservation_hold_insert BEFORE INSERT ON reservation
@@ -180,6 +189,8 @@ CREATE TABLE event (
     occurred_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX event_reservation ON event (reservation_id);
+CREATE INDEX event_type ON event (type);
+CREATE INDEX event_at ON event (occurred_at);
 
 -- One event on its way to one endpoint. In flight is known in memory only: a crash leaves
 -- the row pending, and it is sent again with the same id.
@@ -203,6 +214,8 @@ CREATE INDEX delivery_due ON delivery (endpoint_id, due_uptime, seq) WHERE state
 CREATE INDEX delivery_dead ON delivery (finished_at) WHERE state = 'dead';
 CREATE INDEX delivery_finished ON delivery (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX delivery_event ON delivery (event_seq);
+-- The portal's log. What is pending is found by delivery_due: sending stays as cheap as it is.
+CREATE INDEX delivery_log ON delivery (endpoint_id, state, event_seq) WHERE state <> 'pending';
 
 CREATE TABLE attempt (
     delivery_seq INTEGER NOT NULL REFERENCES delivery (seq),

@@ -1,0 +1,48 @@
+"""Rows of `key_use`: how often each key called, by day."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from appliance.store.connection import Reader, Transaction
+from appliance.store.venue import get_venue
+
+DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """Calls that a key was let through for: today, and in the last seven days with today."""
+
+    today: int = 0
+    week: int = 0
+
+
+def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
+    """What was written of each key that called in the last seven days, by its id."""
+    today = _day(reader, reader.now)
+    rows = reader.rows(
+        """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
+           FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id""",
+        {"today": today.isoformat(), "before": (today - timedelta(days=DAYS)).isoformat()},
+    )
+    return {key_id: KeyUse(of_today or 0, week) for key_id, of_today, week in rows}
+
+
+def add_requests(tx: Transaction, key_id: str, at: int, requests: int) -> None:
+    """Count calls of the venue's day of `at` (ms since 1970); what is older than a week goes."""
+    day = _day(tx, at)
+    tx.execute(
+        """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
+           ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + :requests""",
+        {"key_id": key_id, "day": day.isoformat(), "requests": requests},
+    )
+    tx.execute(
+        "DELETE FROM key_use WHERE key_id = :key_id AND day < :before",
+        {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()},
+    )
+
+
+def _day(reader: Reader, at: int) -> date:
+    zone = reader.zones.zone(get_venue(reader).time_zone)
+    return datetime.fromtimestamp(at / 1000, UTC).astimezone(zone).date()
