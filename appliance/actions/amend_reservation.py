@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from appliance.actions.as_seen import get_as_seen
 from appliance.errors import (
-    ChangedMeanwhile,
     CustomerNameRequired,
     GuestsOutOfRange,
     InvalidEmail,
@@ -13,7 +13,14 @@ from appliance.errors import (
     TableTaken,
     WrongState,
 )
-from appliance.model.booking import NAME_MAX, NOTES_MAX, field_invalid, is_email, is_phone
+from appliance.model.booking import (
+    NAME_MAX,
+    NOTES_MAX,
+    field_invalid,
+    is_email,
+    is_phone,
+    is_visible,
+)
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
 from appliance.store.reservations import (
@@ -49,7 +56,7 @@ def amend_reservation(
     when more than the table seats or fewer than have arrived.
     """
     reservation = _get_open(tx, reservation_id, seen)
-    _check(amendment)
+    check_amendment(amendment)
     table = find_table(tx, reservation.table_id)
     least = max(1, reservation.arrived)
     if table is not None and not least <= amendment.guests <= table.capacity_max:
@@ -110,16 +117,15 @@ def mark_late(
 
 
 def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
-    reservation = get_reservation(tx, reservation_id)
-    if reservation.version != seen:
-        raise ChangedMeanwhile
+    reservation = get_as_seen(tx, reservation_id, seen)
     if reservation.status not in _OPEN:
         raise WrongState(state=reservation.status)
     return reservation
 
 
-def _check(amendment: Amendment) -> None:
-    if not amendment.customer_name.strip():
+def check_amendment(amendment: Amendment) -> None:
+    """The refusals of the fields, as at creation; staff need no contact of a guest."""
+    if not is_visible(amendment.customer_name):
         raise CustomerNameRequired(field="customer_name")
     if amendment.customer_email is not None and not is_email(amendment.customer_email):
         raise InvalidEmail(field="customer_email")

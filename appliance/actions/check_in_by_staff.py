@@ -35,7 +35,7 @@ def check_in_by_staff(
 
 
 def undo_by_staff(
-    tx: Transaction, person: StaffMember, reservation_id: str, reason: str
+    tx: Transaction, reservation_id: str, person: StaffMember, reason: str
 ) -> Decided:
     """Take back the latest check-in of that party, at whichever door; NothingToUndo."""
     latest = find_last_admission(tx, reservation_id)

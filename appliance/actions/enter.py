@@ -1,10 +1,13 @@
 """Enter: reservations that do not come from a partner (decisions.md, States)."""
 
+from typing import Literal
+
 from appliance.actions.grant import grant
+from appliance.actions.queue_letter import queue_letter
 from appliance.model.booking import Booking
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
-from appliance.store.reservations import get_reservation
+from appliance.store.reservations import find_issued, get_reservation
 from appliance.store.venue import get_venue
 
 _HOUR = 3_600_000
@@ -30,7 +33,37 @@ def enter_for_guest(tx: Transaction, booking: Booking) -> Reservation:
     return get_reservation(tx, issued.reservation_id)
 
 
-def enter_by_staff(tx: Transaction, booking: Booking, *, actor: str) -> Reservation:
-    """A reservation that staff wrote down (`manual`): confirmed."""
-    issued = grant(tx, booking, source="manual", status="confirmed", actor=actor)
+def enter_by_staff(
+    tx: Transaction,
+    booking: Booking,
+    *,
+    actor: str,
+    letter: Literal["send", "keep"] | None = None,
+    vip: bool = False,
+) -> Reservation:
+    """A reservation that staff wrote down (`manual`): confirmed.
+
+    The same `idempotency_key` by the same actor is one reservation, however often the form is
+    sent. With `letter` the guest gets the confirmation, if there is an address (`keep`: the
+    test environment's outbox does).
+    """
+    if booking.idempotency_key is not None:
+        earlier = find_issued(tx, actor, booking.idempotency_key)
+        if earlier is not None:
+            return get_reservation(tx, earlier[0].reservation_id)
+    issued = grant(
+        tx,
+        booking,
+        source="manual",
+        status="confirmed",
+        actor=actor,
+        vip=int(vip),
+        lineage=actor if booking.idempotency_key is not None else None,
+        idempotency_key=booking.idempotency_key,
+    )
+    if letter is not None and booking.customer_email is not None:
+        queue_letter(
+            tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
+            keep=letter == "keep",
+        )  # fmt: skip
     return get_reservation(tx, issued.reservation_id)

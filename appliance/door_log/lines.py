@@ -6,22 +6,20 @@ beside the chained fields too, which the hash of the log leaves out so that they
 
 import csv
 import hashlib
-import io
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from appliance.model.spreadsheet import BYTE_ORDER_MARK, write_cell, write_cells
+
 Format = Literal["jsonl", "csv"]
 FIRST_SEAL = bytes(32)
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # spreadsheets read a CSV without it in an old alphabet
 _SEALED = {
     "jsonl": re.compile(rb'(\{.*),"seal":"([0-9a-f]{64})"\}'),
     "csv": re.compile(rb"(.*),([0-9a-f]{64})"),
 }
 _ENDS = {"jsonl": b"\n", "csv": b"\r\n"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-_LINE_BREAK = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -37,14 +35,14 @@ def write_line(kind: Format, values: Mapping[str, Any], previous: bytes) -> tupl
         text = _encode(values)[:-1].encode()
         found = seal(previous, text)
         return text + f',"seal":"{found.hex()}"}}'.encode() + _ENDS[kind], found
-    text = _write_cells([_write_cell(value) for value in values.values()])
+    text = write_cells([write_cell(value) for value in values.values()])
     found = seal(previous, text)
     return text + b"," + found.hex().encode() + _ENDS[kind], found
 
 
 def write_columns(columns: list[str]) -> tuple[bytes, bytes]:
     """The first line of a CSV file, and the seal that the next one follows from."""
-    text = _write_cells([*columns, "seal"])
+    text = write_cells([*columns, "seal"])
     return BYTE_ORDER_MARK + text + _ENDS["csv"], seal(FIRST_SEAL, text)
 
 
@@ -75,20 +73,6 @@ def read_values(
         }
     except (ValueError, RecursionError, csv.Error):
         return None
-
-
-def _write_cells(cells: list[str]) -> bytes:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(cells)
-    return buffer.getvalue().encode()
-
-
-def _write_cell(value: Any) -> str:
-    """A cell that no spreadsheet takes for a formula (reliability.md, S21)."""
-    if value is None:
-        return ""
-    text = _LINE_BREAK.sub(" ", str(value))  # a line is a scan
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
 
 
 def _read_cell(cell: str, kind: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from appliance.door_log.findings import Finding, Findings
 from appliance.door_log.following import Following
-from appliance.door_log.lines import BYTE_ORDER_MARK, FIRST_SEAL, Format, seal, take_apart
+from appliance.door_log.lines import FIRST_SEAL, Format, seal, take_apart
 from appliance.door_log.statement import (
     STATEMENT_START,
     SignedStatement,
@@ -17,6 +17,7 @@ from appliance.door_log.statement import (
     is_header,
     read_statement,
 )
+from appliance.model.spreadsheet import BYTE_ORDER_MARK
 from appliance.store.scan_log import START, LoggedScan, follow
 
 _LONGEST_LINE = 1 << 20

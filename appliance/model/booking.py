@@ -123,7 +123,7 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
     if not isinstance(customer, dict):
         raise CustomerNameRequired(field="customer.name")
     name = customer.get("name")
-    if not isinstance(name, str) or not _is_visible(name):
+    if not isinstance(name, str) or not is_visible(name):
         raise CustomerNameRequired(field="customer.name")
     email = _absent_if_empty(customer.get("email"))
     phone = _absent_if_empty(customer.get("phone"))
@@ -134,7 +134,7 @@ def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
     return " ".join(name.split()), email, phone
 
 
-def _is_visible(text: str) -> bool:
+def is_visible(text: str) -> bool:
     """Whether anything of it can be seen: not so spaces, controls and zero-width characters."""
     return any(c.isprintable() and not c.isspace() for c in text)
 

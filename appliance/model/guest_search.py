@@ -14,6 +14,18 @@ def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]
     return [found for found in reservations if all(_fits(found, word) for word in words)]
 
 
+def fits(reservation: Reservation, query: str) -> bool:
+    """Whether every word of `query` fits, or its digits are in the phone number."""
+    words = _fold(query).split()
+    if all(_fits(reservation, word) for word in words):
+        return True
+    digits = _digits(query)
+    spelled = all(sign.isdecimal() or sign in "+-./() " for sign in query)
+    return (
+        spelled and len(digits) >= _FEWEST_DIGITS and digits in _digits(reservation.customer_phone)
+    )
+
+
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
     """Those whose name has a word that begins with each word of `query`."""
     words = _fold(query).split()
@@ -33,7 +45,11 @@ def _fits(reservation: Reservation, word: str) -> bool:
 def _ends_phone(phone: str | None, word: str) -> bool:
     if phone is None or not word.isdecimal() or len(word) < _FEWEST_DIGITS:
         return False
-    return "".join(sign for sign in phone if sign.isdecimal()).endswith(word)
+    return _digits(phone).endswith(word)
+
+
+def _digits(text: str | None) -> str:
+    return "".join(sign for sign in text or "" if sign.isdecimal())
 
 
 def _is_named(reservation: Reservation, words: list[str]) -> bool:

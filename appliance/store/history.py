@@ -57,6 +57,12 @@ def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
     return [Payment(*row) for row in rows]
 
 
+def count_other_bodies(reader: Reader, reservation_id: str) -> int:
+    """How often its partner sent its idempotency key again with another body."""
+    sql = "SELECT body_mismatches FROM reservation WHERE id = :id"
+    return int(reader.value(sql, {"id": reservation_id}) or 0)
+
+
 def staff_names(reader: Reader) -> dict[str, str]:
     """Everybody's name by id, from the house's database."""
     return dict(reader.rows("SELECT id, name FROM staff"))

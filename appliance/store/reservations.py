@@ -10,7 +10,7 @@ from appliance.model.notices import ReservationChanged
 from appliance.model.reservation import Issued, Reservation
 from appliance.store.connection import Reader, Transaction
 
-_COLUMNS = """
+RESERVATION_COLUMNS = """
     r.seq, r.id, r.status, r.source, r.table_id, t.name, r.date, r.slot, r.starts, r.ends,
     r.guests, r.customer_name, r.customer_email, r.customer_phone, r.notes, r.language,
     r.access_code, r.pass_id, r.generation, r.arrived, r.checked_in_at, r.link_expires_at,
@@ -18,7 +18,7 @@ _COLUMNS = """
     r.lineage, r.idempotency_key, r.request_hash, r.issued_code, r.email_outcome,
     r.late_at, r.vip
 """
-_FROM = "FROM reservation r JOIN venue_table t ON t.id = r.table_id"
+RESERVATION_FROM = "FROM reservation r JOIN venue_table t ON t.id = r.table_id"
 _HOLDING = "status NOT IN ('cancelled', 'declined')"
 
 
@@ -58,7 +58,8 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes] 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
     """Every reservation of one evening, in list order, refused and cancelled ones too."""
     rows = reader.rows(
-        f"SELECT {_COLUMNS} {_FROM} WHERE r.date = :date ORDER BY r.slot, r.created_at, r.id",
+        f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.date = :date
+            ORDER BY r.slot, r.created_at, r.id""",
         {"date": date},
     )
     return [Reservation(*row) for row in rows]
@@ -89,7 +90,7 @@ def page_reservations(
     where = " AND ".join(conditions)
     total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
     rows = reader.rows(
-        f"""SELECT {_COLUMNS} {_FROM} WHERE {where}
+        f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
             ORDER BY r.date, r.slot, r.created_at, r.id LIMIT :limit OFFSET :offset""",
         values,
     )
@@ -193,5 +194,7 @@ def add_history(
 
 
 def _one(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservation | None:
-    row = reader.row(f"SELECT {_COLUMNS} {_FROM} WHERE {condition}", parameters)
+    row = reader.row(
+        f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {condition}", parameters
+    )
     return None if row is None else Reservation(*row)

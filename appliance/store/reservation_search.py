@@ -1,0 +1,94 @@
+"""Finding reservations of any evening, as staff look for them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from appliance.model.guest_search import fits
+from appliance.model.reservation import Reservation
+from appliance.store.connection import Reader
+from appliance.store.reservations import RESERVATION_COLUMNS, RESERVATION_FROM
+
+Order = Literal["evening", "latest-evening", "newest"]
+_ORDERS = {
+    "evening": "r.date, r.slot, r.created_at, r.id",
+    "latest-evening": "r.date DESC, r.slot, r.created_at, r.id",
+    "newest": "r.created_at DESC, r.id DESC",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is looked for; what is empty or None excludes nothing. Dates are YYYY-MM-DD."""
+
+    first: str | None = None
+    last: str | None = None
+    statuses: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    text: str = ""
+    order: Order = "evening"
+
+
+def page_found(
+    reader: Reader, wanted: Wanted, page: int, limit: int
+) -> tuple[list[Reservation], int]:
+    """A page of what was found, and how many there are."""
+    begin = (page - 1) * limit
+    if wanted.text:  # names are compared without case and accents, which SQL cannot
+        shown, total = [], 0
+        for total, found in enumerate(_iterate(reader, wanted), 1):
+            if begin < total <= begin + limit:
+                shown.append(found)
+        return shown, total
+    where, values = _conditions(wanted)
+    total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
+    return list(islice(_iterate(reader, wanted, begin, limit), limit)), int(total)
+
+
+def list_found(reader: Reader, wanted: Wanted) -> list[int]:
+    """The `seq` of everything that was found, in its order."""
+    return [found.seq for found in _iterate(reader, wanted)]
+
+
+def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
+    """Those reservations, in that order, but for those that are gone."""
+    found = []
+    for seq in seqs:
+        row = reader.row(
+            f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq", {"seq": seq}
+        )
+        if row is not None:
+            found.append(Reservation(*row))
+    return found
+
+
+def _iterate(
+    reader: Reader, wanted: Wanted, begin: int = 0, limit: int = -1
+) -> Iterator[Reservation]:
+    where, values = _conditions(wanted)
+    rows = reader.rows(
+        f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
+            ORDER BY {_ORDERS[wanted.order]} LIMIT :limit OFFSET :begin""",
+        {**values, "limit": limit, "begin": min(begin, 2**62)},
+    )
+    for row in rows:
+        found = Reservation(*row)
+        if fits(found, wanted.text):
+            yield found
+
+
+def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
+    conditions, values = ["1"], {}
+    if wanted.first is not None:
+        conditions.append("r.date >= :first")
+        values["first"] = wanted.first
+    if wanted.last is not None:
+        conditions.append("r.date <= :last")
+        values["last"] = wanted.last
+    for column, chosen in (("status", wanted.statuses), ("source", wanted.sources)):
+        if chosen:
+            names = [f"{column}_{i}" for i in range(len(chosen))]
+            conditions.append(f"r.{column} IN ({', '.join(':' + name for name in names)})")
+            values |= dict(zip(names, chosen, strict=True))
+    return " AND ".join(conditions), values
