@@ -18,6 +18,7 @@ from appliance.model.notices import (
     ConflictChanged,
     DoorChanged,
     ReservationChanged,
+    SessionEnded,
     TerminalGone,
 )
 from appliance.model.totals import Totals
@@ -151,6 +152,8 @@ class Feed:
                 self._remember("conflict", notice.conflict_id)
             elif isinstance(notice, TerminalGone):
                 self.dismiss(notice.terminal_id)
+            elif isinstance(notice, SessionEnded):
+                self.dismiss(f"staff:{notice.session_id}")
             elif isinstance(notice, ChangedBeside):
                 self._last += 1
                 self._remembered.clear()  # nobody can say what it was: all have to look again

@@ -34,3 +34,10 @@ class TerminalGone:
     """A terminal's access was withdrawn."""
 
     terminal_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """Somebody of the house is signed out of a browser, whoever ended that session."""
+
+    session_id: str

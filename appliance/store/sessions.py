@@ -1,5 +1,6 @@
 """Rows of `session`, `known_device` and `sign_in_failure`: who is signed in, and who guesses."""
 
+from appliance.model.notices import SessionEnded
 from appliance.model.session import Session
 from appliance.store.connection import Reader, Row, Transaction
 from appliance.store.staff import STAFF_COLUMNS, staff_member
@@ -47,12 +48,18 @@ def touch_session(tx: Transaction, session_id: str) -> None:
 def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
     """End one session of that person; whether it was there."""
     sql = "DELETE FROM session WHERE id = :id AND staff_id = :staff_id"
-    return tx.execute(sql, {"id": session_id, "staff_id": staff_id}) > 0
+    was_there = tx.execute(sql, {"id": session_id, "staff_id": staff_id}) > 0
+    if was_there:
+        tx.notices.append(SessionEnded(session_id))
+    return was_there
 
 
 def delete_sessions(tx: Transaction, staff_id: str) -> int:
     """End every session of that person; how many there were."""
-    return tx.execute("DELETE FROM session WHERE staff_id = :id", {"id": staff_id})
+    sql = "DELETE FROM session WHERE staff_id = :id RETURNING id"
+    ended = [session_id for (session_id,) in tx.rows(sql, {"id": staff_id})]
+    tx.notices.extend(SessionEnded(session_id) for session_id in ended)
+    return len(ended)
 
 
 def delete_old_sessions(tx: Transaction, seen_before: int, created_before: int) -> int:

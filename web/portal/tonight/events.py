@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import suppress
 
 from aiohttp import web
@@ -11,7 +12,8 @@ from appliance.errors import Unavailable
 from appliance.live.change import Change
 from appliance.live.listener import Listener
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.context import SESSION
+from web.portal.context import HOUSE, SESSION
+from web.portal.guard import find_living_session
 from web.portal.tonight.pages import asked_date
 
 _HEARTBEAT_SECONDS = 20.0
@@ -24,21 +26,32 @@ async def board_events(request: web.Request) -> web.StreamResponse:
     """
     day = asked_date(request)
     after = request.headers.get("Last-Event-ID") or request.query.get("after")
+    shown = day.isoformat() if day else None
+
+    def is_signed_in() -> bool:
+        return find_living_session(request, request[HOUSE]) is not None
+
     owner = f"staff:{request[SESSION].id}"
-    return _BoardStream(request[ENVIRONMENT], owner, day.isoformat() if day else None, after)
+    return _BoardStream(request[ENVIRONMENT], owner, shown, after, is_signed_in)
 
 
 class _BoardStream(web.StreamResponse):
     """A body that is written while things happen, after the headers that every answer gets."""
 
     def __init__(
-        self, environment: Environment, owner: str, day: str | None, after: str | None
+        self,
+        environment: Environment,
+        owner: str,
+        day: str | None,
+        after: str | None,
+        is_signed_in: Callable[[], bool],
     ) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         self.content_type = "text/event-stream"
         self.charset = "utf-8"
         self._feed = environment.feed
         self._owner, self._day, self._after = owner, day, after
+        self._is_signed_in = is_signed_in
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Tell until somebody ends it: the browser, the box, or the end of the session."""
@@ -57,6 +70,11 @@ class _BoardStream(web.StreamResponse):
 
     async def _tell(self, listener: Listener) -> bool:
         changes = await listener.take(_HEARTBEAT_SECONDS)
+        # The feed of the house hears at once that a session was ended; that of the test
+        # environment, and a session that ends by itself, are noticed here.
+        if not listener.over.done() and not self._is_signed_in():
+            changes = [Change(listener.position, "revoked")]
+            listener.end()
         text = "".join(_lines(change) for change in changes) or f": {listener.position}\n\n"
         try:
             async with asyncio.timeout(_HEARTBEAT_SECONDS):
@@ -67,10 +85,15 @@ class _BoardStream(web.StreamResponse):
 
 
 def _lines(change: Change) -> str:
-    kind, data = "totals", {}
+    kind: str = "totals"
+    data: dict[str, object] = {}
     if change.kind in {"reset", "revoked"}:
         kind = change.kind
     elif change.reservation is not None:
         kind = "row"
-        data = {"reservation": change.reservation.id, "table": change.reservation.table_id}
+        data = {
+            "reservation": change.reservation.id,
+            "table": change.reservation.table_id,
+            "version": change.reservation.version,
+        }
     return f"event: {kind}\nid: {change.position}\ndata: {json.dumps(data)}\n\n"
