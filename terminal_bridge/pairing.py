@@ -47,7 +47,7 @@ async def unpair(request: web.Request) -> web.Response:
     """`POST /unpair`: this terminal is one no longer, and its token opens nothing."""
     terminal = await authenticate(request)
     environment = request[ENVIRONMENT]
-    await environment.database.write(revoke_terminal, terminal.id)
+    await environment.database.write(revoke_terminal, terminal.id, actor=f"terminal:{terminal.id}")
     response = answer({"unpaired": terminal.id})
     forget_token(response, environment)
     return response

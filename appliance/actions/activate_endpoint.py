@@ -1,12 +1,13 @@
 """Activate an endpoint again: it receives what happens from now on (decisions.md)."""
 
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.actions.register_endpoint import ACTIVE_MAX, EndpointsChanged
 from appliance.errors import TooManyEndpoints
 from appliance.store.connection import Transaction
 from appliance.store.endpoints import count_active, get_endpoint, set_active
 
 
-def activate_endpoint(tx: Transaction, endpoint_id: str) -> None:
+def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
     """Switch it on; twice is once. The guard has let its URL pass again.
 
     What was cancelled stays so until it is replayed. NotFound if unknown, TooManyEndpoints
@@ -17,4 +18,5 @@ def activate_endpoint(tx: Transaction, endpoint_id: str) -> None:
     if count_active(tx) >= ACTIVE_MAX:
         raise TooManyEndpoints
     set_active(tx, endpoint_id, active=True)
+    note_security(tx, actor, "endpoint_activated", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))

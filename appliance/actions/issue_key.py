@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.model.api_key import SCOPES, ApiKey
@@ -29,6 +30,7 @@ def issue_key(
     scopes: Collection[str] = SCOPES,
     *,
     successor_of: str | None = None,
+    actor: str = CONSOLE,
 ) -> IssuedKey:
     """A key of that environment with `scopes`, which are members of SCOPES.
 
@@ -55,6 +57,7 @@ def issue_key(
         ),
         hash_token(key),
     )
+    note_security(tx, actor, "key_issued", key=key_id, name=name, scopes=" ".join(granted))
     return IssuedKey(key_id, key, granted)
 
 

@@ -1,5 +1,6 @@
 """Issue a terminal: its token is shown once and stored as its SHA-256 (door.md)."""
 
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import Trouble
 from appliance.model.terminal import NAME_MAX, ROLES
 from appliance.model.verdict_sentences import LANGUAGES
@@ -8,7 +9,12 @@ from appliance.tokens import hash_token
 
 
 def issue_terminal(
-    tx: Transaction, name: str, role: str = "override", language: str = "fr"
+    tx: Transaction,
+    name: str,
+    role: str = "override",
+    language: str = "fr",
+    *,
+    actor: str = CONSOLE,
 ) -> tuple[str, str]:
     """A terminal ready to scan: (its id, its token). Trouble names what cannot be."""
     name = check_terminal(name, role)
@@ -26,6 +32,7 @@ def issue_terminal(
             "created_at": tx.now,
         },
     )
+    note_security(tx, actor, "terminal_issued", terminal=terminal_id, name=name, role=role)
     return terminal_id, token
 
 

@@ -1,6 +1,7 @@
 """Pair a terminal: a one-time code becomes a token (S13)."""
 
 from appliance.actions.issue_terminal import issue_terminal
+from appliance.actions.note_security import NOBODY
 from appliance.store.connection import Transaction
 from appliance.store.pairings import charge_open_pairings, find_open_pairing, use_pairing
 from appliance.tokens import hash_token
@@ -19,4 +20,4 @@ def pair_terminal(
         charge_open_pairings(tx)
         return None
     use_pairing(tx, pairing.code_hash)
-    return issue_terminal(tx, name or pairing.terminal_name, pairing.role, language)
+    return issue_terminal(tx, name or pairing.terminal_name, pairing.role, language, actor=NOBODY)

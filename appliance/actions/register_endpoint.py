@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import InvalidEventType, TooManyEndpoints
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Transaction
@@ -38,7 +39,12 @@ def parse_event_types(value: object) -> tuple[str, ...]:
 
 
 def register_endpoint(
-    tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...]
+    tx: Transaction,
+    keyring: Keyring,
+    url: str,
+    events: tuple[str, ...],
+    *,
+    actor: str = CONSOLE,
 ) -> tuple[Endpoint, str]:
     """The new endpoint and its secret, shown this once; the guard has let `url` pass.
 
@@ -57,5 +63,6 @@ def register_endpoint(
             "secret": keyring.wrap(secret.encode(), tx.tokens.random_bytes(12)),
         },
     )
+    note_security(tx, actor, "endpoint_registered", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return get_endpoint(tx, endpoint_id), secret

@@ -1,12 +1,16 @@
 """Revoke an API key: the next call that carries it is refused (contract section 5.8)."""
 
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.store.connection import Transaction
 from appliance.store.keys import find_key, mark_key_revoked
 
 
-def revoke_key(tx: Transaction, key_id: str) -> bool:
+def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
     """Revoke for good; False when there is no such key. A revoked one stays as it is."""
-    if find_key(tx, key_id) is None:
+    key = find_key(tx, key_id)
+    if key is None:
         return False
-    mark_key_revoked(tx, key_id)
+    if key.revoked_at is None:
+        mark_key_revoked(tx, key_id)
+        note_security(tx, actor, "key_revoked", key=key_id, name=key.name)
     return True

@@ -1,13 +1,16 @@
 """Revoke a terminal: its next request is refused (I9)."""
 
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.model.notices import TerminalGone
 from appliance.store.connection import Transaction
 from appliance.store.terminals import get_terminal
 
 
-def revoke_terminal(tx: Transaction, terminal_id: str) -> None:
+def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) -> None:
     """Withdraw a terminal's access for good; NotFound for an unknown one, twice is once."""
-    get_terminal(tx, terminal_id)
+    terminal = get_terminal(tx, terminal_id)
+    if terminal.revoked_at is None:
+        note_security(tx, actor, "terminal_revoked", terminal=terminal_id, name=terminal.name)
     tx.execute(
         "UPDATE terminal SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL",
         {"now": tx.now, "id": terminal_id},

@@ -15,6 +15,7 @@ from appliance.model.endpoint import Endpoint
 from appliance.store.endpoints import list_endpoints
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
+from web.authentication import KEY
 from web.context import SERVICES
 from web.wire import answer
 
@@ -31,7 +32,11 @@ async def create_webhook(request: web.Request) -> web.Response:
     url = await request[SERVICES].dispatcher.check_url(body.get("url"))
     events = parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
-        register_endpoint, environment.keyring, url, events
+        register_endpoint,
+        environment.keyring,
+        url,
+        events,
+        actor=f"key:{request[KEY].id}",
     )
     return answer({**_endpoint(endpoint), "secret": secret}, 201)
 
@@ -41,7 +46,9 @@ async def delete_webhook(request: web.Request) -> web.Response:
     endpoint_id = parse_uuid(request.match_info["id"])
     if endpoint_id is None:
         raise NotFound
-    await request[ENVIRONMENT].database.write(deactivate_endpoint, endpoint_id)
+    await request[ENVIRONMENT].database.write(
+        deactivate_endpoint, endpoint_id, actor=f"key:{request[KEY].id}"
+    )
     return answer({"id": endpoint_id, "active": False})
 
 

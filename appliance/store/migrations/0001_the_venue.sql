@@ -38,6 +38,15 @@ CREATE TABLE slot (
     days_of_week TEXT NOT NULL       -- JSON list, 0 = Sunday
 ) STRICT;
 
+-- Days, both included, on which nothing can be booked. What was booked before is kept.
+CREATE TABLE closing_day (
+    id TEXT PRIMARY KEY,
+    first_day TEXT NOT NULL,
+    last_day TEXT NOT NULL,
+    reason TEXT NOT NULL,            -- for staff; may be empty
+    CHECK (first_day <= last_day)
+) STRICT;
+
 -- A partner's key. A rotated key shares its predecessor's lineage, and with it the right to
 -- cancel, the replays and the externalRefs (decisions.md).
 CREATE TABLE api_key (
@@ -264,7 +273,8 @@ CREATE TABLE signing_key (
     public_key BLOB NOT NULL,        -- 32 bytes, Ed25519
     private_key BLOB NOT NULL,       -- wrapped with the environment's key
     created_at INTEGER NOT NULL,
-    retired_at INTEGER               -- null for the one that signs
+    retired_at INTEGER,              -- null for the one that signs
+    leaked_at INTEGER                -- since then whatever it signed counts as replaced
 ) STRICT;
 
 CREATE TABLE terminal (
@@ -404,3 +414,25 @@ CREATE TABLE letter (
 ) STRICT;
 CREATE INDEX letter_due ON letter (due_at) WHERE state = 'waiting';
 CREATE INDEX letter_reservation ON letter (reservation_id);
+
+-- One row while a box that `serve` made from nothing is being set up, and after. A box that was
+-- made from a venue file has none until an owner begins.
+CREATE TABLE setup (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    closed INTEGER NOT NULL,         -- 1: nothing but the setup page answers until there is an owner
+    link_hash BLOB,                  -- SHA-256 of the one-time link's secret; null once used
+    link_expires_at INTEGER,
+    steps TEXT NOT NULL DEFAULT '[]' -- JSON: the steps that were done or left for later
+) STRICT;
+
+-- Who did what to keys, doors, people and sessions. Rows are never changed, and each is chained
+-- to the one before: hash = SHA-256(previous hash, row).
+CREATE TABLE security_log (
+    seq INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,             -- staff:<id>, key:<id>, terminal:<id>, console, box, nobody
+    what TEXT NOT NULL,              -- sign_in, key_issued, role_changed, …
+    detail TEXT NOT NULL,            -- JSON; no secret, no guest, and nothing that was mistyped
+    hash BLOB NOT NULL
+) STRICT;
+CREATE INDEX security_log_at ON security_log (at);
