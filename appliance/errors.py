@@ -190,6 +190,13 @@ class VenueInactive(Refusal):
     english = "The venue is not accepting reservations at present."
 
 
+class VenueClosed(VenueInactive):
+    """The same for one evening: a closing day."""
+
+    french = "L'établissement est fermé ce soir-là : aucune réservation n'est possible."
+    english = "The venue is closed on that evening: nothing can be booked."
+
+
 class TooManyEndpoints(Refusal):
     status, code = 409, "TOO_MANY_ENDPOINTS"
     french = "Déjà 5 adresses de webhook actives : désactivez-en une d'abord."
@@ -292,6 +299,16 @@ class StaffRoleMissing(ScopeMissing):
 class EndpointIsInactive(WrongState):
     french = "Cette adresse de webhook est désactivée : réactivez-la d'abord."
     english = "This webhook endpoint is deactivated: activate it first."
+
+
+class SlotIsHeld(WrongState):
+    french = (
+        "Des réservations à venir tiennent un créneau qui passerait d'un côté à l'autre "
+        "de minuit : déplacez-les d'abord."
+    )
+    english = (
+        "Coming reservations hold a slot that would move across midnight: please move them first."
+    )
 
 
 class ChangedMeanwhile(WrongState):

@@ -1,6 +1,7 @@
 """Apply a venue file: venue, tables and slots become what the file says."""
 
 import json
+from collections.abc import Sequence
 
 from appliance.model.venue_file import SlotEntry, TableEntry, VenueFile
 from appliance.store.connection import Transaction
@@ -13,11 +14,16 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
     deleted. `venue_id` is the id of a venue that is not here yet (a fresh one when None).
     """
     applied_id = _apply_head(tx, file, venue_id)
-    for position, table in enumerate(file.tables):
-        _apply_table(tx, position, table)
-    _retire_tables(tx, file)
-    _apply_slots(tx, file.slots)
+    apply_tables(tx, file.tables)
+    apply_slots(tx, file.slots)
     return applied_id
+
+
+def apply_tables(tx: Transaction, tables: Sequence[TableEntry]) -> None:
+    """Make the tables match, by number: others stay, unbookable."""
+    for position, table in enumerate(tables):
+        _apply_table(tx, position, table)
+    _retire_tables(tx, tables)
 
 
 def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
@@ -73,19 +79,19 @@ def _apply_table(tx: Transaction, position: int, table: TableEntry) -> None:
         tx.insert("venue_table", {"id": tx.new_id(), **values})
 
 
-def _retire_tables(tx: Transaction, file: VenueFile) -> None:
-    """Tables that the file does not name stay, after the others, and cannot be booked."""
+def _retire_tables(tx: Transaction, tables: Sequence[TableEntry]) -> None:
+    """Tables that are not named stay, after the others, and cannot be booked."""
     tx.execute(
         """UPDATE venue_table SET bookable = 0, position = :after
            WHERE number NOT IN (SELECT value FROM json_each(:numbers))""",
         {
-            "after": len(file.tables),
-            "numbers": json.dumps([table.number for table in file.tables]),
+            "after": len(tables),
+            "numbers": json.dumps([table.number for table in tables]),
         },
     )
 
 
-def _apply_slots(tx: Transaction, slots: tuple[SlotEntry, ...]) -> None:
+def apply_slots(tx: Transaction, slots: Sequence[SlotEntry]) -> None:
     """A slot that starts as one before it, on the same days, is that one and keeps its id."""
     known = {
         (start, days): id_

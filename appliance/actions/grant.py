@@ -11,6 +11,7 @@ from appliance.errors import (
     TableNotFound,
     TableTaken,
     Unavailable,
+    VenueClosed,
     VenueInactive,
 )
 from appliance.model.booking import Booking
@@ -30,7 +31,7 @@ from appliance.store.reservations import (
     insert_reservation,
     is_held,
 )
-from appliance.store.venue import find_table, get_venue, list_slots
+from appliance.store.venue import find_table, get_venue, list_closings, list_slots
 
 _CODE_TRIES = 64
 
@@ -40,18 +41,20 @@ def grant(
 ) -> Issued:
     """Insert the reservation and announce `reservation.created`; what it was issued.
 
-    Refusals in the order of decisions.md: venue active, table exists, bookable, guests in
-    range, slot offered on that weekday, date not past, table free.
+    Refusals in the order of decisions.md: venue active and open that evening, table exists,
+    bookable, guests in range, slot offered on that weekday, date not past, table free.
     """
     venue = tx.recall(get_venue)
     if venue.status != "active":
         raise VenueInactive
+    day = booking.date.isoformat()
+    if any(closing.holds(day) for closing in tx.recall(list_closings)):
+        raise VenueClosed
     _check_table(tx.recall(find_table, booking.table_id), booking.guests)
     starts, ends = _interval(tx, venue, booking)
     zone = tx.zones.zone(venue.time_zone)
     if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
         raise DateOutOfRange(field="date")
-    day = booking.date.isoformat()
     if is_held(tx, booking.table_id, day, starts, ends):
         raise TableTaken
     issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, zone))

@@ -20,10 +20,13 @@ def find_availability(
     tables: Iterable[Table],
     holds: Iterable[tuple[str, int, int, str]],
     wanted: tuple[int, int],
+    *,
+    closed: bool = False,
 ) -> list[TableAvailability]:
     """The tables in their order; `holds` are (table id, starts, ends, source), earliest first.
 
-    `wanted` are the minutes [starts, ends) that have to be free.
+    `wanted` are the minutes [starts, ends) that have to be free. On a closing day no table is
+    available, and as with one that cannot be booked, nobody is named.
     """
     blocked: dict[str, str] = {}
     for table_id, starts, ends, source in holds:
@@ -32,8 +35,8 @@ def find_availability(
     return [
         TableAvailability(
             table,
-            available=table.bookable and table.id not in blocked,
-            blocked_by=blocked.get(table.id) if table.bookable else None,
+            available=table.bookable and not closed and table.id not in blocked,
+            blocked_by=blocked.get(table.id) if table.bookable and not closed else None,
         )
         for table in tables
     ]

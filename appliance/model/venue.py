@@ -1,5 +1,6 @@
 """The venue, its tables and its slots (contract sections 2.1 to 2.3)."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,20 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """Dates, both included, on which nothing can be booked (decisions.md, closing days)."""
+
+    id: str
+    first: str
+    last: str
+    reason: str
+
+    def holds(self, day: str) -> bool:
+        """Whether `day` (YYYY-MM-DD) is one of them."""
+        return self.first <= day <= self.last
+
+
+@dataclass(frozen=True, slots=True)
 class Venue:
     """The venue's own row, without its tables and slots."""
 
@@ -52,3 +67,8 @@ class Venue:
     def shows_contacts(self) -> bool:
         """Whether partners see customers' contacts (section 4, rule 1)."""
         return self.reservation_mode == "free"
+
+
+def fingerprint(value: object) -> str:
+    """What a form carries of the thing that its author saw: another value, another text."""
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:32]

@@ -18,7 +18,7 @@ Ts = TypeVarTuple("Ts")
 BUSY_MILLISECONDS = 5000
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
 _CHANGES = re.compile(
-    r"\b(?:INTO|UPDATE|FROM)\s+(?:venue|venue_table|slot|endpoint)\b", re.IGNORECASE
+    r"\b(?:INTO|UPDATE|FROM)\s+(?:venue|venue_table|slot|closing_day|endpoint)\b", re.IGNORECASE
 )
 _APPENDED = re.compile(r"\b(?:event|delivery|history)\b")
 _NOTHING: Mapping[str, Any] = {}
@@ -54,7 +54,7 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
 
 @cache
 def _changes_what_is_recalled(sql: str) -> bool:
-    """Whether a statement may change rows that `recall` keeps: venue, tables, slots, endpoints."""
+    """Whether a statement may change rows that `recall` keeps: the venue's, and endpoints."""
     return _CHANGES.search(sql) is not None
 
 

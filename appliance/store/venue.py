@@ -3,7 +3,9 @@
 import json
 from dataclasses import replace
 
-from appliance.model.venue import Slot, Table, Venue
+from appliance.errors import NotFound
+from appliance.model.venue import Closing, Slot, Table, Venue
+from appliance.model.venue_clash import Coming
 from appliance.store.connection import Reader, Row
 
 _TABLE_COLUMNS = """
@@ -40,12 +42,53 @@ def find_table(reader: Reader, table_id: str) -> Table | None:
     return None if row is None else _table(row)
 
 
+def get_table(reader: Reader, table_id: str) -> Table:
+    """The table of that id, or NotFound."""
+    found = find_table(reader, table_id)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def list_used_tables(reader: Reader) -> set[str]:
+    """The ids of tables that a reservation was ever made for: they are kept for its sake."""
+    return {row[0] for row in reader.rows("SELECT DISTINCT table_id FROM reservation")}
+
+
 def list_slots(reader: Reader) -> list[Slot]:
     """Every slot, in the venue's order."""
     rows = reader.rows(
         'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
     )
     return [Slot(*(*head, tuple(json.loads(days)))) for *head, days in rows]
+
+
+def get_slot(reader: Reader, slot_id: str) -> Slot:
+    """The slot of that id, or NotFound."""
+    for slot in list_slots(reader):
+        if slot.id == slot_id:
+            return slot
+    raise NotFound
+
+
+def list_closings(reader: Reader) -> list[Closing]:
+    """The days on which nothing can be booked, the earliest first."""
+    rows = reader.rows(
+        "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
+    )
+    return [Closing(*row) for row in rows]
+
+
+def list_coming(reader: Reader, since: str) -> list[Coming]:
+    """What is still to be kept from the evening `since` on, in its order."""
+    rows = reader.rows(
+        """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
+           FROM reservation r JOIN venue_table t ON t.id = r.table_id
+           WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
+           ORDER BY r.date, r.slot, r.created_at, r.id""",
+        {"since": since},
+    )
+    return [Coming(*row) for row in rows]
 
 
 def _table(row: Row) -> Table:

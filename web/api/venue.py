@@ -10,7 +10,7 @@ from appliance.model.evening import find_slot, interval
 from appliance.model.venue import Slot, Table, Venue
 from appliance.store.connection import Reader
 from appliance.store.reservations import list_holds
-from appliance.store.venue import get_venue, list_slots, list_tables
+from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.reading import read_availability_query
 from web.wire import answer, availability_answer, venue_answer
@@ -40,4 +40,6 @@ def _read_availability(reader: Reader, day: date, start: str | None) -> list[Tab
         if slot is None:
             raise InvalidSlot(field="slot")
     wanted = interval(slot, venue.evening_ends_at)
-    return find_availability(list_tables(reader), list_holds(reader, day.isoformat()), wanted)
+    date_ = day.isoformat()
+    closed = any(closing.holds(date_) for closing in list_closings(reader))
+    return find_availability(list_tables(reader), list_holds(reader, date_), wanted, closed=closed)

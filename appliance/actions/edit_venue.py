@@ -1,0 +1,91 @@
+"""Edit the venue itself: its name, its rules, its policies, when its evening ends."""
+
+import json
+import re
+
+from appliance.errors import ChangedMeanwhile, SlotIsHeld, Trouble, ValidationError
+from appliance.model.booking import field_invalid
+from appliance.model.evening import is_slot, minutes
+from appliance.model.venue import Venue, fingerprint
+from appliance.model.venue_clash import find_shifted
+from appliance.store.connection import Transaction
+from appliance.store.readings import find_tonight
+from appliance.store.venue import get_venue, list_coming, list_slots
+
+STATUSES = ("active", "inactive", "suspended")
+MODES = ("free", "prepaid")
+_LATEST_END = 12 * 60
+_HOURS_MAX = 24 * 365
+
+
+def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
+    """Make the venue as wished, its id excepted; `seen` is the fingerprint of what was read.
+
+    ChangedMeanwhile, ValidationError; SlotIsHeld when the evening would end on the other side
+    of a slot that is booked. Reservations keep everything they were granted.
+    """
+    venue = get_venue(tx)
+    if fingerprint(venue) != seen:
+        raise ChangedMeanwhile
+    _check(tx, wished)
+    if wished.evening_ends_at != venue.evening_ends_at:
+        coming, slots = list_coming(tx, find_tonight(tx).isoformat()), list_slots(tx)
+        if find_shifted(coming, slots, wished.evening_ends_at) - find_shifted(
+            coming, slots, venue.evening_ends_at
+        ):
+            raise SlotIsHeld
+    tx.execute(
+        """UPDATE venue
+           SET name = :name, slug = :slug, status = :status, reservation_mode = :mode,
+               auto_confirm = :auto_confirm, request_expiry_hours = :hours,
+               currency = :currency, time_zone = :time_zone, evening_ends_at = :ends,
+               policies = :policies""",
+        {
+            "name": wished.name,
+            "slug": wished.slug,
+            "status": wished.status,
+            "mode": wished.reservation_mode,
+            "auto_confirm": int(wished.auto_confirm),
+            "hours": wished.request_expiry_hours,
+            "currency": wished.currency,
+            "time_zone": wished.time_zone,
+            "ends": wished.evening_ends_at,
+            "policies": json.dumps(wished.policies, ensure_ascii=False)
+            if wished.policies
+            else None,
+        },
+    )
+
+
+def _check(tx: Transaction, wished: Venue) -> None:
+    if not wished.name.strip():
+        raise field_invalid("name", "un nom.", "a name.")
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", wished.slug):
+        raise field_invalid(
+            "slug", "minuscules et chiffres joints par -.", "lower-case words joined by -."
+        )
+    if wished.status not in STATUSES or wished.reservation_mode not in MODES:
+        raise field_invalid("status", "une valeur de la liste.", "one of the list.")
+    if not 1 <= wished.request_expiry_hours <= _HOURS_MAX:
+        raise field_invalid(
+            "request_expiry_hours", f"de 1 à {_HOURS_MAX} heures.", f"1 to {_HOURS_MAX} hours."
+        )
+    if not re.fullmatch("[A-Z]{3}", wished.currency):
+        raise field_invalid("currency", "trois majuscules (MAD).", "three capital letters (MAD).")
+    if not is_slot(wished.evening_ends_at) or minutes(wished.evening_ends_at) > _LATEST_END:
+        raise field_invalid(
+            "evening_ends_at", "une heure de 00:00 à 12:00.", "a time from 00:00 to 12:00."
+        )
+    _check_zone(tx, wished.time_zone)
+
+
+def _check_zone(tx: Transaction, name: str) -> None:
+    fault: ValidationError = field_invalid(
+        "time_zone", "un nom tel que Africa/Casablanca.", "a name such as Africa/Casablanca."
+    )
+    if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", name):  # it names a file
+        raise fault
+    try:
+        tx.zones.zone(name)
+    except Trouble:
+        raise fault from None
