@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
 import apsw
+import apsw.sqlite_extra
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
@@ -31,10 +32,33 @@ def check_engine(version: str | None = None) -> None:
         raise Trouble(f"SQLite {found} may corrupt data: 3.51.3 or newer is needed (upgrade apsw)")
 
 
+@cache
+def check_pages() -> None:
+    """From now on, SQLite gives each page a checksum and refuses to read one that does not fit.
+
+    Its own checks look at the structure alone: of single bytes that change by themselves they
+    find one in ten, with the checksums all (tests/faults/test_corruption.py). For the process.
+    """
+    connection = apsw.Connection(":memory:")
+    try:
+        apsw.sqlite_extra.load(connection, "cksumvfs")
+    except (apsw.Error, apsw.sqlite_extra.NotAvailable, OSError) as error:
+        raise Trouble(f"SQLite's page checksums are missing ({error}): install anew") from None
+    finally:
+        connection.close()
+
+
 def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
     """A connection with the box's pragmas. The file must exist already."""
+    check_pages()
     flags = apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+    configure(connection)
+    return connection
+
+
+def configure(connection: apsw.Connection) -> None:
+    """Give a connection the box's pragmas."""
     connection.set_busy_timeout(BUSY_MILLISECONDS)
     # Plans that may depend on bound values are made anew at each run: 30 µs for every join.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -49,7 +73,6 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
         "wal_autocheckpoint = 1000",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    return connection
 
 
 @cache

@@ -8,10 +8,12 @@ import apsw
 
 from appliance.clock import Clock
 from appliance.errors import Trouble
-from appliance.store.connection import BUSY_MILLISECONDS, check_engine
+from appliance.store.connection import BUSY_MILLISECONDS, check_engine, check_pages
 from appliance.store.live_files import guard_live_file
 
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
+
+_CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
 
 
 def list_migrations() -> list[tuple[int, str]]:
@@ -29,6 +31,7 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     `create`), not a box database, or newer than this program, or SQLite is too old.
     """
     check_engine()
+    check_pages()
     if not create and not path.exists():
         raise Trouble(f"{path.name} is missing from {path.parent}: restore a backup, or init anew")
     guard_live_file(path)
@@ -52,6 +55,7 @@ def _migrate(
     if found:
         _keep_copy(connection, path, found, clock)
     else:
+        connection.reserve_bytes("main", _CHECKSUM_BYTES)
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.pragma("journal_mode", "wal")
