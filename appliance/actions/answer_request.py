@@ -1,6 +1,7 @@
 """Answer a request: accept or decline what a guest asked for (contract section 3)."""
 
 from appliance.actions.announce import announce
+from appliance.actions.queue_letter import write_to_guest
 from appliance.errors import WrongState
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
@@ -8,12 +9,12 @@ from appliance.store.reservations import add_history, get_reservation, update_re
 
 
 def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """requested → confirmed, with `reservation.confirmed`; WrongState from any other."""
+    """requested → confirmed, with `reservation.confirmed` and a letter; WrongState from any other."""
     return _answer(tx, reservation_id, "confirmed", "accepted", actor)
 
 
 def decline(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """requested → declined, with `reservation.declined`; the table is free again."""
+    """requested → declined, with `reservation.declined` and a letter; the table is free again."""
     return _answer(tx, reservation_id, "declined", "declined", actor)
 
 
@@ -26,4 +27,5 @@ def _answer(
     update_reservation(tx, reservation_id, status=status)
     add_history(tx, reservation_id, what, actor)
     announce(tx, f"reservation.{status}", reservation_id)
+    write_to_guest(tx, reservation_id, what)
     return get_reservation(tx, reservation_id)

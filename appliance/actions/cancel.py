@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.actions.announce import announce
+from appliance.actions.queue_letter import write_to_guest
 from appliance.errors import NotFound, WrongState
 from appliance.model.api_key import ApiKey
 from appliance.model.reservation import Reservation
@@ -39,4 +40,5 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str) -> Cancelled:
     update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now)
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)
+    write_to_guest(tx, reservation_id, "cancelled")
     return Cancelled(get_reservation(tx, reservation_id), already=False)

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from appliance.model.letter import KINDS, LANGUAGES
+from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
+from appliance.store.letters import find_letter_written_now, is_test_outbox, was_written_to
+from appliance.store.reservations import get_reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +14,28 @@ class LetterQueued:
     """A notice after commit: this letter waits to be sent."""
 
     letter_id: str
+
+
+def write_to_guest(tx: Transaction, reservation_id: str, kind: str) -> str | None:
+    """Queue a letter of `kind` in the guest's language; its id, None where none is due.
+
+    None is due without an address, to the guest of a partner who writes to them itself
+    (`notifyCustomer` false), nor of a cancellation to somebody who was never written to. The
+    same news twice in a transaction is one letter.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if reservation.customer_email is None or _is_left_to_the_partner(reservation):
+        return None
+    if kind == "cancelled" and not was_written_to(tx, reservation_id):
+        return None
+    return find_letter_written_now(tx, reservation_id, kind) or queue_letter(
+        tx, reservation_id, kind, reservation.customer_email, reservation.language,
+        keep=is_test_outbox(tx),
+    )  # fmt: skip
+
+
+def _is_left_to_the_partner(reservation: Reservation) -> bool:
+    return reservation.source == "partner" and reservation.email_outcome == "skipped"
 
 
 def queue_letter(

@@ -3,6 +3,7 @@
 import json
 
 from appliance.actions.announce import announce
+from appliance.actions.queue_letter import write_to_guest
 from appliance.errors import ValidationError, WrongState
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
@@ -16,7 +17,8 @@ def record_payment(
 ) -> Reservation:
     """pending → partial, or → confirmed when `complete`, with `reservation.confirmed`.
 
-    `amount` is in whole currency units. WrongState unless pending or partial.
+    The guest gets the confirmation, or a letter on what is still due. `amount` is in whole
+    currency units. WrongState unless pending or partial.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in {"pending", "partial"}:
@@ -36,4 +38,5 @@ def record_payment(
     add_history(tx, reservation_id, "payment", actor, json.dumps({"amount": amount}))
     if complete:
         announce(tx, "reservation.confirmed", reservation_id)
+    write_to_guest(tx, reservation_id, "confirmation" if complete else "payment_due")
     return get_reservation(tx, reservation_id)

@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 from typing import Literal
 
-KINDS = ("confirmation",)
+KINDS = (
+    "confirmation",
+    "requested",
+    "accepted",
+    "declined",
+    "cancelled",
+    "reminder",
+    "payment_due",
+)
+WITH_PASS = ("confirmation", "accepted", "reminder")  # the guest is expected: the pass goes along
+WITH_CALENDAR = (*WITH_PASS, "cancelled")  # which strikes the entry out again
+UNASKED = ("reminder",)  # a guest may want no more of these
 LANGUAGES = ("fr", "en", "ar")
 RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
 DAILY_SECONDS = 86400

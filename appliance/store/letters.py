@@ -1,5 +1,7 @@
 """Rows of `letter`: the outbox."""
 
+from pathlib import Path
+
 from appliance.errors import NotFound
 from appliance.model.letter import Letter
 from appliance.store.connection import Reader, Transaction
@@ -48,6 +50,32 @@ def list_waiting_letters(reader: Reader) -> list[Letter]:
         f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
     )
     return [Letter(*row) for row in rows]
+
+
+def is_test_outbox(reader: Reader) -> bool:
+    """Whether this outbox is its own mailbox: that of the test environment, `test.db`."""
+    return Path(reader.connection.filename).stem == "test"
+
+
+def was_written_to(reader: Reader, reservation_id: str) -> bool:
+    """Whether the guest had a letter about this reservation, or one may be on its way."""
+    return bool(
+        reader.value(
+            """SELECT EXISTS (SELECT 1 FROM letter
+               WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')""",
+            {"id": reservation_id},
+        )
+    )
+
+
+def find_letter_written_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
+    """The id of the letter of that kind that this very transaction has queued."""
+    found: str | None = tx.value(
+        """SELECT id FROM letter
+           WHERE reservation_id = :id AND kind = :kind AND created_at = :now""",
+        {"id": reservation_id, "kind": kind, "now": tx.now},
+    )
+    return found
 
 
 def update_waiting_letter(tx: Transaction, letter_id: str, **values: str | int | None) -> None:
