@@ -316,5 +316,24 @@ class ChangedMeanwhile(WrongState):
     english = "Somebody changed this meanwhile: nothing was overwritten. Please read it again."
 
 
+class LastOwner(WrongState):
+    french = (
+        "Il faut au moins un propriétaire qui puisse se connecter : nommez-en un autre d'abord."
+    )
+    english = "At least one owner must be able to sign in: make somebody else an owner first."
+
+
+class NameTaken(WrongState):
+    french = "Quelqu'un se connecte déjà sous le nom {name} : choisissez-en un autre."
+    english = "Somebody here signs in as {name}: choose another name."
+
+
+class NotSetUp(Unavailable):
+    """Nothing is served before the first owner is there (reliability.md S8)."""
+
+    french = "Cette box n'est pas encore configurée : ouvrez le lien affiché à son démarrage."
+    english = "This box is not set up yet: open the link that it shows when it starts."
+
+
 class Trouble(Exception):
     """A problem for the person who runs the box: one sentence, what to do included."""

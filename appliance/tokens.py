@@ -74,6 +74,11 @@ def hash_token(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
 
 
+def account_hash(name: str) -> bytes:
+    """Under what wrong passwords for `name` are counted, however it is spelled."""
+    return hash_token(" ".join(name.casefold().split()))
+
+
 class Keyring:
     """The purpose-bound keys of one environment, all derived from the box's master key.
 

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from appliance.errors import Trouble
+from appliance.actions.note_security import CONSOLE, note_security
+from appliance.errors import NameTaken
 from appliance.store.connection import Transaction
 from appliance.store.staff import insert_invitation, insert_staff, list_staff
 from appliance.tokens import hash_token
@@ -19,16 +20,17 @@ class Invitation:
     secret: str
 
 
-def create_staff(tx: Transaction, name: str, role: str) -> Invitation:
+def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE) -> Invitation:
     """A person of one of ROLES, without a password. The link is good for 72 hours, once.
 
-    Trouble when somebody who is still here signs in under that name.
+    NameTaken when somebody who is still here signs in under that name.
     """
     name = " ".join(name.split())
     if any(p.name.casefold() == name.casefold() for p in list_staff(tx) if not p.disabled_at):
-        raise Trouble(f"somebody here signs in as {name!r}: choose another name")
+        raise NameTaken(name=name)
     staff_id = tx.new_id()
     insert_staff(tx, staff_id, name, role)
     secret = tx.tokens.new_link_secret()
     insert_invitation(tx, hash_token(secret), staff_id, tx.now + INVITATION_MILLISECONDS)
+    note_security(tx, actor, "person_invited", person=staff_id, name=name, role=role)
     return Invitation(staff_id, secret)

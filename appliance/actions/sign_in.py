@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from appliance.actions.note_security import NOBODY, note_security
 from appliance.errors import SignInLater
 from appliance.model.session import sign_in_delay
 from appliance.model.staff import StaffMember
@@ -17,7 +18,7 @@ from appliance.store.sessions import (
     know_device,
 )
 from appliance.store.staff import find_by_name, set_password
-from appliance.tokens import hash_token
+from appliance.tokens import account_hash, hash_token
 
 _STRANGER = b""
 _DAY = 24 * 3600 * 1000
@@ -47,7 +48,7 @@ def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
     So guesses that are sent at the same time are all counted. A person's own browser has a
     count of its own: strangers who guess lock nobody out of it.
     """
-    account = hash_token(" ".join(name.casefold().split()))
+    account = account_hash(name)
     found = find_by_name(tx, " ".join(name.split()))
     person, password_hash = found or (None, None)
     device = _STRANGER
@@ -72,7 +73,19 @@ def open_session(
     """The password was right: a fresh session, and nothing was wrong before."""
     assert attempt.person is not None  # noqa: S101 - a password was compared
     clear_failures(tx, attempt.account, attempt.device)
+    note_security(tx, f"staff:{attempt.person.id}", "signed_in", device=device)
     return start_session(tx, attempt.person.id, device_secret, device)
+
+
+def note_wrong_password(tx: Transaction, attempt: Try) -> None:
+    """A sign-in failed. Whose name was typed is noted only if it is somebody's here."""
+    known = {} if attempt.person is None else {"person": attempt.person.id}
+    note_security(tx, NOBODY, "sign_in_failed", **known)
+
+
+def right_password(tx: Transaction, attempt: Try) -> None:
+    """Somebody who is signed in showed it once more: nothing was wrong before."""
+    clear_failures(tx, attempt.account, attempt.device)
 
 
 def start_session(
@@ -88,6 +101,7 @@ def start_session(
 
 def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
     """End one session; whether there was one."""
+    note_security(tx, f"staff:{staff_id}", "signed_out")
     return delete_session(tx, staff_id, session_id)
 
 
@@ -95,3 +109,4 @@ def change_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
     """Set another password and end every session of that person (reliability.md S6)."""
     set_password(tx, staff_id, password_hash)
     delete_sessions(tx, staff_id)
+    note_security(tx, f"staff:{staff_id}", "password_changed")

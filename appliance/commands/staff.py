@@ -1,8 +1,13 @@
-"""`venuebox staff create`: a person of the house, and the link on which the password is set."""
+"""`venuebox staff create|list|reset|disable`: the people of the house, and their one-time links.
+
+Staff belong to the house: they are kept in the live database.
+"""
 
 import argparse
 
-from appliance.actions.create_staff import create_staff
+from appliance.actions.create_staff import Invitation, create_staff
+from appliance.actions.manage_staff import disable_staff, invite_again
+from appliance.clock import format_instant
 from appliance.commands.console import (
     Commands,
     Console,
@@ -13,7 +18,10 @@ from appliance.commands.console import (
     add_name,
     print_json,
 )
-from appliance.model.staff import ROLES
+from appliance.errors import Trouble
+from appliance.model.staff import ROLES, StaffMember
+from appliance.store.connection import Reader
+from appliance.store.staff import list_staff
 
 
 def add(commands: Commands) -> None:
@@ -24,16 +32,81 @@ def add(commands: Commands) -> None:
     add_name(parser, "the person's name")
     parser.add_argument("--role", choices=ROLES, required=True, help="what the person may do")
     add_json(parser)
+    parser = add_command(group, "list", show, "everybody, and what they may do")
+    add_data(parser)
+    add_json(parser)
+    parser = add_command(group, "reset", reset, "a new link for a forgotten password")
+    add_data(parser)
+    parser.add_argument("name", metavar="NAME", help="the person's name")
+    add_json(parser)
+    parser = add_command(group, "disable", disable, "let nobody in as that person any more")
+    add_data(parser)
+    parser.add_argument("name", metavar="NAME", help="the person's name")
 
 
 def create(arguments: argparse.Namespace, console: Console) -> int:
-    """Create and show the link. Staff belong to the house: they are kept in the live database."""
-    directory = console.directory(arguments)
-    with console.transaction(directory, "live") as tx:
+    """Create and show the link."""
+    with console.transaction(console.directory(arguments), "live") as tx:
         invitation = create_staff(tx, arguments.name, arguments.role)
-    url = f"{console.links(directory, 'live').base}/portal/welcome#{invitation.secret}"
+    return _show_link(arguments, console, invitation)
+
+
+def show(arguments: argparse.Namespace, console: Console) -> int:
+    """One line for each person, those who left last."""
+    with console.reading(console.directory(arguments), "live") as reader:
+        people = list_staff(reader)
+    for person in people:
+        if arguments.json:
+            print_json(
+                {
+                    "id": person.id,
+                    "name": person.name,
+                    "role": person.role,
+                    "hasPassword": person.has_password,
+                    "createdAt": format_instant(person.created_at),
+                    "disabledAt": _instant(person.disabled_at),
+                }
+            )
+        else:
+            left = f"disabled {_instant(person.disabled_at)}  " if person.disabled_at else ""
+            ready = "" if person.has_password else "no password yet  "
+            print(f"{person.id}  {person.role:7}  {left}{ready}{person.name}")
+    return 0
+
+
+def reset(arguments: argparse.Namespace, console: Console) -> int:
+    """A new one-time link; the password holds until it is used."""
+    with console.transaction(console.directory(arguments), "live") as tx:
+        invitation = invite_again(tx, _find(tx, arguments.name).id)
+    return _show_link(arguments, console, invitation)
+
+
+def disable(arguments: argparse.Namespace, console: Console) -> int:
+    """Refuse the person from the next request on."""
+    with console.transaction(console.directory(arguments), "live") as tx:
+        person = _find(tx, arguments.name)
+        disable_staff(tx, person.id)
+    print(f"{person.name} is signed in nowhere, and cannot sign in any more")
+    return 0
+
+
+def _find(reader: Reader, name: str) -> StaffMember:
+    wanted = " ".join(name.split()).casefold()
+    for person in list_staff(reader):
+        if person.disabled_at is None and person.name.casefold() == wanted:
+            return person
+    raise Trouble(f"nobody here is called {name!r}: venuebox staff list shows who is")
+
+
+def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invitation) -> int:
+    base = console.links(console.directory(arguments), "live").base
+    url = f"{base}/portal/welcome#{invitation.secret}"
     if arguments.json:
         print_json({"id": invitation.staff_id, "signInUrl": url})
     else:
         print(f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} alone.")
     return 0
+
+
+def _instant(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else format_instant(milliseconds)

@@ -75,6 +75,35 @@ def set_language(tx: Transaction, staff_id: str, language: str) -> None:
     )
 
 
+def set_role(tx: Transaction, staff_id: str, role: str) -> None:
+    """What that person may do: one of ROLES."""
+    tx.execute("UPDATE staff SET role = :role WHERE id = :id", {"role": role, "id": staff_id})
+
+
+def set_disabled(tx: Transaction, staff_id: str, at: int | None) -> None:
+    """Since when nobody is let in as that person; None: they are."""
+    tx.execute("UPDATE staff SET disabled_at = :at WHERE id = :id", {"at": at, "id": staff_id})
+
+
+def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
+    """Of people, each id with its account, those for whom so many wrong passwords were typed."""
+    rows = reader.rows(
+        "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong", {"wrong": wrong}
+    )
+    locked = {account for (account,) in rows}
+    return {staff_id for staff_id, account in accounts.items() if account in locked}
+
+
+def list_open_invitations(reader: Reader) -> dict[str, int]:
+    """Who holds a link that works, and until when."""
+    rows = reader.rows(
+        """SELECT staff_id, max(expires_at) FROM invitation
+           WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id""",
+        {"now": reader.now},
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 def staff_member(row: Row) -> StaffMember:
     """The person in a row of STAFF_COLUMNS."""
     id_, name, role, has_password, created_at, disabled_at, language = row

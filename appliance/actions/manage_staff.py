@@ -1,0 +1,118 @@
+"""What an owner does about the people of the house; there is always an owner left."""
+
+from appliance.actions.create_staff import INVITATION_MILLISECONDS, Invitation
+from appliance.actions.note_security import CONSOLE, note_security
+from appliance.errors import ChangedMeanwhile, LastOwner, NameTaken, NotFound
+from appliance.model.staff import StaffMember
+from appliance.store.connection import Transaction
+from appliance.store.sessions import clear_failures, delete_session, delete_sessions
+from appliance.store.staff import (
+    find_staff,
+    insert_invitation,
+    list_staff,
+    set_disabled,
+    set_role,
+    use_invitations,
+)
+from appliance.tokens import account_hash, hash_token
+
+
+def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
+    """A new one-time link, good for 72 hours; earlier ones are dead, and wrong tries forgotten.
+
+    The password holds until the link is used. NotFound for who is not here or disabled.
+    """
+    person = _get(tx, staff_id)
+    if person.disabled_at is not None:
+        raise NotFound
+    use_invitations(tx, staff_id)
+    secret = tx.tokens.new_link_secret()
+    insert_invitation(tx, hash_token(secret), staff_id, tx.now + INVITATION_MILLISECONDS)
+    clear_failures(tx, account_hash(person.name))
+    note_security(tx, actor, "link_made", person=staff_id)
+    return Invitation(staff_id, secret)
+
+
+def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
+    """Let nobody in as that person, from the next request on; twice is once.
+
+    NotFound; LastOwner where nobody else could.
+    """
+    person = _get(tx, staff_id)
+    if person.disabled_at is not None:
+        return
+    _keep_an_owner(tx, person)
+    set_disabled(tx, staff_id, tx.now)
+    use_invitations(tx, staff_id)
+    delete_sessions(tx, staff_id)
+    note_security(tx, actor, "person_disabled", person=staff_id)
+
+
+def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
+    """Let that person in again, with the same password; twice is once.
+
+    NotFound; NameTaken when somebody else signs in under the name by now.
+    """
+    person = _get(tx, staff_id)
+    if person.disabled_at is None:
+        return
+    others = (p.name.casefold() for p in list_staff(tx) if p.disabled_at is None)
+    if person.name.casefold() in others:
+        raise NameTaken(name=person.name)
+    set_disabled(tx, staff_id, None)
+    note_security(tx, actor, "person_enabled", person=staff_id)
+
+
+def change_role(
+    tx: Transaction, staff_id: str, seen: str, role: str, *, actor: str = CONSOLE
+) -> None:
+    """Another of ROLES, in force from the next request on. `seen` is the role the author saw.
+
+    NotFound, ChangedMeanwhile, LastOwner.
+    """
+    person = _get(tx, staff_id)
+    if person.role != seen:
+        raise ChangedMeanwhile
+    if role == person.role:
+        return
+    if role != "owner":
+        _keep_an_owner(tx, person)
+    set_role(tx, staff_id, role)
+    note_security(tx, actor, "role_changed", person=staff_id, before=person.role, after=role)
+
+
+def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
+    """Forget the wrong passwords that were typed for that person; NotFound."""
+    clear_failures(tx, account_hash(_get(tx, staff_id).name))
+    note_security(tx, actor, "unlocked", person=staff_id)
+
+
+def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) -> None:
+    """End one session of that person; NotFound when it is over already."""
+    if not delete_session(tx, staff_id, session_id):
+        raise NotFound
+    note_security(tx, actor, "session_ended", person=staff_id)
+
+
+def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
+    """End every session of that person; how many."""
+    ended = delete_sessions(tx, staff_id)
+    note_security(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
+    return ended
+
+
+def _get(tx: Transaction, staff_id: str) -> StaffMember:
+    person = find_staff(tx, staff_id)
+    if person is None:
+        raise NotFound
+    return person
+
+
+def _keep_an_owner(tx: Transaction, person: StaffMember) -> None:
+    """LastOwner unless somebody else may do and can do everything."""
+    others = any(
+        p.role == "owner" and p.has_password and p.disabled_at is None and p.id != person.id
+        for p in list_staff(tx)
+    )
+    if person.role == "owner" and person.has_password and not others:
+        raise LastOwner

@@ -1,0 +1,69 @@
+"""The first start: a one-time link for whoever stands at the box, and the first owner (S8)."""
+
+from appliance.actions.note_security import note_security
+from appliance.actions.sign_in import OpenedSession, start_session
+from appliance.store.connection import Transaction
+from appliance.store.setup import (
+    begin_setup,
+    find_setup,
+    is_setup_link,
+    set_setup_link,
+    set_setup_steps,
+)
+from appliance.store.staff import has_owner, insert_staff, set_language, set_password
+from appliance.tokens import hash_token
+
+SETUP_LINK_MILLISECONDS = 30 * 60 * 1000
+STEPS = ("venue", "tables", "slots", "mail", "address", "phone")
+
+
+def offer_setup(tx: Transaction) -> str | None:
+    """The secret of a fresh link, good for 30 minutes and once; None when there is an owner.
+
+    Every earlier link is dead.
+    """
+    if has_owner(tx):
+        return None
+    begin_setup(tx, closed=False)
+    secret = tx.tokens.new_link_secret()
+    set_setup_link(tx, hash_token(secret), tx.now + SETUP_LINK_MILLISECONDS)
+    return secret
+
+
+def found_owner(
+    tx: Transaction,
+    link_hash: bytes,
+    name: str,
+    password_hash: str,
+    *,
+    language: str,
+    device_secret: str | None = None,
+    device: str = "",
+) -> OpenedSession | None:
+    """The first owner, signed in; None when the link is used, over, or none of ours.
+
+    Of two who send it at once, one becomes the owner.
+    """
+    if has_owner(tx) or not is_setup_link(tx, link_hash):
+        return None
+    set_setup_link(tx, None, None)
+    # Somebody of that name who was invited from the console meanwhile makes room.
+    tx.execute(
+        """UPDATE staff SET disabled_at = :now
+           WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL""",
+        {"now": tx.now, "name": name},
+    )
+    staff_id = tx.new_id()
+    insert_staff(tx, staff_id, name, "owner")
+    set_password(tx, staff_id, password_hash)
+    set_language(tx, staff_id, language)
+    note_security(tx, f"staff:{staff_id}", "box_founded", person=staff_id, role="owner")
+    return start_session(tx, staff_id, device_secret, device)
+
+
+def pass_step(tx: Transaction, step: str) -> None:
+    """A step of STEPS is behind: done, or left for later."""
+    begin_setup(tx, closed=False)
+    found = find_setup(tx)
+    behind = set(found.steps if found else ()) | {step}
+    set_setup_steps(tx, [name for name in STEPS if name in behind])
