@@ -12,7 +12,8 @@ from aiohttp import web
 from appliance.actions.accept_invitation import accept_invitation
 from appliance.clock import Clock
 from appliance.errors import RateLimited
-from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN, StaffMember, is_guessable
+from appliance.model.guessable import is_guessable
+from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN, StaffMember
 from appliance.store.connection import Reader
 from appliance.store.staff import find_invited
 from appliance.store.venue import get_venue

@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.model.staff import is_guessable
+from appliance.model.guessable import is_guessable
 
 NAMES = ("Yasmine El Fassi", "Riad Atlas")
 
