@@ -57,6 +57,12 @@ def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
     return [Payment(*row) for row in rows]
 
 
+def sum_payments(reader: Reader, reservation_id: str) -> int:
+    """What was received for that reservation, in whole currency units."""
+    sql = "SELECT coalesce(sum(amount), 0) FROM payment WHERE reservation_id = :id"
+    return int(reader.value(sql, {"id": reservation_id}))
+
+
 def count_other_bodies(reader: Reader, reservation_id: str) -> int:
     """How often its partner sent its idempotency key again with another body."""
     sql = "SELECT body_mismatches FROM reservation WHERE id = :id"

@@ -36,6 +36,12 @@ class Form:
         """Every value of a field that may be ticked several times."""
         return [_checked(value, name, TEXT_MAX) for value in self._fields.getall(name, [])]
 
+    def typed(self) -> dict[str, str]:
+        """Everything as it was sent, to be shown in the form again: not for passwords."""
+        return {
+            name: value.encode(errors="replace").decode() for name, value in self._fields.items()
+        }
+
     def ticked(self, name: str) -> bool:
         """Whether a box was ticked."""
         return bool(self._fields.get(name))

@@ -12,6 +12,8 @@ def _(message: str) -> str:
 
 _NOTES: Mapping[str, str] = {
     "saved": _("Saved."),
+    "entered": _("The reservation is made: the table is held."),
+    "entered-letter": _("The reservation is made, and the letter to the guest is on its way."),
     "signed-out": _("You are signed out."),
     "password-changed": _("The password is changed. Please sign in with the new one."),
 }

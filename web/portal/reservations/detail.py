@@ -1,5 +1,6 @@
 """One reservation as staff see it: everything about it, and what may be done with it now."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -10,16 +11,38 @@ from appliance.model.booking import parse_uuid
 from appliance.model.reservation import Reservation
 from appliance.model.venue import Table, Venue
 from appliance.store.connection import Reader
-from appliance.store.history import HistoryEntry, Payment, list_history, list_payments, staff_names
+from appliance.store.history import (
+    HistoryEntry,
+    Payment,
+    count_other_bodies,
+    list_history,
+    list_payments,
+    staff_names,
+)
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import get_reservation
 from appliance.store.venue import find_table, get_venue, list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, portal_page
-from web.portal.context import HOUSE
+from web.portal.context import HOUSE, SESSION
+from web.portal.reservations.offers import free_tables
 from web.portal.reservations.words import history_line
 
 _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A form that was declined: its name, what was typed, and why in words."""
+
+    form: str
+    typed: Mapping[str, str]
+    problem: str
+    may_override: bool = False
+
+    def of(self, form: str) -> Mapping[str, str]:
+        """What was typed into that form; nothing unless it is the one."""
+        return self.typed if form == self.form else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +53,10 @@ class Detail:
     venue: Venue
     table: Table | None
     tables: tuple[Table, ...]
+    movable: tuple[Table, ...]
     history: tuple[HistoryEntry, ...]
     payments: tuple[Payment, ...]
+    other_bodies: int
     is_tonight: bool
 
     @property
@@ -59,9 +84,9 @@ def reservation_id_of(request: web.Request) -> str:
 
 
 async def detail_answer(
-    request: web.Request, reservation_id: str, *, problem: str | None = None, status: int = 200
+    request: web.Request, reservation_id: str, sent: Sent | None = None, status: int = 200
 ) -> web.Response:
-    """The reservation as it is now; `problem` is what was declined."""
+    """The reservation as it is now; `sent` is what was declined."""
     language, environment = language_of(request), request[ENVIRONMENT]
     detail = await environment.database.read(_read, reservation_id)
     names = await request[HOUSE].database.read(staff_names)
@@ -78,7 +103,10 @@ async def detail_answer(
         "r": detail.reservation,
         "day": language.long_date(date.fromisoformat(detail.reservation.date)),
         "history": [
-            (in_words(entry.at), history_line(entry, names, detail.tables, language))
+            (
+                in_words(entry.at),
+                history_line(entry, names, detail.tables, detail.venue.currency, language),
+            )
             for entry in detail.history
         ],
         "payments": [
@@ -87,19 +115,24 @@ async def detail_answer(
         ],
         "in_words": in_words,
         "token": environment.database.tokens.new_link_secret(),
-        "problem": problem,
+        "sent": sent or Sent("", {}, ""),
+        "heading": 2 if is_part else 1,
+        "sees_guests": request[SESSION].person.may("host"),
     }
     return portal_page(request, f"portal/reservations/{template}", values, status)
 
 
 def _read(reader: Reader, reservation_id: str) -> Detail:
     reservation = get_reservation(reader, reservation_id)
+    free = free_tables(reader, reservation.date, (reservation.starts, reservation.ends))
     return Detail(
         reservation=reservation,
         venue=get_venue(reader),
         table=find_table(reader, reservation.table_id),
         tables=tuple(list_tables(reader)),
+        movable=tuple(t for t in free if t.capacity_max >= reservation.guests),
         history=tuple(list_history(reader, reservation_id)),
         payments=tuple(list_payments(reader, reservation_id)),
+        other_bodies=count_other_bodies(reader, reservation_id),
         is_tonight=find_tonight(reader).isoformat() == reservation.date,
     )

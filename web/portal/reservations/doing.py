@@ -1,6 +1,7 @@
 """What staff do with one reservation: each form is one action, and answers with what it led to."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from aiohttp import web
@@ -12,28 +13,65 @@ from appliance.actions.amend_reservation import (
     move_to_table,
 )
 from appliance.actions.answer_request import accept, decline
+from appliance.actions.as_seen import as_seen
 from appliance.actions.cancel import cancel
 from appliance.actions.check_in_by_staff import check_in_by_staff, undo_by_staff
 from appliance.actions.record_payment import AMOUNT_MAX, record_payment
-from appliance.errors import Refusal
+from appliance.errors import NotFound, Refusal
 from appliance.model.booking import EMAIL_MAX, NAME_MAX, NOTES_MAX, PHONE_MAX, parse_uuid
-from appliance.model.verdict import COLOURS
+from appliance.model.verdict import COLOURS, OVERRIDABLE, Verdict
 from appliance.model.verdict_sentences import phrase
 from appliance.store.connection import Transaction
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import language_of, refusal_text, see_other
+from web.portal.answer import language_of, see_other
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
-from web.portal.reservations.detail import detail_answer, reservation_id_of
+from web.portal.reservations.detail import Sent, detail_answer, reservation_id_of
+from web.portal.reservations.words import refusal_line
+from web.portal.route import Handler
 
 P = ParamSpec("P")
+Act = Callable[[web.Request, Form], Awaitable[Verdict | None]]
 GUESTS_MAX = 10_000
 PAYMENT_METHODS = ("cash", "card", "transfer", "other")
 
 
-async def amend(request: web.Request) -> web.Response:
+def _form(name: str) -> Callable[[Act], Handler]:
+    """A handler around what one form does, whose refusals are shown beside the reservation.
+
+    That is as it is now, and nothing that was typed is lost.
+    """
+
+    def around(act: Act) -> Handler:
+        @wraps(act)
+        async def handle(request: web.Request) -> web.StreamResponse:
+            reservation_id = reservation_id_of(request)
+            form = await read_form(request)
+            try:
+                verdict = await act(request, form)
+            except NotFound:
+                raise
+            except Refusal as refusal:
+                sentence = refusal_line(refusal, language_of(request))
+                sent = Sent(name, form.typed(), sentence)
+                return await detail_answer(request, reservation_id, sent, status=refusal.status)
+            if verdict is not None and not verdict.admitted:
+                sentence = phrase(verdict, language_of(request).code).staff
+                override = verdict.result in OVERRIDABLE
+                sent = Sent(name, form.typed(), sentence, may_override=override)
+                return await detail_answer(request, reservation_id, sent, status=409)
+            if "HX-Request" in request.headers:
+                return await detail_answer(request, reservation_id)
+            return see_other(request, f"/reservations/{reservation_id}", "saved")
+
+        return handle
+
+    return around
+
+
+@_form("amend")
+async def amend(request: web.Request, form: Form) -> None:
     """`POST …/amend`: party, customer, notes."""
-    form = await read_form(request)
     amendment = Amendment(
         guests=form.whole("guests", 1, GUESTS_MAX),
         customer_name=form.text("customer_name", NAME_MAX),
@@ -42,46 +80,56 @@ async def amend(request: web.Request) -> web.Response:
         notes=form.lines("notes", NOTES_MAX) or None,
         vip=form.ticked("vip"),
     )
-    return await _do(request, amend_reservation, _seen(form), amendment, actor=_actor(request))
+    await request[ENVIRONMENT].database.write(
+        amend_reservation, reservation_id_of(request), _seen(form), amendment, actor=_actor(request)
+    )
 
 
-async def move(request: web.Request) -> web.Response:
+@_form("move")
+async def move(request: web.Request, form: Form) -> None:
     """`POST …/move`: to another table."""
-    form = await read_form(request)
     table_id = parse_uuid(form.text("table")) or ""
-    return await _do(request, move_to_table, _seen(form), table_id, actor=_actor(request))
+    await request[ENVIRONMENT].database.write(
+        move_to_table, reservation_id_of(request), _seen(form), table_id, actor=_actor(request)
+    )
 
 
-async def late(request: web.Request) -> web.Response:
+@_form("late")
+async def late(request: web.Request, form: Form) -> None:
     """`POST …/late`: the party called, or is on time after all."""
-    form = await read_form(request)
-    late_ = form.ticked("late")
-    return await _do(request, mark_late, _seen(form), late=late_, actor=_actor(request))
+    await request[ENVIRONMENT].database.write(
+        mark_late, reservation_id_of(request), _seen(form),
+        late=form.ticked("late"), actor=_actor(request),
+    )  # fmt: skip
 
 
-async def cancel_one(request: web.Request) -> web.Response:
+@_form("cancel")
+async def cancel_one(request: web.Request, form: Form) -> None:
     """`POST …/cancel`: the table is free, partners are told."""
-    return await _do(request, cancel, actor=_actor(request))
+    await _as_seen(request, form, cancel, actor=_actor(request))
 
 
-async def accept_one(request: web.Request) -> web.Response:
+@_form("accept")
+async def accept_one(request: web.Request, form: Form) -> None:
     """`POST …/accept`: a request becomes a reservation."""
-    return await _do(request, accept, actor=_actor(request))
+    await _as_seen(request, form, accept, actor=_actor(request))
 
 
-async def decline_one(request: web.Request) -> web.Response:
+@_form("decline")
+async def decline_one(request: web.Request, form: Form) -> None:
     """`POST …/decline`: a request is refused."""
-    return await _do(request, decline, actor=_actor(request))
+    await _as_seen(request, form, decline, actor=_actor(request))
 
 
-async def pay(request: web.Request) -> web.Response:
-    """`POST …/payment`: money was received."""
-    form = await read_form(request)
+@_form("payment")
+async def pay(request: web.Request, form: Form) -> None:
+    """`POST …/payment`: money was received; a form sent twice is one payment."""
     method = form.text("method")
     if method not in PAYMENT_METHODS:
         raise field_error("method", "un moyen de la liste.", "one of the list.")
-    return await _do(
+    await _as_seen(
         request,
+        form,
         record_payment,
         amount=form.whole("amount", 1, AMOUNT_MAX),
         method=method,
@@ -90,9 +138,9 @@ async def pay(request: web.Request) -> web.Response:
     )
 
 
-async def check_in_one(request: web.Request) -> web.Response:
+@_form("check-in")
+async def check_in_one(request: web.Request, form: Form) -> Verdict | None:
     """`POST …/check-in`: as at the door; amber and red need a reason."""
-    form = await read_form(request)
     environment = request[ENVIRONMENT]
     decided = await environment.database.write(
         check_in_by_staff,
@@ -103,47 +151,32 @@ async def check_in_one(request: web.Request) -> web.Response:
         reason=form.text("reason") or None,
         early_minutes=environment.settings.door.early_minutes,
     )
-    verdict = decided.verdict
-    problem = None
-    if COLOURS[verdict.result] != "green" and not verdict.admitted:
-        problem = phrase(verdict, language_of(request).code).staff
-    return await _answer(request, problem, status=409 if problem else 200)
+    return None if COLOURS[decided.verdict.result] == "green" else decided.verdict
 
 
-async def undo_one(request: web.Request) -> web.Response:
+@_form("undo")
+async def undo_one(request: web.Request, form: Form) -> None:
     """`POST …/undo`: the latest check-in is taken back."""
-    form = await read_form(request)
     reason = form.text("reason")
     if not reason:
         raise field_error("reason", "un motif.", "a reason.")
-    database = request[ENVIRONMENT].database
-    await database.write(undo_by_staff, staff_of(request), reservation_id_of(request), reason)
-    return await _answer(request)
+    await _as_seen(request, form, undo_by_staff, staff_of(request), reason)
 
 
-async def _do(
+async def _as_seen(
     request: web.Request,
+    form: Form,
     action: Callable[Concatenate[Transaction, str, P], Any],
     *args: P.args,
     **kwargs: P.kwargs,
-) -> web.Response:
-    """Run the action; a refusal is shown beside the reservation as it is now."""
-    reservation_id = reservation_id_of(request)
-    try:
-        await request[ENVIRONMENT].database.write(action, reservation_id, *args, **kwargs)
-    except Refusal as refusal:
-        problem = refusal_text(refusal, language_of(request))
-        return await _answer(request, problem, status=refusal.status)
-    return await _answer(request)
+) -> None:
+    """Run the action, unless somebody changed the reservation since the form was made."""
+    seen = _seen(form)
 
+    def act(tx: Transaction) -> None:
+        as_seen(tx, reservation_id_of(request), seen, action, *args, **kwargs)
 
-async def _answer(
-    request: web.Request, problem: str | None = None, status: int = 200
-) -> web.Response:
-    reservation_id = reservation_id_of(request)
-    if problem is not None or "HX-Request" in request.headers:
-        return await detail_answer(request, reservation_id, problem=problem, status=status)
-    return see_other(request, f"/reservations/{reservation_id}", "saved")
+    await request[ENVIRONMENT].database.write(act)
 
 
 def _seen(form: Form) -> int:

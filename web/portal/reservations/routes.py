@@ -2,11 +2,18 @@
 
 from web.portal.reservations import doing
 from web.portal.reservations.detail import show_reservation
+from web.portal.reservations.export import export_list
+from web.portal.reservations.listing import show_list
+from web.portal.reservations.new import make_new, show_new
 from web.portal.route import PortalRoute
 
 _ONE = "/portal/reservations/{id}"
 
 RESERVATION_ROUTES = (
+    PortalRoute("GET", "/portal/reservations", "host", show_list),
+    PortalRoute("GET", "/portal/reservations/export.csv", "manager", export_list),
+    PortalRoute("GET", "/portal/reservations/new", "host", show_new),
+    PortalRoute("POST", "/portal/reservations/new", "host", make_new),
     PortalRoute("GET", _ONE, "door", show_reservation),
     PortalRoute("POST", f"{_ONE}/check-in", "door", doing.check_in_one),
     PortalRoute("POST", f"{_ONE}/undo", "door", doing.undo_one),

@@ -1,20 +1,91 @@
-"""The history of a reservation in sentences."""
+"""Reservations in sentences: their history, and why something was declined."""
 
 from collections.abc import Iterable, Mapping
 
+from appliance.errors import (
+    ChangedMeanwhile,
+    CustomerNameRequired,
+    InvalidSlot,
+    InvalidTable,
+    NothingToUndo,
+    Refusal,
+    TableNotBookable,
+    TableNotFound,
+    TableTaken,
+    ValidationError,
+    WrongState,
+)
 from appliance.model.venue import Table
 from appliance.store.history import HistoryEntry
 from web.languages import Language
+from web.portal.answer import refusal_text
+
+
+def status_word(status: str, language: Language) -> str:
+    """How a reservation stands, in a word or two."""
+    _ = language.gettext
+    return {
+        "requested": _("Requested"),
+        "pending": _("Payment due"),
+        "partial": _("Partly paid"),
+        "confirmed": _("Confirmed"),
+        "completed": _("Over"),
+        "cancelled": _("Cancelled"),
+        "declined": _("Declined"),
+    }.get(status, status)
+
+
+def refusal_line(refusal: Refusal, language: Language) -> str:
+    """Why it was declined, in the words of the house: what happened, and what to do."""
+    _ = language.gettext
+    if isinstance(refusal, ValidationError):
+        return _field_line(refusal, language)
+    if isinstance(refusal, NothingToUndo):
+        return _("Nobody of this party is in: there is nothing to take back.")
+    if isinstance(refusal, WrongState) and refusal.details:
+        status = status_word(str(refusal.details["state"]), language)
+        return _("This is not possible any more. The reservation is: %(status)s", status=status)
+    sentences: dict[type[Refusal], str] = {
+        ChangedMeanwhile: _(
+            "Somebody else has just changed this. Nothing was overwritten: look at how it is now, "
+            "and send again what should still be different."
+        ),
+        TableTaken: _("This table is already taken then. Please choose another one."),
+        InvalidTable: _("Please choose a table."),
+        TableNotFound: _("Please choose a table."),
+        TableNotBookable: _("This table is not open for reservations."),
+        InvalidSlot: _("This time is not offered on that day. Please choose another one."),
+        CustomerNameRequired: _("Please write the guest's name."),
+    }
+    return sentences.get(type(refusal)) or refusal_text(refusal, language)
+
+
+def _field_line(refusal: ValidationError, language: Language) -> str:
+    _ = language.gettext
+    sentences = {
+        "guests": _("Please write how many guests come, as a number."),
+        "arrivals": _("Please write how many come in, as a number."),
+        "amount": _("Please write the amount as a whole number, without cents."),
+        "customer_phone": _("This phone number does not look right: 6 to 20 digits."),
+        "notes": _("These notes are too long: 500 characters at most."),
+        "customer_name": _("This name is too long: 200 characters at most."),
+        "reason": _("Please write why: it stands in the door log."),
+    }
+    return sentences.get(refusal.field or "") or refusal_text(refusal, language)
 
 
 def history_line(
-    entry: HistoryEntry, staff: Mapping[str, str], tables: Iterable[Table], language: Language
+    entry: HistoryEntry,
+    staff: Mapping[str, str],
+    tables: Iterable[Table],
+    currency: str,
+    language: Language,
 ) -> str:
     """`Moved from T1 to T4 · Yasmine`."""
-    return f"{_what(entry, tables, language)} · {_who(entry, staff, language)}"
+    return f"{_what(entry, tables, currency, language)} · {_who(entry, staff, language)}"
 
 
-def _what(entry: HistoryEntry, tables: Iterable[Table], language: Language) -> str:
+def _what(entry: HistoryEntry, tables: Iterable[Table], currency: str, language: Language) -> str:
     _, detail = language.gettext, entry.detail
     if entry.what == "moved":
         numbers = {table.id: table.number for table in tables}
@@ -24,7 +95,8 @@ def _what(entry: HistoryEntry, tables: Iterable[Table], language: Language) -> s
             after=numbers.get(detail.get("to", ""), "?"),
         )
     if entry.what == "payment":
-        return _("Payment of %(amount)s received", amount=detail.get("amount", "?"))
+        amount = f"{detail.get('amount', '?')} {currency}"
+        return _("Payment of %(amount)s received", amount=amount)
     if entry.what in {"checked_in", "party_added"}:
         return language.ngettext(
             "%(count)s guest came in", "%(count)s guests came in", int(detail.get("people", 1))

@@ -9,6 +9,7 @@ from appliance.errors import InvalidDate
 from appliance.model.evening import parse_date
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, portal_page
+from web.portal.context import SESSION
 from web.portal.tonight.board import Board, read_board
 
 _ROWS_MAX = 60
@@ -55,6 +56,7 @@ async def _page(request: web.Request, template: str, board: Board) -> web.Respon
     values: dict[str, object] = {
         "board": board,
         "title": near.get((board.day - board.tonight).days) or language.short_date(board.day),
+        "sees_guests": request[SESSION].person.may("host"),
         "long_date": language.long_date(board.day),
     }
     # A big board takes tens of milliseconds: the door's scans need not wait for it.
