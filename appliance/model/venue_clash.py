@@ -105,3 +105,27 @@ def overlapping_slots(slots: Iterable[Slot], evening_ends_at: str) -> list[tuple
         if set(one.days_of_week) & set(other.days_of_week)
         and interval(other, evening_ends_at)[0] < interval(one, evening_ends_at)[1]
     ]
+
+
+def standing_clashes(
+    coming: Iterable[Coming],
+    tables: Iterable[Table],
+    slots: Iterable[Slot],
+    closings: Iterable[Closing],
+) -> Clashes:
+    """Who does not fit the venue as it is: kept all the same when it was changed."""
+    by_id = {table.id: table for table in tables}
+    slots, closings = tuple(slots), tuple(closings)
+
+    def kind_of(one: Coming) -> str | None:
+        table = by_id[one.table_id]
+        if any(closing.holds(one.date) for closing in closings):
+            return CLOSED
+        if one.slot and find_slot(slots, one.slot, date.fromisoformat(one.date)) is None:
+            return SLOT_GONE
+        if not table.bookable:
+            return TABLE_RETIRED
+        return OVER_CAPACITY if one.guests > table.capacity_max else None
+
+    kinds = ((kind_of(one), one) for one in coming)
+    return tuple(Clash(kind, one) for kind, one in kinds if kind is not None)

@@ -12,6 +12,17 @@ def _(message: str) -> str:
 
 _NOTES: Mapping[str, str] = {
     "saved": _("Saved."),
+    "key-revoked": _("The key is revoked: its next call is refused."),
+    "endpoint-activated": _("The endpoint is active: it hears of what happens from now on."),
+    "endpoint-deactivated": _("The endpoint is deactivated: nothing more is sent there."),
+    "old-secret-revoked": _("Only the present secret signs from now on."),
+    "test-sent": _("A test event is on its way."),
+    "replayed": _("The delivery is on its way again."),
+    "replayed-anyway": _("The delivery was about to be sent anyway: it goes out once."),
+    "tables-added": _("The tables are added."),
+    "terminal-revoked": _("Its access is withdrawn: its next request is refused."),
+    "conflict-seen": _("Noted as dealt with."),
+    "key-rotated": _("A new key signs from now on."),
     "entered": _("The reservation is made: the table is held."),
     "entered-letter": _("The reservation is made, and the letter to the guest is on its way."),
     "signed-out": _("You are signed out."),

@@ -1,9 +1,11 @@
 """The portal on one screen: method, path, the least role, handler."""
 
+from web.portal.integrations.routes import INTEGRATION_ROUTES
 from web.portal.reservations.routes import RESERVATION_ROUTES
 from web.portal.route import PortalRoute
 from web.portal.sign_in import choose_language, go_home, leave
 from web.portal.tonight.routes import TONIGHT_ROUTES
+from web.portal.venue.routes import VENUE_ROUTES
 
 PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     PortalRoute("GET", "/portal", "door", go_home),
@@ -11,4 +13,6 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     PortalRoute("POST", "/portal/language", "door", choose_language, of_the_house=True),
     *TONIGHT_ROUTES,
     *RESERVATION_ROUTES,
+    *INTEGRATION_ROUTES,
+    *VENUE_ROUTES,
 )

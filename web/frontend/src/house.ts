@@ -5,9 +5,13 @@ import "htmx.org";
 import { closeMenusOnEscape } from "./portal/menus";
 import { copyOnClick } from "./portal/copying";
 import { mindTheDrawer } from "./portal/drawer";
+import { forgetSecrets } from "./portal/integrations";
 import { followBoard } from "./portal/tonight";
+import { dragTables } from "./portal/venue";
 
 closeMenusOnEscape();
 copyOnClick();
+dragTables();
 followBoard();
 mindTheDrawer();
+forgetSecrets();

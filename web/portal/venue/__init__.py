@@ -1,0 +1,1 @@
+"""The room "venue": tables, slots, closing days and rules."""
