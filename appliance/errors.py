@@ -335,5 +335,12 @@ class NotSetUp(Unavailable):
     english = "This box is not set up yet: open the link that it shows when it starts."
 
 
+class TooLateToCancel(WrongState):
+    """For the guest; partners and staff may cancel at any time."""
+
+    french = "Trop tard pour annuler ici : appelez l'établissement."
+    english = "Too late to cancel here: please call the venue."
+
+
 class Trouble(Exception):
     """A problem for the person who runs the box: one sentence, what to do included."""

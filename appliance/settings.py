@@ -89,6 +89,34 @@ class DoorSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupSettings:
+    """Where backups go, and when."""
+
+    directory: str = _setting(
+        "", "folder for backups, such as a USB volume; empty: backups/ in the data directory"
+    )
+    hour: int = _setting(4, "hour of the venue's night in which the backup is made")
+
+
+@dataclass(frozen=True, slots=True)
+class GuestSettings:
+    """What guests may do by themselves."""
+
+    cancel_hours: int = _setting(2, "how long before its hour a guest may still cancel")
+
+
+@dataclass(frozen=True, slots=True)
+class BookingSettings:
+    """The booking page."""
+
+    enabled: bool = _setting(
+        default=False, meaning="guests may book on the page /book (test always lets them)"
+    )
+    hourly_for_address: int = _setting(12, "forms an hour from one address")
+    hourly: int = _setting(120, "forms an hour from all addresses together")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Every setting, checked. Section and name are those of settings.toml."""
 
@@ -98,6 +126,9 @@ class Settings:
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     mail: MailSettings = field(default_factory=MailSettings)
     door: DoorSettings = field(default_factory=DoorSettings)
+    backup: BackupSettings = field(default_factory=BackupSettings)
+    guest: GuestSettings = field(default_factory=GuestSettings)
+    booking: BookingSettings = field(default_factory=BookingSettings)
     readers: tuple[ReaderSettings, ...] = ()
 
 
@@ -201,8 +232,12 @@ def _check(name: str, value: Any) -> None:
         wrong = "1 to 65535"
     elif name == "mail.security" and value not in {"starttls", "tls", "none"}:
         wrong = "starttls, tls or none"
-    elif name.startswith(("api.", "retention.")) and value < 1:
+    elif name.startswith(("api.", "retention.", "booking.hourly")) and value < 1:
         wrong = "1 or more"
+    elif name == "guest.cancel_hours" and not 0 <= value <= 720:
+        wrong = "0 to 720"
+    elif name == "backup.hour" and not 0 <= value <= 23:
+        wrong = "0 to 23"
     elif name in _MINUTES_OF_A_DAY and not 0 <= value <= 1440:
         wrong = "0 to 1440"
     elif name == "server.app_url" and value and not _is_base(value):

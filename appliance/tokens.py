@@ -79,6 +79,11 @@ def account_hash(name: str) -> bytes:
     return hash_token(" ".join(name.casefold().split()))
 
 
+def made_at(made_id: str) -> int:
+    """When `new_id` made this id, in ms since 1970."""
+    return int(made_id.replace("-", "")[:12], 16)
+
+
 class Keyring:
     """The purpose-bound keys of one environment, all derived from the box's master key.
 
@@ -95,6 +100,8 @@ class Keyring:
         self._access = derive("access link")
         self._claim = derive("claim link")
         self._echo = derive("echo receiver")
+        self._device = derive("guest device")
+        self._form = derive("booking form")
         self._wrap = AESGCM(derive("wrap"))
         self._signing_keys: dict[bytes, Ed25519PrivateKey] = {}
 
@@ -113,6 +120,22 @@ class Keyring:
     def read_claim_token(self, token: str) -> str | None:
         """As `read_access_token`, for claim links."""
         return _read_link_token(self._claim, b"claim", token)
+
+    def device_token(self, device_id: str) -> str:
+        """What a guest's browser keeps, so that its reservations are found again."""
+        return _link_token(self._device, b"device", device_id)
+
+    def read_device_token(self, token: str) -> str | None:
+        """As `read_access_token`: the device id."""
+        return _read_link_token(self._device, b"device", token)
+
+    def form_token(self, form_id: str) -> str:
+        """What a booking form carries: its id, and in it the time at which it was shown."""
+        return _link_token(self._form, b"form", form_id)
+
+    def read_form_token(self, token: str) -> str | None:
+        """As `read_access_token`: the form id."""
+        return _read_link_token(self._form, b"form", token)
 
     def echo_token(self, receiver_id: str) -> str:
         """The secret part of an echo receiver's URL in the test environment."""

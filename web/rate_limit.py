@@ -10,11 +10,12 @@ _MOST_CALLERS = 10_000
 
 
 class RateLimit:
-    """At most `limit` granted calls in any 60 seconds for each caller; refused ones are free."""
+    """At most `limit` granted calls in any `seconds` for each caller; refused ones are free."""
 
-    def __init__(self, clock: Clock, limit: int) -> None:
+    def __init__(self, clock: Clock, limit: int, seconds: float = _WINDOW) -> None:
         self._clock = clock
         self._limit = limit
+        self._seconds = seconds
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str) -> None:
@@ -27,7 +28,7 @@ class RateLimit:
                 self._calls.popitem(last=False)
         else:
             self._calls.move_to_end(caller)
-        oldest = now - _WINDOW
+        oldest = now - self._seconds
         while calls and calls[0] <= oldest:
             calls.popleft()
         if len(calls) >= self._limit:

@@ -38,6 +38,8 @@ def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
         "time_zone": file.time_zone,
         "evening_ends_at": file.evening_ends_at,
         "policies": json.dumps(file.policies, ensure_ascii=False) if file.policies else None,
+        "address": file.address,
+        "map_url": file.map_url,
     }
     found = tx.value("SELECT id FROM venue")
     if found is None:
@@ -50,7 +52,7 @@ def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
                reservation_mode = :reservation_mode, auto_confirm = :auto_confirm,
                request_expiry_hours = :request_expiry_hours, currency = :currency,
                time_zone = :time_zone, evening_ends_at = :evening_ends_at,
-               policies = :policies""",
+               policies = :policies, address = :address, map_url = :map_url""",
         values,
     )
     return str(found)

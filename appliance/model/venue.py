@@ -62,6 +62,8 @@ class Venue:
     time_zone: str
     evening_ends_at: str
     policies: dict[str, Any] | None
+    address: str | None = None
+    map_url: str | None = None
 
     @property
     def shows_contacts(self) -> bool:

@@ -55,6 +55,25 @@ class VenueFile:
     policies: dict[str, Any] | None
     tables: tuple[TableEntry, ...]
     slots: tuple[SlotEntry, ...]
+    address: str | None = None
+    map_url: str | None = None
+
+
+# What a box is before its owner has said what it is for.
+UNFURNISHED = VenueFile(
+    name="venuebox",
+    slug="venuebox",
+    status="inactive",
+    reservation_mode="free",
+    auto_confirm=True,
+    request_expiry_hours=24,
+    currency="MAD",
+    time_zone="Africa/Casablanca",
+    evening_ends_at="06:00",
+    policies=None,
+    tables=(),
+    slots=(),
+)
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
@@ -77,6 +96,8 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         policies=_parse_policies(fields),
         tables=tuple(_parse_table(entry) for entry in fields.entries("tables")),
         slots=tuple(_parse_slot(entry) for entry in fields.entries("slots")),
+        address=fields.optional_text("address", longest=200),
+        map_url=fields.optional_match("map_url", r"https://[^\s\"'<>]{4,490}", "an https address"),
     )
     fields.refuse_others()
     _check_whole(venue, zones)
@@ -109,6 +130,17 @@ class _Fields:
         if not isinstance(value, str) or not value.strip() or len(value) > longest:
             raise self.bad(name, f"text of 1 to {longest} characters")
         return value.strip()
+
+    def optional_text(self, name: str, *, longest: int) -> str | None:
+        """As `text`; None when absent."""
+        return None if self.take(name, None) is None else self.text(name, longest=longest)
+
+    def optional_match(self, name: str, pattern: str, allowed: str) -> str | None:
+        """Text of that form and any length that it allows; None when absent."""
+        value = self.take(name, None)
+        if value is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
+            raise self.bad(name, allowed)
+        return value
 
     def match(self, name: str, pattern: str, allowed: str, default: object = _REQUIRED) -> str:
         value = self.take(name, default)

@@ -17,13 +17,14 @@ def get_venue(reader: Reader) -> Venue:
     """The venue that this box serves."""
     row = reader.row(
         """SELECT id, name, slug, status, reservation_mode, auto_confirm,
-                  request_expiry_hours, currency, time_zone, evening_ends_at, policies
+                  request_expiry_hours, currency, time_zone, evening_ends_at, policies, address,
+                  map_url
            FROM venue"""
     )
     if row is None:
         raise LookupError("the box has no venue yet")
-    *head, policies = row
-    venue = Venue(*(*head, json.loads(policies) if policies else None))
+    *head, policies, address, map_url = row
+    venue = Venue(*(*head, json.loads(policies) if policies else None, address, map_url))
     return replace(venue, auto_confirm=bool(venue.auto_confirm))
 
 

@@ -116,6 +116,7 @@ def _demo_settings(settings: Settings, receiver: Receiver) -> Settings:
             clock_grace_minutes=0,
         ),
         door=replace(settings.door, early_minutes=_WHOLE_DAY),
+        booking=replace(settings.booking, enabled=True),
     )
 
 

@@ -13,7 +13,9 @@ CREATE TABLE venue (
     currency TEXT NOT NULL,
     time_zone TEXT NOT NULL,
     evening_ends_at TEXT NOT NULL,   -- HH:MM; before it, tonight is yesterday's date
-    policies TEXT                    -- JSON object or null
+    policies TEXT,                   -- JSON object or null
+    address TEXT,                    -- how guests find it, for guests alone
+    map_url TEXT                     -- https; null: they are led to a map by the address
 ) STRICT;
 
 -- Named venue_table because TABLE is a word of SQL.
@@ -436,3 +438,20 @@ CREATE TABLE security_log (
     hash BLOB NOT NULL
 ) STRICT;
 CREATE INDEX security_log_at ON security_log (at);
+
+-- A reservation that a guest keeps in a browser, once per browser ("my reservations").
+CREATE TABLE claim (
+    device_hash BLOB NOT NULL,       -- SHA-256 of the id in the browser's cookie
+    reservation_id TEXT NOT NULL REFERENCES reservation (id),
+    at INTEGER NOT NULL,
+    PRIMARY KEY (device_hash, reservation_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX claim_reservation ON claim (reservation_id);
+
+-- A guest has asked that what the box knows of them be erased (law 09-08).
+CREATE TABLE erasure_request (
+    reservation_id TEXT PRIMARY KEY REFERENCES reservation (id),
+    at INTEGER NOT NULL,
+    done_at INTEGER                  -- null while staff still have to see to it
+) STRICT;
+CREATE INDEX erasure_request_open ON erasure_request (at) WHERE done_at IS NULL;
