@@ -27,6 +27,7 @@ from web.home import HOME_ROUTES
 from web.hosts import HOSTS, Hosts
 from web.middleware import Handler, answer_everything
 from web.portal.guard import guarded
+from web.portal.integrations.replays import INTEGRATIONS, Integrations
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.passwords import PASSWORDS, Passwords
 from web.portal.routes import PORTAL_ROUTES
@@ -53,6 +54,7 @@ def build_application(box: Box) -> web.Application:
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
     app[PRINCIPALS] = {}
     app[PASSWORDS] = Passwords()
+    app[INTEGRATIONS] = Integrations(box.clock)
     prepare_pages(app)
     app.on_shutdown.append(_end_feeds(box))
     sandbox = Sandbox(box.test, box.clock, box.tokens)
@@ -84,6 +86,7 @@ def build_application(box: Box) -> web.Application:
     of_the_house = (*STATIC_ROUTES, *welcome_routes(box.clock), *sign_in_routes(box.clock))
     for method, path, handler in of_the_house:
         _add(app, method, path, _public(handler, box.live), ANYBODY)
+    app.cleanup_ctx.append(app[INTEGRATIONS].running)
     app[READERS] = readers_of(box)
     app.cleanup_ctx.append(_reading)
     return app

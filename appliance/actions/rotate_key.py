@@ -1,0 +1,25 @@
+"""Rotate a key: a successor of the same line, and a time to change over (decisions.md)."""
+
+from appliance.actions.issue_key import IssuedKey, issue_key
+from appliance.environment import EnvironmentName
+from appliance.errors import NotFound
+from appliance.store.connection import Transaction
+from appliance.store.keys import find_key, mark_key_revoked
+
+CHANGE_OVER_MS = 24 * 3600 * 1000
+
+
+def rotate_key(
+    tx: Transaction, environment_name: EnvironmentName, key_id: str, *, ends: bool
+) -> IssuedKey:
+    """A fresh key with the name, the scopes and the line of another. NotFound if unknown.
+
+    If it `ends`, the old one is refused in 24 hours; else it works until it is revoked.
+    """
+    old = find_key(tx, key_id)
+    if old is None:
+        raise NotFound
+    issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id)
+    if ends:
+        mark_key_revoked(tx, key_id, tx.now + CHANGE_OVER_MS)
+    return issued

@@ -1,0 +1,90 @@
+"""Deliveries: the log with its filters, and each one opened to its attempts."""
+
+from aiohttp import web
+from yarl import URL
+
+from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.replay_delivery import replay_delivery
+from appliance.errors import Refusal
+from appliance.model.delivery import STATES
+from appliance.model.endpoint import Endpoint
+from appliance.store.connection import Reader
+from appliance.store.delivery_attempts import DeliveryStory, get_delivery_story
+from appliance.store.delivery_pages import page_deliveries
+from appliance.store.endpoints import get_endpoint, list_endpoints
+from terminal_bridge.context import ENVIRONMENT
+from web.portal.answer import language_of, refusal_text, see_other
+from web.portal.integrations.asked import read_filter, read_place
+from web.portal.integrations.pages import id_of, read_surroundings, room_page
+from web.portal.integrations.request_text import RequestText, request_text
+
+_FIELDS = ("endpoint", "state", "type", "from", "to")
+_SOON_MS = 15_000
+
+
+async def show_deliveries(request: web.Request) -> web.Response:
+    """`GET …/deliveries`: newest event first, a page at a time."""
+    database = request[ENVIRONMENT].database
+    around = await database.read(read_surroundings)
+    asked = {name: request.query.get(name, "")[:200] for name in _FIELDS}
+    chosen = read_filter(asked.__getitem__, around.zone)
+    before = read_place(request.query.get("before", ""))
+    found = await database.read(page_deliveries, chosen, before)
+    kept = {name: value for name, value in asked.items() if value}
+    here = URL(request.path).with_query(kept)
+    older = None if found.older is None else here.update_query(
+        before=f"{found.older[0]}.{found.older[1]}"
+    )  # fmt: skip
+    values: dict[str, object] = {
+        "deliveries": found.deliveries,
+        "asked": asked,
+        "is_asked": bool(kept),
+        "endpoints": await database.read(list_endpoints),
+        "states": STATES,
+        "event_types": EVENT_TYPES,
+        "older": older,
+        "newest": None if before is None else here,
+    }
+    return room_page(request, "deliveries", around, values)
+
+
+async def show_delivery(request: web.Request) -> web.Response:
+    """`GET …/deliveries/{id}`: its attempts and its request, or with `?part=1` those alone."""
+    return await _page(request, id_of(request))
+
+
+async def replay_one(request: web.Request) -> web.Response:
+    """`POST …/deliveries/{id}/replay`: one new attempt now; twice is once."""
+    delivery_id = id_of(request)
+    try:
+        replayed = await request[ENVIRONMENT].database.write(replay_delivery, delivery_id)
+    except Refusal as refusal:
+        return await _page(request, delivery_id, refusal)
+    note = "replayed" if replayed else "replayed-anyway"
+    return see_other(request, f"/integrations/deliveries/{delivery_id}", note)
+
+
+async def _page(
+    request: web.Request, delivery_id: str, refusal: Refusal | None = None
+) -> web.Response:
+    database = request[ENVIRONMENT].database
+    around = await database.read(read_surroundings)
+    story, endpoint, text = await database.read(_read, delivery_id)
+    delivery = story.delivery
+    due_soon = delivery.due_now or delivery.due_at < around.now + _SOON_MS
+    values: dict[str, object] = {
+        "delivery": delivery,
+        "attempts": story.attempts,
+        "endpoint": endpoint,
+        "request": text,
+        "is_moving": delivery.state == "pending" and due_soon and endpoint.active,
+        "problem": None if refusal is None else refusal_text(refusal, language_of(request)),
+    }
+    template = "story" if "part" in request.query else "delivery"
+    return room_page(request, template, around, values, 200 if refusal is None else refusal.status)
+
+
+def _read(reader: Reader, delivery_id: str) -> tuple[DeliveryStory, Endpoint, RequestText]:
+    story = get_delivery_story(reader, delivery_id)
+    endpoint = get_endpoint(reader, story.delivery.endpoint_id)
+    return story, endpoint, request_text(reader, story)
