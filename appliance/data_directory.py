@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from appliance.tokens import Tokens
 
 _MASTER_KEY_BYTES = 32
 _UNFINISHED = "init-unfinished"
+_BY_SERVE = b"serve"
 ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
 
 
@@ -34,6 +36,16 @@ class DataDirectory:
         return self.root / "secrets" / "master.key"
 
     @property
+    def tmp(self) -> Path:
+        """Private and passing: whatever is in it when the box starts is of no use to anybody."""
+        return self.root / "tmp"
+
+    def sweep(self) -> None:
+        """Empty `tmp`, before anything uses it; the caller holds the lock."""
+        shutil.rmtree(self.tmp, ignore_errors=True)
+        self.tmp.mkdir(mode=0o700, exist_ok=True)
+
+    @property
     def databases(self) -> tuple[Path, ...]:
         """`live.db` and `test.db`."""
         return tuple(self.database(name) for name in ENVIRONMENTS)
@@ -45,12 +57,29 @@ class DataDirectory:
     def holds_a_box(self) -> bool:
         """Whether `venuebox init` made a box here and finished."""
         begun = any(path.exists() for path in (*self.databases, self.master_key_file))
-        return begun and not self._unfinished.exists()
+        return begun and not (self._unfinished.exists() or self.restore_mark.exists())
+
+    def is_free(self) -> bool:
+        """Whether `serve` may make a box here: nothing is in it, or settings put there before.
+
+        So it is after a first start that was interrupted.
+        """
+        try:
+            if self._unfinished.exists():
+                return self._unfinished.read_bytes() == _BY_SERVE
+            found = {path.name for path in self.root.iterdir()}
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            raise Trouble(f"{self.root} cannot be opened: {error.strerror}") from None
+        return found <= {"settings.toml"}
 
     def check(self) -> None:
         """Trouble unless a box is here, with the instruction that mends it."""
         if self._unfinished.exists():
             raise Trouble(f"init was interrupted in {self.root}: run venuebox init once more")
+        if self.restore_mark.exists():
+            raise Trouble(f"a restore was interrupted in {self.root}: run venuebox restore again")
         if not self.holds_a_box():
             raise Trouble(f"there is no box in {self.root}: run venuebox init first")
 
@@ -93,17 +122,17 @@ class DataDirectory:
             os.close(handle)
 
     @contextmanager
-    def founding(self, tokens: Tokens) -> Iterator[None]:
+    def founding(self, tokens: Tokens, *, by_serve: bool = False) -> Iterator[None]:
         """Make the directory and its key, let the caller make the databases, and finish.
 
         Interrupted at any point, it leaves a directory that `check` refuses and that
-        founding may begin anew. Trouble when a box is here already.
+        founding may begin anew; `serve` does so itself where it began. Trouble when a box is here already.
         """
-        self._make_folders()
+        self.make_folders()
         with self.lock():
             if self.holds_a_box():
                 raise Trouble(f"{self.root} already holds a box: choose an empty directory")
-            write_file(self._unfinished, b"")
+            write_file(self._unfinished, _BY_SERVE if by_serve else b"")
             self._remove_databases()
             write_file(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
             yield
@@ -132,6 +161,11 @@ class DataDirectory:
         return self.root / "poke"
 
     @property
+    def restore_mark(self) -> Path:
+        """There while a backup is being put in place."""
+        return self.root / "restore-unfinished"
+
+    @property
     def _unfinished(self) -> Path:
         return self.root / _UNFINISHED
 
@@ -144,7 +178,8 @@ class DataDirectory:
             for leftover in self.root.glob(f"{path.name}*"):
                 leftover.unlink()
 
-    def _make_folders(self) -> None:
+    def make_folders(self) -> None:
+        """The directory and the folders in it, 0700."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in ("secrets", "backups", "tls", "log"):

@@ -8,10 +8,11 @@ from appliance.actions.apply_venue import apply_venue
 from appliance.commands.console import Commands, Console, add_command
 from appliance.data_directory import ENVIRONMENTS, DataDirectory, write_file
 from appliance.errors import Trouble
-from appliance.model.venue_file import VenueFile, parse_venue_file
+from appliance.model.venue_file import UNFURNISHED, VenueFile, parse_venue_file
 from appliance.settings_file import settings_example
 from appliance.store.migrate import migrate
 from appliance.store.session import session
+from appliance.store.setup import begin_setup
 from appliance.store.signing_keys import add_signing_key
 from appliance.tokens import Keyring
 
@@ -45,10 +46,20 @@ def read_venue_file(name: str, console: Console) -> VenueFile:
     return parse_venue_file(text, console.zones)
 
 
-def found_box(directory: DataDirectory, venue: VenueFile, console: Console) -> None:
+def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:
+    """Make a box that waits for its first owner, who says in the portal what it is for.
+
+    Until then nothing can be booked, and nothing but the setup page answers.
+    """
+    found_box(directory, UNFURNISHED, console, closed=True)
+
+
+def found_box(
+    directory: DataDirectory, venue: VenueFile, console: Console, *, closed: bool = False
+) -> None:
     """Make directory, master key, settings and both databases. One venue, two environments."""
     os.umask(_PRIVATE)
-    with directory.founding(console.tokens):
+    with directory.founding(console.tokens, by_serve=closed):
         if not directory.settings_file.exists():
             write_file(directory.settings_file, settings_example().encode())
         venue_id = None
@@ -58,3 +69,5 @@ def found_box(directory: DataDirectory, venue: VenueFile, console: Console) -> N
             with session(path, console.clock, console.tokens, console.zones) as tx:
                 venue_id = apply_venue(tx, venue, venue_id=venue_id)
                 add_signing_key(tx, Keyring(directory.master_key(), environment))
+                if closed and environment == "live":
+                    begin_setup(tx, closed=True)

@@ -52,7 +52,8 @@ _WALKS = (
     "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p", "1aqw2zsx3edc4rfv5tgb6yhn7uj8ik9ol0p",
     "qazwsxedcrfvtgbyhnujmikolp", "aqwzsxedcrfvtgbyhnujikolpm",
     "1q2w3e4r5t6y7u8i9o0p", "1a2z3e4r5t6y7u8i9o0p", "q1w2e3r4t5y6u7i8o9p0", "a1z2e3r4t5y6u7i8o9p0",
-    "1z2x3c4v5b6n7m", "123qwe456rty789uio", "123aze456rty789uio", "147258369", "159357", "789456123",
+    "1z2x3c4v5b6n7m", "123qwe456rty789uio", "123aze456rty789uio",
+    "147258369", "159357", "789456123",
 )  # fmt: skip
 _RUN_MIN = 3
 _NUMBER_MAX = 12  # a date, a phone number

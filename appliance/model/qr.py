@@ -6,6 +6,8 @@ import itertools
 import pyqrcode
 
 QUIET_ZONE = 4
+# Dark modules stay as dark as the console; what is light is drawn.
+_HALVES = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
 
 
 def qr_svg(text: str) -> str:
@@ -14,13 +16,38 @@ def qr_svg(text: str) -> str:
     `text` is of QR's alphanumeric set; ValueError otherwise. Takes some 20 ms of pure Python:
     call it in a thread and keep the result.
     """
-    rows = _modules(text)
+    return _svg(_modules(text))
+
+
+def _link(url: str) -> pyqrcode.QRCode:
+    return pyqrcode.create(url, error="L", mode="binary", encoding="ascii")
+
+
+def _svg(rows: list[list[int]]) -> str:
     side = len(rows) + 2 * QUIET_ZONE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}"'
         ' shape-rendering="crispEdges" aria-hidden="true">'
         f'<path fill="#fff" d="M0 0h{side}v{side}H0z"/>'
         f'<path fill="#000" d="{_path(rows)}"/></svg>'
+    )
+
+
+def link_svg(url: str) -> str:
+    """An address as an SVG element, as `qr_svg` draws it: for a phone's own camera."""
+    return _svg(_link(url).code)
+
+
+def link_blocks(url: str) -> str:
+    """An address in half blocks, light on dark, for a console; two modules of height a line."""
+    rows = _link(url).code
+    side = len(rows) + 2 * QUIET_ZONE
+    blank = [[0] * side for _ in range(QUIET_ZONE)]
+    aside = [0] * QUIET_ZONE
+    padded = [*blank, *([*aside, *row, *aside] for row in rows), *blank, [1] * side]
+    return "\n".join(
+        "".join(_HALVES[upper, lower] for upper, lower in zip(*pair, strict=True))
+        for pair in zip(padded[: side + side % 2 : 2], padded[1 : side + side % 2 : 2], strict=True)
     )
 
 
