@@ -4,7 +4,6 @@ import asyncio
 import logging
 import re
 from collections.abc import Sequence
-from ipaddress import ip_address, ip_network
 
 from aiohttp import web
 
@@ -15,6 +14,7 @@ from appliance.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
 from appliance.model.api_key import ApiKey
 from appliance.store.keys import find_key_by_hash
 from appliance.tokens import hash_token
+from web.peer import networks_of, peer_of
 from web.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
@@ -33,9 +33,7 @@ class Gate:
         self._clock = clock
         self._keys = RateLimit(clock, api.rate_limit_per_minute)
         self._strangers = RateLimit(clock, api.unauthenticated_per_minute)
-        self._proxies = [
-            ip_network(text, strict=False) for text in environment.settings.server.trusted_proxies
-        ]
+        self._proxies = networks_of(environment.settings.server.trusted_proxies)
         self._touched: dict[str, float] = {}
         self._counted: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -45,7 +43,7 @@ class Gate:
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
-            self._strangers.spend(self._peer(request))
+            self._strangers.spend(peer_of(request, self._proxies))
             raise
         self._keys.spend(key.id)
         if scope not in key.scopes:
@@ -110,21 +108,3 @@ class Gate:
             await database.write(note_key_use, key_id, counted, just_now=just_now)
         except Refusal as refusal:
             log.warning("the use of a key was not noted: %s", refusal)
-
-    def _peer(self, request: web.Request) -> str:
-        """The caller's address; what a proxy says counts only when the proxy is trusted."""
-        peer = request.remote or "unknown"
-        if self._proxies and self._is_trusted(peer):
-            chain = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
-            for address in reversed([part for part in chain if part]):
-                peer = address
-                if not self._is_trusted(address):
-                    break
-        return peer
-
-    def _is_trusted(self, text: str) -> bool:
-        try:
-            address = ip_address(text)
-        except ValueError:
-            return False
-        return any(address in network for network in self._proxies)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from appliance.actions.grant import grant
-from appliance.actions.queue_letter import queue_letter
+from appliance.actions.queue_letter import queue_letter, write_to_guest
 from appliance.model.booking import Booking
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
@@ -11,10 +11,12 @@ from appliance.store.reservations import find_issued, get_reservation
 from appliance.store.venue import get_venue
 
 _HOUR = 3_600_000
+GUEST_LINE = "guest"  # the lineage of booking forms, each with an idempotency key of its own
+_LETTERS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
 
 
-def enter_for_guest(tx: Transaction, booking: Booking) -> Reservation:
-    """A guest's booking on the venue's own page (`platform`).
+def enter_for_guest(tx: Transaction, booking: Booking, *, writes: bool = False) -> Reservation:
+    """A guest's booking on the venue's own page (`platform`); with `writes` they get a letter.
 
     free with autoConfirm: confirmed. free without: requested, until `requestExpiryHours`
     have passed. prepaid: pending until staff record the payment.
@@ -28,8 +30,18 @@ def enter_for_guest(tx: Transaction, booking: Booking) -> Reservation:
     else:
         status, expires_at = "requested", tx.now + venue.request_expiry_hours * _HOUR
     issued = grant(
-        tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at
+        tx,
+        booking,
+        source="platform",
+        status=status,
+        actor="guest",
+        expires_at=expires_at,
+        lineage=GUEST_LINE if booking.idempotency_key is not None else None,
+        idempotency_key=booking.idempotency_key,
+        request_hash=booking.fingerprint(),
     )
+    if writes:
+        write_to_guest(tx, issued.reservation_id, _LETTERS[status])
     return get_reservation(tx, issued.reservation_id)
 
 

@@ -1,0 +1,90 @@
+"""Claim: a guest keeps a reservation in their browser, and corrects what it says of them."""
+
+import json
+from dataclasses import dataclass
+
+from appliance.errors import CustomerNameRequired, InvalidEmail, WrongState
+from appliance.model.booking import NAME_MAX, field_invalid, is_email, is_phone, is_visible
+from appliance.model.letter import LANGUAGES
+from appliance.model.reservation import Reservation
+from appliance.store.claims import add_claim
+from appliance.store.connection import Transaction
+from appliance.store.reservations import add_history, get_reservation, update_reservation
+
+_OPEN = ("requested", "pending", "partial", "confirmed")
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a guest corrects; None leaves it as it is."""
+
+    name: str | None = None
+    email: str | None = None
+    phone: str | None = None
+    language: str | None = None
+
+
+def claim(
+    tx: Transaction,
+    reservation_id: str,
+    device_hash: bytes | None,
+    correction: Correction | None = None,
+) -> Reservation:
+    """Bind the reservation to a browser, if it can keep one, and correct it.
+
+    A second tap in the same browser changes nothing. What is cancelled or over is neither
+    bound nor corrected. Refusals as `correct`.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if reservation.status not in _OPEN:
+        return reservation
+    if correction is not None:
+        reservation = correct(tx, reservation_id, correction)
+    if device_hash is not None and add_claim(tx, device_hash, reservation_id):
+        add_history(tx, reservation_id, "claimed", "guest")
+    return reservation
+
+
+def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Reservation:
+    """Write down how the guest spells their name, and how they can be reached.
+
+    CustomerNameRequired, InvalidEmail and ValidationError as at creation; WrongState once the
+    reservation is cancelled or over. The pass in the guest's hands stays good.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if reservation.status not in _OPEN:
+        raise WrongState(state=reservation.status)
+    _check(correction)
+    wanted = {
+        "customer_name": correction.name,
+        "customer_email": correction.email,
+        "customer_phone": correction.phone,
+        "language": correction.language,
+    }
+    changed = {
+        column: value
+        for column, value in wanted.items()
+        if value is not None and getattr(reservation, column) != value
+    }
+    if not changed:
+        return reservation
+    update_reservation(tx, reservation_id, **changed)
+    detail = json.dumps({"changed": sorted(changed)})
+    add_history(tx, reservation_id, "amended", "guest", detail)
+    return get_reservation(tx, reservation_id)
+
+
+def _check(correction: Correction) -> None:
+    if correction.name is not None:
+        if not is_visible(correction.name):
+            raise CustomerNameRequired(field="name")
+        if len(correction.name) > NAME_MAX:
+            raise field_invalid(
+                "name", f"{NAME_MAX} caractères au plus.", f"at most {NAME_MAX} characters."
+            )
+    if correction.email is not None and not is_email(correction.email):
+        raise InvalidEmail(field="email")
+    if correction.phone is not None and not is_phone(correction.phone):
+        raise field_invalid("phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected.")
+    if correction.language is not None and correction.language not in LANGUAGES:
+        raise field_invalid("language", "fr, en ou ar attendu.", "fr, en or ar expected.")

@@ -1,0 +1,63 @@
+"""Rows of `claim` and `erasure_request`: what guests keep, and what they have asked."""
+
+from appliance.store.connection import Reader, Transaction
+
+
+def add_claim(tx: Transaction, device_hash: bytes, reservation_id: str) -> bool:
+    """Let that browser keep the reservation; whether it did not before."""
+    changed = tx.execute(
+        """INSERT INTO claim (device_hash, reservation_id, at)
+           VALUES (:device, :reservation_id, :at) ON CONFLICT DO NOTHING""",
+        {"device": device_hash, "reservation_id": reservation_id, "at": tx.now},
+    )
+    return bool(changed)
+
+
+def is_claimed(reader: Reader, device_hash: bytes, reservation_id: str) -> bool:
+    """Whether that browser keeps the reservation."""
+    found = reader.row(
+        "SELECT 1 FROM claim WHERE device_hash = :device AND reservation_id = :reservation_id",
+        {"device": device_hash, "reservation_id": reservation_id},
+    )
+    return found is not None
+
+
+def list_claimed(reader: Reader, device_hash: bytes, *, limit: int = 50) -> list[str]:
+    """The reservations that a browser keeps, the latest evenings first."""
+    rows = reader.rows(
+        """SELECT r.id FROM claim c JOIN reservation r ON r.id = c.reservation_id
+           WHERE c.device_hash = :device ORDER BY r.date DESC, r.starts DESC, r.id LIMIT :limit""",
+        {"device": device_hash, "limit": limit},
+    )
+    return [row[0] for row in rows]
+
+
+def delete_claims(tx: Transaction, device_hash: bytes) -> None:
+    """That browser keeps nothing any more."""
+    tx.execute("DELETE FROM claim WHERE device_hash = :device", {"device": device_hash})
+
+
+def has_asked_for_erasure(reader: Reader, reservation_id: str) -> bool:
+    """Whether its guest has asked that their data be erased."""
+    found = reader.row(
+        "SELECT 1 FROM erasure_request WHERE reservation_id = :id", {"id": reservation_id}
+    )
+    return found is not None
+
+
+def add_erasure_request(tx: Transaction, reservation_id: str) -> bool:
+    """Write down that a guest asked; whether for the first time."""
+    changed = tx.execute(
+        """INSERT INTO erasure_request (reservation_id, at) VALUES (:id, :at)
+           ON CONFLICT DO NOTHING""",
+        {"id": reservation_id, "at": tx.now},
+    )
+    return bool(changed)
+
+
+def list_erasure_requests(reader: Reader) -> list[tuple[str, int]]:
+    """What staff still have to see to, the earliest first: (reservation id, asked at)."""
+    rows = reader.rows(
+        "SELECT reservation_id, at FROM erasure_request WHERE done_at IS NULL ORDER BY at"
+    )
+    return [(row[0], row[1]) for row in rows]

@@ -1,0 +1,42 @@
+"""The address of whoever calls: what a proxy says counts only when the proxy is trusted."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from aiohttp import web
+
+Networks = Sequence[IPv4Network | IPv6Network]
+
+
+def networks_of(texts: Sequence[str]) -> Networks:
+    """`server.trusted_proxies` as networks."""
+    return [ip_network(text, strict=False) for text in texts]
+
+
+def peer_of(request: web.Request, proxies: Networks) -> str:
+    """The caller's address, or the nearest one before our own proxies."""
+    peer = request.remote or "unknown"
+    if proxies and _is_in(peer, proxies):
+        chain = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
+        for address in reversed([part for part in chain if part]):
+            peer = address
+            if not _is_in(address, proxies):
+                break
+    return peer
+
+
+def household_of(peer: str) -> str:
+    """One caller's addresses as one: an IPv6 connection has a whole /64 of them."""
+    try:
+        address = ip_address(peer)
+    except ValueError:
+        return peer
+    return str(ip_network((address, 64), strict=False)) if address.version == 6 else peer  # noqa: PLR2004
+
+
+def _is_in(text: str, networks: Networks) -> bool:
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return any(address in network for network in networks)
