@@ -98,7 +98,8 @@ bench: setup $(BENCH)
 SOAK_TESTS = tests/faults tests/journeys/test_start_and_idle.py
 soak: dev
 	@$(call say,soaking: about half an hour)
-	@SOAK=1 $(if $(shell command -v timeout),timeout 7200) $(BIN)/pytest -v -s $(SOAK_TESTS) $(PYTEST_ARGS)
+	@SOAK=1 $(if $(shell command -v timeout),timeout 3600) $(BIN)/pytest -v -s $(SOAK_TESTS) $(PYTEST_ARGS)
+	@$(if $(shell command -v timeout),timeout 1800) $(BIN)/python -m tests.soak.door
 
 LOCK = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes \
        --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-find-links \
