@@ -17,6 +17,8 @@ from appliance.mail.contents import Contents
 from appliance.mail.english import ENGLISH
 from appliance.mail.french import FRENCH
 from appliance.mail.words import Words, name_to_greet, one_line
+from appliance.model.calendar_entry import CalendarEntry
+from appliance.model.letter import WITH_CALENDAR, WITH_PASS
 from appliance.model.qr import qr_png
 
 CATALOGUES = {words.language: words for words in (FRENCH, ENGLISH, ARABIC)}
@@ -57,7 +59,10 @@ class Composer:
         return self._sender is not None
 
     def compose(self, contents: Contents) -> EmailMessage:
-        """The whole letter: a plain part, and an HTML part with the pass as an inline picture.
+        """The whole letter: a plain part, an HTML part and, where the guest is expected, the pass.
+
+        The pass is in the HTML as an inline picture and attached, for readers that show none;
+        a calendar file is attached too.
 
         Without a sender it can be looked at only. UnusableAddress when the recipient's is.
         """
@@ -76,7 +81,14 @@ class Composer:
         message.add_alternative(
             self._templates.get_template("letter.html").render(told), subtype="html"
         )
-        _add_picture(message, contents, told["picture_id"])
+        if contents.stop_url:
+            message["List-Unsubscribe"] = f"<{contents.stop_url}>"
+            if contents.stop_url.startswith("https:"):  # RFC 8058
+                message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+        if contents.letter.kind in WITH_PASS:
+            _add_picture(message, contents, told["picture_id"])
+        if contents.letter.kind in WITH_CALENDAR:
+            _add_calendar(message, contents, told, words)
         message["Content-Language"] = words.language  # earlier, it would move into a part
         return message
 
@@ -105,22 +117,52 @@ def _tell(contents: Contents, words: Words) -> dict[str, Any]:
         ),
         "table": one_line(reservation.table_name),
         "party": plural.format(count=reservation.guests),
+        "amounts": _amounts(contents, words),
+        "shows_pass": contents.letter.kind in WITH_PASS,
         "picture": words.picture.format(code=code),
         "picture_id": f"pass.{contents.letter.id}@venuebox.invalid",
         "access_url": contents.access_url,
+        "stop_url": contents.stop_url,
         "footer": words.footer.format(venue=venue),
     }
 
 
+def _amounts(contents: Contents, words: Words) -> list[tuple[str, str]]:
+    """What is to be paid, and what was: as `500 MAD`."""
+    if contents.letter.kind != "payment_due":
+        return []
+    currency = one_line(contents.venue.currency)
+    amounts = ((words.minimum_spend, contents.minimum_spend), (words.received, contents.received))
+    return [(label, f"{amount} {currency}") for label, amount in amounts if amount]
+
+
 def _add_picture(message: EmailMessage, contents: Contents, picture_id: str) -> None:
+    picture = qr_png(contents.pass_text, _PASS_SCALE)
     _plain, html = message.iter_parts()
     html.add_related(
-        qr_png(contents.pass_text, _PASS_SCALE),
-        "image",
-        "png",
-        cid=f"<{picture_id}>",
-        disposition="inline",
-        filename="pass.png",
+        picture, "image", "png", cid=f"<{picture_id}>", disposition="inline", filename="pass.png"
+    )
+    message.add_attachment(picture, "image", "png", filename="pass.png")
+
+
+def _add_calendar(
+    message: EmailMessage, contents: Contents, told: dict[str, Any], words: Words
+) -> None:
+    code = f"{words.code}{words.colon}{told['code']}" if contents.reservation.holds else ""
+    entry = CalendarEntry(
+        reservation=contents.reservation,
+        day=date.fromisoformat(contents.reservation.date),
+        hours=contents.hours,
+        zone=contents.zone,
+        summary=words.calendar_title.format(venue=told["venue"]),
+        location=told["venue"],
+        description="\n".join(
+            filter(None, (told["table"], told["party"], code, contents.access_url))
+        ),
+        url=contents.access_url,
+    )
+    message.add_attachment(
+        entry.to_ics(), subtype="calendar", filename="reservation.ics", params={"method": "PUBLISH"}
     )
 
 

@@ -40,7 +40,14 @@ class Words:
     picture: str
     button: str
     link: str
+    see_button: str
+    see_link: str
+    minimum_spend: str
+    received: str
+    stop: str
+    calendar_title: str
     footer: str
+    personal: str
     kinds: Mapping[str, KindWords]
 
 

@@ -65,11 +65,14 @@ async def test_the_letter_tells_code_link_evening_table_and_party_in_both_parts(
         ):
             assert told in text
     assert [p.get_content_type() for p in letter.walk()] == [
+        "multipart/mixed",
         "multipart/alternative",
         "text/plain",
         "multipart/related",
         "text/html",
         "image/png",
+        "image/png",
+        "text/calendar",
     ]
 
 
@@ -77,7 +80,7 @@ async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents):
     letter = received(Composer(SENDER).compose(contents))
 
     _, html, pictures = parts(letter)
-    (picture,) = pictures
+    picture, attached = pictures
     image = Image.open(io.BytesIO(picture.get_content())).convert("L")
     (code,) = zxingcpp.read_barcodes(image)
     assert code.text == contents.pass_text
@@ -86,6 +89,9 @@ async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents):
     assert [found.text for found in half] == [contents.pass_text]
     assert f"cid:{picture['Content-ID'].strip('<>')}" in html
     assert picture.get_content_disposition() == "inline"
+    assert attached.get_content_disposition() == "attachment"
+    assert attached.get_filename() == "pass.png"
+    assert attached.get_content() == picture.get_content()
 
 
 async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(contents):
