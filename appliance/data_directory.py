@@ -126,7 +126,8 @@ class DataDirectory:
         """Make the directory and its key, let the caller make the databases, and finish.
 
         Interrupted at any point, it leaves a directory that `check` refuses and that
-        founding may begin anew; `serve` does so itself where it began. Trouble when a box is here already.
+        founding may begin anew; `serve` does so itself where it began. Trouble when a box is
+        here already.
         """
         self.make_folders()
         with self.lock():

@@ -67,6 +67,7 @@ class RetentionSettings:
     attempt_megabytes: int = _setting(64, "megabytes of attempts that are kept at most")
     answer_days: int = _setting(7, "days for which the answers to what was delivered are kept")
     dead_days: int = _setting(30, "days for which a dead delivery can be replayed")
+    security_days: int = _setting(180, "days for which the security log is kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +139,26 @@ def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     Trouble names the setting, the value and what is allowed.
     """
     try:
-        document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        text = file.read_text("utf-8") if file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
         raise Trouble(f"{file.name} cannot be read: {error}") from None
+    return parse_settings(text, environ, file.name)
+
+
+def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
+    """The settings in `text`; Trouble as `read_settings`."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Trouble(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     sections = {f.name: f.default_factory for f in _sections()}
     for section in document:
         if section not in sections:
-            raise Trouble(f"unknown section [{section}] in {file.name}: use {', '.join(sections)}")
+            raise Trouble(f"unknown section [{section}] in {name}: use {', '.join(sections)}")
     known = {
-        name: _read_section(name, kind, document.get(name, {}), environ)
-        for name, kind in sections.items()
+        section: _read_section(section, kind, document.get(section, {}), environ)
+        for section, kind in sections.items()
     }
     _refuse_unknown_variables(known, environ)
     return Settings(**known, readers=readers)

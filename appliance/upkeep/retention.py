@@ -27,6 +27,7 @@ from appliance.store.retention import (
     find_events,
     find_requests,
 )
+from appliance.store.security_log import drop_security_entries, find_old_security_entries
 from appliance.store.venue import get_venue
 from appliance.upkeep.upkeep import Alarm, CallLater
 
@@ -108,6 +109,8 @@ class Retention:
         found = partial(find_deliveries, dead_before=dead, ended_before=ended)
         await self._all(found, drop_deliveries, DELIVERIES)
         await self._all(partial(find_events, before=min(dead, ended)), drop_events)
+        security = now - keep.security_days * DAY_MS
+        await self._all(partial(find_old_security_entries, before=security), drop_security_entries)
 
     async def _all(self, find: Find, drop: Drop, batch: int = BATCH) -> None:
         """Drop whatever is found, a batch at a time; others write in between."""
