@@ -1,7 +1,7 @@
 """`/portal/reservations/new`: somebody of the house writes a reservation down."""
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from aiohttp import web
@@ -17,10 +17,11 @@ from appliance.model.booking import (
     Booking,
     parse_uuid,
 )
-from appliance.model.evening import is_slot, parse_date
+from appliance.model.evening import is_slot, minutes, parse_date
 from appliance.model.venue import Slot, Table
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
+from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
 from web.portal.answer import language_of, portal_page, see_other
@@ -47,7 +48,8 @@ class _Offer:
 
 async def show_new(request: web.Request) -> web.Response:
     """`GET`: the form, filled with `?date=`, `?slot=`, `?table=` and `?guests=`."""
-    asked = {name: request.query.get(name, "") for name in ("date", "slot", "table", "guests")}
+    known = ("date", "slot", "table", "guests")
+    asked = {name: request.query[name] for name in known if name in request.query}
     return await _page(request, asked)
 
 
@@ -114,8 +116,8 @@ async def _page(
     """The form with what was typed, and the tables that are free for it."""
     environment = request[ENVIRONMENT]
     guests = int(text) if (text := typed.get("guests", ""))[:5].isdecimal() else _PARTY
-    day, slot = parse_date(typed.get("date")), typed.get("slot") or None
-    offer = await environment.database.read(_offer, day, slot, guests)
+    day = parse_date(typed.get("date"))
+    offer = await environment.database.read(_offer, day, typed.get("slot"), guests)
     values: dict[str, object] = {
         "typed": typed,
         "offer": offer,
@@ -133,6 +135,24 @@ def _offer(reader: Reader, asked: date | None, slot: str | None, guests: int) ->
     tonight = find_tonight(reader)
     day = asked or tonight
     slots = tuple(slots_of(reader, day))
-    chosen = slot if slot in {each.start for each in slots} else None
+    starts = [each.start for each in slots]
+    if slot is None and starts:  # nothing was chosen yet, and a whole evening is rarely meant
+        slot = _next_slot(reader, starts) if day == tonight else starts[0]
+    chosen = slot if slot in starts else None
     tables = tuple(offer_tables(reader, day, chosen, guests))
     return _Offer(day, tonight, slots, chosen, tables)
+
+
+def _next_slot(reader: Reader, starts: list[str]) -> str:
+    """The one that begins next tonight, or began within the last hour; else the last one."""
+    venue = get_venue(reader)
+    ends = minutes(venue.evening_ends_at)
+    zone = reader.zones.zone(venue.time_zone)
+    at = datetime.fromtimestamp(reader.now / 1000, UTC).astimezone(zone)
+
+    def late(minute: int) -> int:
+        return minute + (24 * 60 if minute < ends else 0)
+
+    now = late(at.hour * 60 + at.minute)
+    ordered = sorted(starts, key=lambda start: late(minutes(start)))
+    return next((start for start in ordered if late(minutes(start)) >= now - 60), ordered[-1])

@@ -47,8 +47,8 @@ def refusal_line(refusal: Refusal, language: Language) -> str:
         return _("This is not possible any more. The reservation is: %(status)s", status=status)
     sentences: dict[type[Refusal], str] = {
         ChangedMeanwhile: _(
-            "Somebody else has just changed this. Nothing was overwritten: look at how it is now, "
-            "and send again what should still be different."
+            "Somebody else has just changed this. Nothing was overwritten: "
+            "see how it is now, and send again what should still change."
         ),
         TableTaken: _("This table is already taken then. Please choose another one."),
         InvalidTable: _("Please choose a table."),

@@ -1,21 +1,88 @@
-/** The drawer beside the board: closed by its button or by Escape, the focus goes back. */
+// The drawer beside the board shows one reservation: opened by its chip, left by Escape, and the
+// focus goes back to the chip. Without a script a chip is a link to the reservation's own page.
+import htmx from "htmx.org";
+
+let shown = "";
+
 export function mindTheDrawer(): void {
-  let opener: HTMLElement | null = null;
-  const drawer = (): HTMLElement | null => document.querySelector("aside#drawer");
-  const close = (): void => {
-    drawer()?.replaceChildren();
-    opener?.focus();
-  };
   document.addEventListener("click", (event) => {
     const at = event.target as Element;
     if (at.closest("[data-close-drawer]")) close();
-    const chip = at.closest<HTMLElement>("[data-reservation]");
-    if (chip) opener = chip;
+    const chip = at.closest<HTMLAnchorElement>("[data-reservation]");
+    if (!chip || !drawer() || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    void open(chip.dataset["reservation"] ?? "", chip.href);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && drawer()?.hasChildNodes()) close();
+    if (!drawer()?.hasChildNodes()) return;
+    if (event.key === "Escape") close();
+    if (event.key === "Tab") keepWithin(event);
   });
   document.addEventListener("htmx:after:swap", () => {
-    drawer()?.querySelector<HTMLElement>("[data-close-drawer]")?.focus();
+    if (!drawer()?.hasChildNodes()) return;
+    if (!drawer()?.contains(document.activeElement)) focusDetail();
   });
+}
+
+/** Reads the shown reservation again when it was changed elsewhere, unless somebody is typing. */
+export function refreshDrawer(reservation: string, version: number): void {
+  const detail = drawer()?.querySelector<HTMLElement>("[data-detail]");
+  if (detail?.dataset["detail"] !== reservation) return;
+  if (Number(detail.dataset["version"]) >= version || isTouched(detail)) return;
+  const link = document.querySelector<HTMLAnchorElement>(`[data-reservation="${reservation}"]`);
+  if (link) void open(reservation, link.href);
+}
+
+function drawer(): HTMLElement | null {
+  return document.querySelector("#drawer.drawer-place");
+}
+
+async function open(reservation: string, address: string): Promise<void> {
+  shown = reservation;
+  const answer = await fetch(`${address}?part=1`, { headers: { "HX-Request": "true" } });
+  const elsewhere = answer.headers.get("HX-Redirect");
+  const place = drawer();
+  if (elsewhere || !place || shown !== reservation) {
+    if (elsewhere) window.location.assign(elsewhere);
+    return;
+  }
+  const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+  place.replaceChildren(...parsed.body.childNodes);
+  htmx.process(place);
+  focusDetail();
+}
+
+function close(): void {
+  drawer()?.replaceChildren();
+  document.querySelector<HTMLElement>(`[data-reservation="${CSS.escape(shown)}"]`)?.focus();
+  shown = "";
+}
+
+function focusDetail(): void {
+  drawer()?.querySelector<HTMLElement>("[data-detail]")?.focus();
+}
+
+/** Tab goes round within the drawer. */
+function keepWithin(event: KeyboardEvent): void {
+  const place = drawer();
+  if (!place?.contains(document.activeElement)) return;
+  const stops = [
+    ...place.querySelectorAll<HTMLElement>(
+      "a[href], button, input:not([type=hidden]), select, textarea, summary",
+    ),
+  ].filter((stop) => stop.checkVisibility());
+  const [first, last] = [stops[0], stops.at(-1)];
+  const at = document.activeElement;
+  const leaves = event.shiftKey ? at === first || !stops.includes(at as HTMLElement) : at === last;
+  if (!leaves) return;
+  event.preventDefault();
+  (event.shiftKey ? last : first)?.focus();
+}
+
+function isTouched(detail: HTMLElement): boolean {
+  const boxes = [...detail.querySelectorAll<HTMLInputElement>("input, textarea")];
+  return (
+    boxes.some((box) => box.value !== box.defaultValue || box.checked !== box.defaultChecked) ||
+    detail.querySelector("form :focus") !== null
+  );
 }

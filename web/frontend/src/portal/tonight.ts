@@ -1,12 +1,15 @@
 // The evening board stays true while somebody looks at it: the box tells which rows changed, and
 // they are fetched and put in their places. Nothing is asked for while nothing changes.
 
+import { refreshDrawer } from "./drawer";
+
 const GATHER_MS = 40;
 const ROWS_MAX = 40;
 
 interface RowChange {
   reservation?: string;
   table?: string;
+  version?: number;
 }
 
 export function followBoard(): void {
@@ -44,6 +47,7 @@ class LiveBoard {
       const change = JSON.parse((event as MessageEvent<string>).data) as RowChange;
       if (change.reservation) this.noteRowsOf(change.reservation);
       if (change.table) this.note(change.table);
+      if (change.reservation) refreshDrawer(change.reservation, change.version ?? 0);
     });
     source.addEventListener("reset", () => window.location.reload());
     source.addEventListener("revoked", () => window.location.reload());
@@ -73,7 +77,10 @@ class LiveBoard {
     const answer = await fetch(`${this.base}/rows?${query}`, { headers: { "HX-Request": "true" } });
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const part of fresh.querySelectorAll<HTMLElement>("[id]")) this.put(part);
+    for (const part of fresh.querySelectorAll<HTMLElement>("#totals, #waiting, tr[id]")) {
+      this.put(part);
+    }
+    markFound();
   }
 
   private put(part: HTMLElement): void {
@@ -92,12 +99,7 @@ class LiveBoard {
 function searchBoard(): void {
   const field = document.querySelector<HTMLInputElement>("[data-board-search]");
   field?.addEventListener("input", () => {
-    const wanted = field.value.trim().toLowerCase();
-    for (const chip of document.querySelectorAll<HTMLElement>("[data-search]")) {
-      const fits = wanted !== "" && (chip.dataset["search"] ?? "").includes(wanted);
-      chip.classList.toggle("found", fits);
-      chip.classList.toggle("dimmed", wanted !== "" && !fits);
-    }
+    markFound();
     document.querySelector(".guest.found")?.scrollIntoView({ block: "nearest" });
   });
   field?.addEventListener("keydown", (event) => {
@@ -105,6 +107,27 @@ function searchBoard(): void {
     event.preventDefault();
     document.querySelector<HTMLElement>(".guest.found")?.click();
   });
+}
+
+function markFound(): void {
+  const field = document.querySelector<HTMLInputElement>("[data-board-search]");
+  const wanted = fold(field?.value.trim() ?? "");
+  let found = 0;
+  for (const chip of document.querySelectorAll<HTMLElement>("[data-search]")) {
+    const fits = wanted !== "" && fold(chip.dataset["search"] ?? "").includes(wanted);
+    chip.classList.toggle("found", fits);
+    chip.classList.toggle("dimmed", wanted !== "" && !fits);
+    if (fits) found += 1;
+  }
+  const none = document.querySelector<HTMLElement>("[data-search-none]");
+  if (!none) return;
+  none.hidden = wanted === "" || found > 0;
+  none.textContent = none.hidden ? "" : (none.dataset["searchNone"] ?? "");
+}
+
+/** Without case, accents and Arabic vowel signs, as the server compares names. */
+function fold(text: string): string {
+  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 }
 
 /** `data-key="ArrowLeft"`: that key follows the link or enters the field, unless one is typing. */
@@ -115,10 +138,17 @@ function reachByKey(): void {
     if (at.closest("input, select, textarea, [contenteditable]")) return;
     const target = document.querySelector<HTMLElement>(`[data-key="${CSS.escape(event.key)}"]`);
     if (!target) return;
+    if (event.key.startsWith("Arrow") && scrollsSideways(at)) return;
     event.preventDefault();
     if (target instanceof HTMLInputElement) target.focus();
     else target.click();
   });
+}
+
+/** A board that is wider than its frame: the arrows move it. */
+function scrollsSideways(at: Element): boolean {
+  const frame = at.closest(".board-frame, .scroller");
+  return frame !== null && frame.scrollWidth > frame.clientWidth;
 }
 
 /** With a script, a chosen date needs no button. */
@@ -126,6 +156,15 @@ function submitOnChoice(): void {
   for (const button of document.querySelectorAll<HTMLElement>("[data-without-script]")) {
     button.hidden = true;
     const form = button.closest("form");
-    form?.querySelector("input[type=date]")?.addEventListener("change", () => form.submit());
+    if (!form?.matches(".board-tools")) continue;
+    const date = form.querySelector<HTMLInputElement>("input[type=date]");
+    // Typing passes through dates that nobody means: those count with Enter, or when it is left.
+    let isTyping = false;
+    date?.addEventListener("keydown", () => (isTyping = true));
+    date?.addEventListener("pointerdown", () => (isTyping = false));
+    date?.addEventListener("change", () => isTyping || form.submit());
+    date?.addEventListener("blur", () => {
+      if (isTyping && date.value && date.value !== date.defaultValue) form.submit();
+    });
   }
 }
