@@ -230,26 +230,26 @@ def _bad(name: str, value: Any, hint: Any) -> Trouble:
     return Trouble(f"{name} is {value!r}: {allowed.get(hint, 'a list of texts')} is allowed")
 
 
-_MINUTES_OF_A_DAY = {"door.early_minutes", "webhooks.clock_grace_minutes"}
+_RANGES = {
+    "server.port": (0, 65535),
+    "mail.port": (1, 65535),
+    "guest.cancel_hours": (0, 720),
+    "backup.hour": (0, 23),
+    "door.early_minutes": (0, 1440),
+    "webhooks.clock_grace_minutes": (0, 1440),
+}
 
 
 def _check(name: str, value: Any) -> None:
     """What the type does not say."""
     wrong = None
-    if name == "server.port" and not 0 <= value <= 65535:
-        wrong = "0 to 65535"
-    elif name == "mail.port" and not 1 <= value <= 65535:
-        wrong = "1 to 65535"
+    least, most = _RANGES.get(name, (0, 0))
+    if most and not least <= value <= most:
+        wrong = f"{least} to {most}"
     elif name == "mail.security" and value not in {"starttls", "tls", "none"}:
         wrong = "starttls, tls or none"
     elif name.startswith(("api.", "retention.", "booking.hourly")) and value < 1:
         wrong = "1 or more"
-    elif name == "guest.cancel_hours" and not 0 <= value <= 720:
-        wrong = "0 to 720"
-    elif name == "backup.hour" and not 0 <= value <= 23:
-        wrong = "0 to 23"
-    elif name in _MINUTES_OF_A_DAY and not 0 <= value <= 1440:
-        wrong = "0 to 1440"
     elif name == "server.app_url" and value and not _is_base(value):
         wrong = "an address such as https://box.example without a path at its end"
     elif name == "server.trusted_proxies" and not all(map(_is_network, value)):

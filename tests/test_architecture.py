@@ -31,6 +31,7 @@ LAYERS = (
     {"appliance.environment", "appliance.data_directory", "appliance.poke", "appliance.box"},
     {
         "appliance.actions",
+        "appliance.backup",
         "appliance.doctor",
         "appliance.door_log",
         "appliance.mail",

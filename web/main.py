@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from appliance.clock import SystemClock
 from appliance.commands import (
+    backup,
     deliveries,
     doctor,
     doorlog,
@@ -16,9 +17,11 @@ from appliance.commands import (
     init,
     key,
     replay,
+    restore,
     staff,
     terminal,
     venue,
+    verify,
     version,
 )
 from appliance.commands.console import Commands, Console, add_command, add_data
@@ -28,6 +31,7 @@ from terminal_bridge.bridge import command as bridge
 
 _COMMANDS = (
     init, venue, key, terminal, staff, endpoint, deliveries, replay, doctor, doorlog, bridge,
+    backup, restore, verify,
     version,
 )  # fmt: skip
 
@@ -80,6 +84,9 @@ def _add_serve(commands: Commands) -> None:
     parser.add_argument("--port", type=_port, metavar="P", help="port (else server.port)")
     parser.add_argument(
         "--demo", action="store_true", help="a ready-made venue, on this machine alone"
+    )
+    parser.add_argument(
+        "--qr", action="store_true", help="show the setup link of a new box as a QR code too"
     )
 
 

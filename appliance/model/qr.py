@@ -6,6 +6,8 @@ import itertools
 import pyqrcode
 
 QUIET_ZONE = 4
+# Most consoles write light on dark: what is light in the code is written.
+_BLOCKS = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
 # Dark modules stay as dark as the console; what is light is drawn.
 _HALVES = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
 
@@ -56,6 +58,21 @@ def qr_png(text: str, scale: int) -> bytes:
     file = io.BytesIO()
     _encode(text).png(file, scale=scale, quiet_zone=QUIET_ZONE)
     return file.getvalue()
+
+
+def qr_blocks(text: str) -> str:
+    """The same for a console: two modules in each character, dark on light."""
+    rows = _modules(text)
+    side = len(rows) + 2 * QUIET_ZONE
+    empty = [0] * QUIET_ZONE
+    full = [[0] * side for _ in range(QUIET_ZONE)]
+    square = [*full, *([*empty, *row, *empty] for row in rows), *full]
+    if len(square) % 2:
+        square.append([0] * side)
+    pairs = zip(square[::2], square[1::2], strict=True)
+    return "\n".join(
+        "".join(_BLOCKS[top, bottom] for top, bottom in zip(*pair, strict=True)) for pair in pairs
+    )
 
 
 def _encode(text: str) -> pyqrcode.QRCode:

@@ -74,7 +74,7 @@ def test_a_variable_goes_before_the_file(tmp_path, variable, text, section, name
 
 def test_every_setting_can_be_given_as_a_variable():
     for name, variable, default, _ in describe_settings():
-        texts = {bool: "true", int: "77", str: "none", tuple: "10.0.0.1"}
+        texts = {bool: "true", int: "7", str: "none", tuple: "10.0.0.1"}
         text = "https://x.example" if name == "server.app_url" else texts[type(default)]
         section, _, setting = name.partition(".")
         found = getattr(getattr(read_settings(ABSENT, {variable: text}), section), setting)

@@ -1,0 +1,160 @@
+"""Make a backup: copy, seal, sync, prove, name, and only then let an old one go."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from appliance.backup.archive import Progress, list_files, make_manifest, write_archive
+from appliance.backup.proof import Proven, prove
+from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
+from appliance.backup.sealed import Header, SealedWriter
+from appliance.backup.shelf import (
+    SUFFIX,
+    Record,
+    find_shelf,
+    put_in_place,
+    read_record,
+    rotate,
+    write_record,
+)
+from appliance.clock import Clock, ZoneDatabase, format_instant
+from appliance.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.environment import EnvironmentName
+from appliance.errors import Trouble
+from appliance.settings import Settings
+from appliance.store.snapshot import copy_database, describe_venue, read_schema_number
+from appliance.tokens import Tokens
+
+_ABANDONED_SECONDS = 6 * 3600
+
+# What is going on, and how far it is.
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Everything that a backup needs. `tell` hears what is going on: copy, seal, prove."""
+
+    directory: DataDirectory
+    settings: Settings
+    clock: Clock
+    tokens: Tokens
+    zones: ZoneDatabase
+    tell: Tell = lambda _what, _done, _all: None
+
+    def make(self, *, to: Path | None = None, may_rotate: bool = True) -> tuple[Path, Proven]:
+        """A proven backup in the settings' folder, or in `to`. Runs beside a serving box.
+
+        Trouble says why there is none, and then nothing was deleted and nothing is left over.
+        """
+        before = read_record(self.directory.root)
+        try:
+            shelf = to or find_shelf(self.directory, self.settings)
+            path, proven = self._make(shelf)
+        except (Trouble, OSError) as error:
+            trouble = _sentence(error)
+            if to is None:
+                self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
+            raise Trouble(trouble) from None
+        if to is None:
+            size = path.stat().st_size
+            now = self.clock.now()
+            self._remember(Record(now, path.name, size, proven.reservations, tried_at=now))
+            if may_rotate:
+                rotate(shelf, proven.header.venue_id)
+        return path, proven
+
+    def _make(self, shelf: Path) -> tuple[Path, Proven]:
+        key = ensure_recovery_key(self.directory, self.tokens)
+        with scratch_folder(self.directory) as scratch, _aside(shelf) as aside:
+            self._seal(key, scratch, aside)
+            proven = prove(aside, key, scratch, self.clock, self.zones, self._telling("prove"))
+            path = _free_name(shelf, proven.header)
+            put_in_place(aside, path)
+            return path, proven
+
+    def _seal(self, key: RecoveryKey, scratch: Path, aside: Path) -> None:
+        copies: dict[EnvironmentName, Path] = {}
+        for number, name in enumerate(ENVIRONMENTS):
+            self.tell("copy", number, len(ENVIRONMENTS))
+            copies[name] = scratch / f"{name}.db"
+            copy_database(self.directory.database(name), copies[name])
+        files = list_files(self.directory, copies)
+        venue, slug, venue_id = describe_venue(copies["live"])
+        header = Header(
+            venue=venue,
+            slug=slug,
+            venue_id=venue_id,
+            made_at=format_instant(self.clock.now()),
+            version=_own_version(),
+            schema=read_schema_number(copies["live"]),
+            key_check=key.check,
+            salt=self.tokens.random_bytes(32).hex(),
+        )
+        with aside.open("xb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            sealed = SealedWriter(file, header, key)
+            write_archive(sealed, make_manifest(files), files, self._telling("seal"))
+            file.flush()
+            os.fsync(file.fileno())
+        for copy in copies.values():
+            copy.unlink()
+
+    def _telling(self, what: str) -> Progress:
+        return lambda done, of: self.tell(what, done, of)
+
+    def _remember(self, record: Record) -> None:
+        with contextlib.suppress(OSError):  # a full disk is told by the condition
+            write_record(self.directory.root, record)
+
+
+@contextmanager
+def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
+    """A private folder beside the data, gone afterwards; `serve` sweeps what a crash left."""
+    directory.tmp.mkdir(mode=0o700, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="backup-", dir=directory.tmp))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _aside(shelf: Path) -> Iterator[Path]:
+    for left in shelf.glob(f".*{SUFFIX}.part"):  # of a power cut, or of one that runs just now
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
+                left.unlink()
+    aside = shelf / f".{os.getpid()}{SUFFIX}.part"
+    try:
+        yield aside
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _free_name(shelf: Path, header: Header) -> Path:
+    """A name that sorts by date; two of one second get a number."""
+    at = header.made_at[:19].replace(":", "")
+    more = ("", *(f"-{number}" for number in range(2, 99)))
+    names = (f"{header.slug}-{at}Z{number}{SUFFIX}" for number in more)
+    return next(path for name in names if not (path := shelf / name).exists())
+
+
+def _own_version() -> str:
+    try:
+        return version("venuebox")
+    except PackageNotFoundError:
+        return "from source"
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"the backup could not be written: {error.strerror or error}"
+    return str(error)

@@ -1,0 +1,149 @@
+"""Put a backup in place: on a blank box, or in place of a damaged one."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from appliance.backup.archive import Progress
+from appliance.backup.making import scratch_folder
+from appliance.backup.proof import Proven, unpack_proven
+from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.backup.shelf import list_backups
+from appliance.clock import Clock, ZoneDatabase, format_instant
+from appliance.data_directory import DataDirectory, write_file
+from appliance.errors import Trouble
+from appliance.settings import Settings
+from appliance.store.snapshot import make_live
+
+_PARTS = ("live.db", "test.db", "secrets", "settings.toml", "tls")
+_BESIDE = ("-wal", "-shm", "-journal")
+
+
+def restore_blank(
+    path: Path, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
+    progress: Progress,
+) -> Proven:  # fmt: skip
+    """Make a directory without a box the box of this backup: a full replacement.
+
+    Trouble when a box or a part of one is there, a write-ahead log without its database
+    included, or the backup is not good. Interrupted, it is begun anew by the same command.
+    """
+    directory.make_folders()
+    with directory.lock():
+        if not directory.restore_mark.exists():
+            _refuse_parts(directory)
+        return _restore(path, key, directory, clock, zones, progress)
+
+
+def restore_latest(
+    key: RecoveryKey, directory: DataDirectory, shelves: list[Path], clock: Clock,
+    zones: ZoneDatabase, progress: Progress,
+) -> tuple[Path, Path, Proven]:  # fmt: skip
+    """Put the latest good backup in place of what is there: where it was, where that went.
+
+    What was there is kept in a folder of its own, so that nothing is lost by it. The settings
+    and certificates stay as they are.
+    """
+    with directory.lock():
+        tried = ""
+        candidates = [each for shelf in shelves for each in list_backups(shelf)]
+        for path, header in sorted(candidates, key=lambda each: each[1].made_at, reverse=True):
+            if header.key_check != key.check:
+                continue
+            try:
+                with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
+                    aside = _move_aside(directory, clock)
+                    _place(directory, folder, key)
+            except Trouble as trouble:  # the one before may be good
+                tried = f" ({path.name}: {trouble})"
+                continue
+            return path, aside, proven
+    where = ", ".join(map(str, shelves)) or "any folder"
+    raise Trouble(f"there is no good backup of this box in {where}{tried}: nothing was changed")
+
+
+def list_shelves(directory: DataDirectory, settings: Settings) -> list[Path]:
+    """Where backups of this box may lie."""
+    named = settings.backup.directory
+    folders = [directory.root / "backups", *([Path(named).expanduser()] if named else [])]
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _restore(
+    path: Path, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
+    progress: Progress,
+) -> Proven:  # fmt: skip
+    with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
+        write_file(directory.restore_mark, b"")
+        for name in _PARTS[:2]:  # of the time before an interruption
+            for leftover in directory.root.glob(f"{name}*"):
+                leftover.unlink()
+        _place(directory, folder, key)
+        return proven
+
+
+@contextmanager
+def _unpacked(
+    path: Path, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
+    progress: Progress,
+) -> Iterator[tuple[Path, Proven]]:  # fmt: skip
+    with scratch_folder(directory) as folder:
+        yield folder, unpack_proven(path, key, folder, clock, zones, progress)
+
+
+def _refuse_parts(directory: DataDirectory) -> None:
+    root = directory.root
+    if directory.holds_a_box():
+        raise Trouble(f"{root} already holds a box: choose an empty directory, or --latest")
+    names = [f"{name}{more}" for name in _PARTS[:2] for more in ("", *_BESIDE)]
+    names += ["secrets/master.key", "settings.toml"]
+    for name in names:
+        if (root / name).exists():
+            raise Trouble(
+                f"{root} holds {name} of another box: the two must not be mixed, "
+                "so choose an empty directory"
+            )
+
+
+def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
+    at = format_instant(clock.now())[:19].replace(":", "")
+    aside = directory.root / f"damaged-{at}Z"
+    aside.mkdir(mode=0o700, exist_ok=True)
+    write_file(directory.restore_mark, b"")
+    for name in _PARTS[:2]:
+        for more in ("", *_BESIDE):
+            path = directory.root / f"{name}{more}"
+            if path.exists():
+                path.replace(aside / path.name)
+    if directory.master_key_file.exists():
+        shutil.copy2(directory.master_key_file, aside / "master.key")
+    return aside
+
+
+def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
+    """Move what was restored to where it belongs; the mark goes last."""
+    for database in _PARTS[:2]:
+        make_live(folder / database)
+        _sync(folder / database)
+    for part in sorted(folder.rglob("*")):
+        name = part.relative_to(folder)
+        target = directory.root / name
+        is_kept = name.parts[0] in {"settings.toml", "tls"} and target.exists()
+        if part.is_dir() or is_kept or part.name.endswith(_BESIDE):
+            continue
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part.replace(target)
+        _sync(target.parent)
+    keep_recovery_key(directory, key)
+    directory.restore_mark.unlink()
+    _sync(directory.root)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,112 @@
+"""The shelf: the folder in which backups lie, which of them are kept, and the latest proof."""
+
+import contextlib
+import json
+import os
+import re
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+from appliance.backup.proof import show_header
+from appliance.backup.sealed import Header
+from appliance.clock import parse_instant
+from appliance.data_directory import DataDirectory, write_file
+from appliance.errors import Trouble
+from appliance.settings import Settings
+
+SUFFIX = ".venuebox-backup"
+DAILY, WEEKLY = 14, 8
+_NAME = re.compile(rf"[a-z0-9-]+-(\d{{4}}-\d{{2}}-\d{{2}})T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
+_RECORD = "last-backup.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The latest backup that was restored and examined. `trouble` is why none came after it."""
+
+    at: int | None = None  # when it was proven, in ms since 1970
+    file: str = ""
+    size: int = 0
+    reservations: int = 0
+    tried_at: int | None = None
+    trouble: str = ""
+
+
+def find_shelf(directory: DataDirectory, settings: Settings) -> Path:
+    """Where backups go; Trouble when that is not there: an unplugged volume is never made up."""
+    named = settings.backup.directory
+    if not named:
+        folder = directory.root / "backups"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return folder
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise Trouble(f"{folder} is not there: plug the volume in, or correct backup.directory")
+    return folder
+
+
+def list_backups(shelf: Path, venue_id: str | None = None) -> list[tuple[Path, Header]]:
+    """The backups of this venue, or of any, the latest first; what is no backup is passed over."""
+    found = []
+    for path in shelf.glob(f"*{SUFFIX}"):
+        with contextlib.suppress(Trouble, OSError):
+            header = show_header(path)
+            if _NAME.fullmatch(path.name) and venue_id in {None, header.venue_id}:
+                found.append((path, header))
+    return sorted(found, key=lambda each: parse_instant(each[1].made_at), reverse=True)
+
+
+def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
+    """Those that may go: neither the last of one of 14 days nor the last of one of 8 weeks.
+
+    `backups` has the latest first. Days and weeks without a backup do not count: a box that was
+    off for a year keeps what it had.
+    """
+    days: set[date] = set()
+    weeks: set[tuple[int, int]] = set()
+    old = []
+    for path, header in backups:
+        day = date.fromisoformat(header.made_at[:10])
+        week = day.isocalendar()[:2]
+        is_kept = (day not in days and len(days) < DAILY) or (
+            week not in weeks and len(weeks) < WEEKLY
+        )
+        if is_kept:
+            days.add(day) if len(days) < DAILY else None
+            weeks.add(week) if len(weeks) < WEEKLY else None
+        else:
+            old.append(path)
+    return old
+
+
+def rotate(shelf: Path, venue_id: str) -> list[Path]:
+    """Delete what is old, of this venue alone; what was deleted. Call it after a proof only."""
+    old = choose_old(list_backups(shelf, venue_id))
+    for path in old:
+        path.unlink(missing_ok=True)
+    return old
+
+
+def read_record(root: Path) -> Record:
+    """What is known of the latest backup of the box in `root`."""
+    try:
+        return Record(**json.loads((root / _RECORD).read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return Record()
+
+
+def write_record(root: Path, record: Record) -> None:
+    """Remember it."""
+    write_file(root / _RECORD, json.dumps(asdict(record)).encode())
+
+
+def put_in_place(aside: Path, path: Path) -> None:
+    """Give a whole, synced file its name, and make that last."""
+    aside.replace(path)
+    with contextlib.suppress(OSError):  # some volumes cannot sync a folder
+        handle = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

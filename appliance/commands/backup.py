@@ -1,0 +1,92 @@
+"""`venuebox backup`: a proven copy of everything, in one sealed file; and the recovery kit."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from appliance.commands.console import Commands, Console, add_command, add_data
+from appliance.data_directory import DataDirectory
+from appliance.errors import Trouble
+
+_WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = add_command(commands, "backup", run, "make a proven backup, or show the recovery kit")
+    parser.add_argument("what", nargs="?", choices=("kit",), metavar="[kit]", help="the kit")
+    add_data(parser)
+    parser.add_argument("--to", metavar="DIR", help="another folder, this once")
+    parser.add_argument("--html", metavar="FILE", help="write the kit as a page to print")
+    parser.add_argument(
+        "--check", action="store_true", help="ask for the printed key and say whether it fits"
+    )
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """The backup's name; or the kit. Works while the box runs."""
+    directory = console.directory(arguments)
+    directory.check()
+    if arguments.what == "kit":
+        return _kit(arguments, console, directory)
+    if arguments.html or arguments.check:
+        raise Trouble("--html and --check are for venuebox backup kit")
+    # Encryption and SQLite come along: the other commands start without them.
+    from appliance.backup.making import Maker  # noqa: PLC0415
+
+    maker = Maker(
+        directory, console.settings(directory), console.clock, console.tokens, console.zones, tell
+    )
+    path, proven = maker.make(to=Path(arguments.to).absolute() if arguments.to else None)
+    print(
+        f"{path}: {path.stat().st_size // 1024 + 1} KiB, restored once and found whole "
+        f"({proven.reservations} reservations)"
+    )
+    return 0
+
+
+def tell(what: str, done: int, of: int) -> None:
+    """Show the progress on a console, and nothing in a pipe."""
+    if sys.stderr.isatty():
+        percent = 100 * done // max(of, 1)
+        print(f"\r{_WORDS.get(what, what)} {percent:3d} %", end="\r", file=sys.stderr, flush=True)
+
+
+def ask_key(given: str | None, prompt: str) -> str:
+    """The key as given, or typed: on a console nothing else may read it."""
+    if given is not None:
+        return given
+    if sys.stdin.isatty():
+        print(prompt, end=" ", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise Trouble("the recovery key is needed: give --key, or type it")
+    return line
+
+
+def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
+    from appliance.backup.kit import kit_html, kit_text  # noqa: PLC0415
+    from appliance.backup.recovery_key import (  # noqa: PLC0415
+        ensure_recovery_key,
+        parse_recovery_key,
+    )
+    from appliance.store.venue import get_venue  # noqa: PLC0415
+
+    key = ensure_recovery_key(directory, console.tokens)
+    if arguments.check:
+        typed = parse_recovery_key(ask_key(None, "recovery key:"))
+        if typed != key:
+            raise Trouble("this is the key of another box, or of this box before: print a new kit")
+        print("this kit opens the backups of this box")
+        return 0
+    with console.reading(directory, "live") as reader:
+        venue = get_venue(reader).name
+    if arguments.html:
+        path = Path(arguments.html)
+        path.touch(mode=0o600)
+        path.write_text(kit_html(key, venue), "utf-8")
+        print(f"{path} written: print it, then delete the file")
+        return 0
+    language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
+    print(kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
+    return 0

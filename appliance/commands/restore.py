@@ -1,0 +1,68 @@
+"""`venuebox restore`: a box out of its backup."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from appliance.commands.backup import ask_key, tell
+from appliance.commands.console import Commands, Console, add_command, add_data
+from appliance.data_directory import DataDirectory
+from appliance.errors import Trouble
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    parser = add_command(commands, "restore", run, "make a box out of a backup")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
+    add_data(parser)
+    parser.add_argument("--key", metavar="KEY", help="recovery key (else it is asked for)")
+    parser.add_argument(
+        "--latest", action="store_true", help="the last good backup in place of a damaged box"
+    )
+
+
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Restore onto a directory without a box; with --latest, in place of a damaged one."""
+    directory = console.directory(arguments)
+    if arguments.latest == (arguments.file is not None):
+        raise Trouble("say which backup: FILE, or --latest for the last good one of this box")
+    if arguments.latest:
+        return _restore_latest(arguments, console, directory)
+    from appliance.backup.proof import show_header  # noqa: PLC0415 - other commands do without
+    from appliance.backup.recovery_key import parse_recovery_key  # noqa: PLC0415
+    from appliance.backup.restoring import restore_blank  # noqa: PLC0415
+
+    path = Path(arguments.file)
+    header = show_header(path)
+    key = parse_recovery_key(ask_key(arguments.key, f"recovery key of {header.venue}:"))
+    proven = restore_blank(
+        path, key, directory, console.clock, console.zones, partial(tell, "restoring")
+    )
+    print(
+        f"{header.venue} as of {header.made_at} restored to {directory.root}, "
+        f"{proven.reservations} reservations: start it with venuebox serve"
+    )
+    return 0
+
+
+def _restore_latest(
+    arguments: argparse.Namespace, console: Console, directory: DataDirectory
+) -> int:
+    from appliance.backup.recovery_key import (  # noqa: PLC0415 - as above
+        find_recovery_key,
+        parse_recovery_key,
+    )
+    from appliance.backup.restoring import list_shelves, restore_latest  # noqa: PLC0415
+
+    key = None if arguments.key else find_recovery_key(directory)
+    key = key or parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+    shelves = list_shelves(directory, console.settings(directory))
+    path, aside, proven = restore_latest(
+        key, directory, shelves, console.clock, console.zones, partial(tell, "restoring")
+    )
+    print(
+        f"{path.name} restored, the box is as of {proven.header.made_at} with "
+        f"{proven.reservations} reservations: start it with venuebox serve. "
+        f"What was there is kept in {aside}"
+    )
+    return 0
