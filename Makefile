@@ -42,7 +42,7 @@ apt   = { command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n tru
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup dev test check bench soak lock clean
+.PHONY: help run setup dev test check bench soak binary binary-test lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080'
@@ -50,6 +50,8 @@ help:
 	@echo 'make check    style, types, import directions, documentation'
 	@echo 'make bench    measure the box against a bare handler and PocketBase'
 	@echo 'make soak     the long tests in full: 500 kills, real timeouts, ten idle minutes; about half an hour'
+	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
+	@echo 'make binary-test  build it once more elsewhere, compare, and run the whole journey with it'
 	@echo 'make setup    prepare the program alone: .venv/bin/venuebox'
 	@echo 'make dev      the same with everything that tests and checks it'
 	@echo 'make lock     pin the newest versions and their hashes in requirements/ and package-lock.json'
@@ -69,9 +71,10 @@ test: dev
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@$(call say,testing)
-	@without=; said=; \
-	test -x $(CHROMIUM) || { without="--ignore=tests/browser"; \
-		said="left out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
+	@without="--ignore=tests/journeys/test_binary.py"; \
+	said="left out: tests/journeys/test_binary.py, which needs the built file: make binary-test"; \
+	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
+		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
 	for program in curl php; do \
 		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
@@ -100,6 +103,34 @@ soak: dev
 	@$(call say,soaking: about half an hour)
 	@SOAK=1 $(if $(shell command -v timeout),timeout 3600) $(BIN)/pytest -v -s $(SOAK_TESTS) $(PYTEST_ARGS)
 	@$(if $(shell command -v timeout),timeout 1800) $(BIN)/python -m tests.soak.door
+
+# The one file. Its Python is apart from .venv: what only tests need cannot slip in.
+BINARY_PYTHON := build/python
+BINARY_READY  := $(BINARY_PYTHON)/.made
+BINARY_ROOM   := 128 # MiB that the unpacked program is given
+
+binary: setup $(BINARY_READY)
+	@$(call say,building dist/venuebox: about half a minute)
+	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py
+	@$(BIN)/python packaging/measure.py dist/venuebox
+
+binary-test: dev $(BINARY_READY)
+	@test -x dist/venuebox || $(MAKE) binary
+	@$(call say,building it elsewhere: the bytes must be the same)
+	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py --again
+	@$(call say,testing dist/venuebox)
+	@$(BIN)/pytest -q -n 0 tests/journeys/test_binary.py tests/packaging $(PYTEST_ARGS)
+
+# PyInstaller's bootloader is compiled here, with the choice of a place to unpack linked in.
+$(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packaging/runtime_place.c
+	@command -v gcc >/dev/null && command -v objdump >/dev/null || $(call apt,gcc libc6-dev zlib1g-dev binutils) || { echo "make: the one file needs gcc and binutils, and this user may not install them" >&2; exit 1; }
+	@$(call say,installing what builds the one file: about 150 MB the first time)
+	@$(PYTHON) -m venv --clear $(BINARY_PYTHON)
+	@gcc -O2 -Wall -Wextra -Werror -DROOM_MIB=$(strip $(BINARY_ROOM)) -c packaging/runtime_place.c -o $(BINARY_PYTHON)/runtime_place.o
+	@$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) -r requirements/build.txt $(call or_network,the build tools)
+	@LDFLAGS="$(CURDIR)/$(BINARY_PYTHON)/runtime_place.o" PYINSTALLER_COMPILE_BOOTLOADER=1 \
+	$(subst $(BIN)/python,$(BINARY_PYTHON)/bin/python,$(INSTALL)) --no-binary pyinstaller --no-cache-dir -r requirements/binary.txt $(call or_network,PyInstaller)
+	@touch $@
 
 LOCK = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade --generate-hashes \
        --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-find-links \

@@ -1,0 +1,100 @@
+"""What the built file weighs, how fast it answers, how much memory it idles in.
+
+Run by `make binary`; ends with status 1 when a promise is not kept. Needs nothing but Python.
+"""
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+MEGABYTES = 40
+START_SECONDS = 1.2
+MEMORY_MEGABYTES = 90
+STARTS = 5  # the best counts: a busy machine is not the program's fault
+SETTLE_SECONDS = 3.0
+VENUE = """
+name = "Riad Atlas"
+slug = "riad-atlas"
+[[tables]]
+number = "T1"
+name = "Terrasse 1"
+capacity_min = 2
+capacity_max = 4
+minimum_spend = 500
+"""
+
+
+def main() -> int:
+    """Measure the file that is named; the exit status."""
+    program = Path(sys.argv[1]).resolve()
+    size = program.stat().st_size / 1e6
+    with tempfile.TemporaryDirectory(prefix="venuebox-measure-") as folder:
+        venue, data = Path(folder, "venue.toml"), Path(folder, "box")
+        venue.write_text(VENUE, "utf-8")
+        environ = {"PATH": "/usr/bin:/bin", "HOME": folder}
+        make = [program, "init", "--data", data, "--venue", venue]
+        subprocess.run(make, check=True, env=environ, stdout=subprocess.DEVNULL)
+        starts, memory = [], 0.0
+        for number in range(STARTS):
+            seconds, used = measure(program, data, environ, idle=number == 0)
+            starts.append(seconds)
+            memory = used or memory
+    kept = [
+        say("size", f"{size:.1f} MB", size, MEGABYTES, "MB"),
+        say("start to first answer", f"{min(starts):.2f} s", min(starts), START_SECONDS, "s"),
+        say("idle memory", f"{memory:.0f} MB", memory, MEMORY_MEGABYTES, "MB"),
+    ]
+    return 0 if all(kept) else 1
+
+
+def say(what: str, found: str, value: float, limit: float, unit: str) -> bool:
+    """One line; whether the value is below its limit."""
+    kept = value < limit
+    print(f"{what:22} {found:>9}  (below {limit} {unit}){'' if kept else '  NOT KEPT'}")
+    return kept
+
+
+def measure(program: Path, data: Path, environ: dict[str, str], *, idle: bool) -> tuple[float, float]:
+    """Seconds from start to the first answer, and the megabytes of both processes when `idle`."""
+    began = time.monotonic()
+    box = subprocess.Popen(
+        [program, "serve", "--data", data, "--host", "127.0.0.1", "--port", "0"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environ,
+    )  # fmt: skip
+    try:
+        assert box.stdout is not None
+        ready = re.search(r":(\d+)$", box.stdout.readline().rstrip())
+        assert ready is not None, "it did not become ready"
+        connection = http.client.HTTPConnection("127.0.0.1", int(ready[1]), timeout=10)
+        connection.request("GET", "/health")
+        status = connection.getresponse().status
+        took = time.monotonic() - began
+        assert status == 200, f"/health answered {status}"
+        connection.close()
+        if not idle:
+            return took, 0.0
+        time.sleep(SETTLE_SECONDS)
+        return took, sum(memory_of(pid) for pid in (box.pid, *children_of(box.pid)))
+    finally:
+        box.terminate()
+        box.wait(20)
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that this one started."""
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def memory_of(pid: int) -> float:
+    """Megabytes of memory that a process has in use."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+if __name__ == "__main__":
+    sys.exit(main())
