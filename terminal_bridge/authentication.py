@@ -19,6 +19,7 @@ from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.same_origin import is_from_our_page
 
 _MINUTE = 60_000
+_VERSION_MAX = 200
 _SAFE_METHODS = frozenset({"GET", "HEAD"})
 _A_YEAR = 365 * 24 * 3600
 _TOKEN_LENGTH = len("term_") + 64
@@ -39,7 +40,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
         raise TerminalRevoked if "Authorization" in request.headers else BrowserRevoked
     if not terminal.may(role):
         raise RoleMissing(role=role)
-    await _touch(environment, terminal)
+    await _touch(environment, terminal, request.headers.get("User-Agent"))
     return terminal
 
 
@@ -89,9 +90,10 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
     return None
 
 
-async def _touch(environment: Environment, terminal: Terminal) -> None:
+async def _touch(environment: Environment, terminal: Terminal, agent: str | None) -> None:
     """Note once a minute that it was heard of; a full disk does not shut the door for that."""
     seen = terminal.last_seen_at
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):
-            await environment.database.write(touch_terminal, terminal.id)
+            version = agent and "".join(c for c in agent if c.isprintable())[:_VERSION_MAX]
+            await environment.database.write(touch_terminal, terminal.id, version)

@@ -18,6 +18,7 @@ from appliance.commands import (
     key,
     replay,
     restore,
+    signing_key,
     staff,
     terminal,
     venue,
@@ -31,7 +32,7 @@ from terminal_bridge.bridge import command as bridge
 
 _COMMANDS = (
     init, venue, key, terminal, staff, endpoint, deliveries, replay, doctor, doorlog, bridge,
-    backup, restore, verify,
+    backup, restore, verify, signing_key,
     version,
 )  # fmt: skip
 

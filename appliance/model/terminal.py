@@ -9,7 +9,10 @@ PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # stands for the po
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A row of `terminal`, never its token. `language` is that of its verdicts."""
+    """A row of `terminal`, never its token. `language` is that of its verdicts.
+
+    `version` is what it said of itself when it was last heard of.
+    """
 
     id: str
     name: str
@@ -18,6 +21,7 @@ class Terminal:
     created_at: int
     last_seen_at: int | None
     revoked_at: int | None
+    version: str | None = None
 
     def may(self, role: str) -> bool:
         """Whether its role includes `role`."""

@@ -41,6 +41,38 @@ def find_open_pairing(reader: Reader, code_hash: bytes) -> Pairing | None:
     return None if row is None else Pairing(*row)
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An offer as it is shown to who made it. `state` is open, used or over."""
+
+    terminal_name: str
+    role: str
+    expires_at: int
+    state: str
+
+
+def find_offer(reader: Reader, code_hash: bytes) -> Offer | None:
+    """How the offer of that code stands; None once it is forgotten."""
+    row = reader.row(
+        f"""SELECT terminal_name, role, expires_at,
+                   CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
+                        ELSE 'over' END
+            FROM pairing WHERE code_hash = :hash""",  # noqa: S608
+        {"hash": code_hash, "now": reader.now},
+    )
+    return None if row is None else Offer(*row)
+
+
+def list_open_offers(reader: Reader) -> list[Offer]:
+    """Every offer that a phone may still take, the next to end first."""
+    rows = reader.rows(
+        f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
+            WHERE {_OPEN} ORDER BY expires_at""",  # noqa: S608
+        {"now": reader.now},
+    )
+    return [Offer(*row) for row in rows]
+
+
 def use_pairing(tx: Transaction, code_hash: bytes) -> None:
     """Close the offer: its code is worth nothing from now on."""
     tx.execute(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 
 from appliance.model.access_code import lookalikes, parse_access_code
@@ -14,13 +15,14 @@ from appliance.model.scan import Reading
 from appliance.store.connection import Reader
 from appliance.store.guest_passes import get_venue_tag
 from appliance.store.reservations import list_evening
-from appliance.store.signing_keys import find_verifying_key
+from appliance.store.signing_keys import find_leaked_key, find_verifying_key
 from appliance.store.venue import get_venue
 from appliance.tokens import Keyring
 
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)/?(?:[?#].*)?$")
 _NAME_MAX = 80
 _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
+_REPLACED = -1  # a generation that no reservation is at: what a leaked key signed
 _DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
 
 
@@ -71,6 +73,9 @@ def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: st
             if foreign is None:
                 return Reading("pass", guest_pass=read.guest_pass)
             return Reading("pass", refused=foreign, read_hash=_hash(text))
+        leaked = find_leaked_key(reader, keyring, read.guest_pass.kid)
+        if leaked is not None and read.is_signed_with(leaked):
+            return Reading("pass", guest_pass=replace(read.guest_pass, generation=_REPLACED))
         likeliest = likeliest or read
     foreign = _find_foreign(reader, environment_name, likeliest) if likeliest else None
     return Reading("pass", refused=foreign or "bad_signature", read_hash=_hash(text))

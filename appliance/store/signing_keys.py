@@ -12,8 +12,8 @@ from appliance.tokens import Keyring
 _KEY_IDS = 256
 _KEPT_AFTER_THE_LAST_PASS = 2 * 24 * 3600 * 1000
 # A retired key may have signed passes for any reservation that existed by then.
-_VERIFIES = """(retired_at IS NULL OR EXISTS (
-    SELECT 1 FROM reservation WHERE date >= :oldest AND created_at <= retired_at))"""
+_VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
+    SELECT 1 FROM reservation WHERE date >= :oldest AND created_at <= retired_at)))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,17 @@ class PublicKey:
 
     kid: int
     public_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAge:
+    """A key of guest passes as it is listed; instants in ms since 1970."""
+
+    kid: int
+    created_at: int
+    retired_at: int | None
+    leaked_at: int | None
+    verifies: bool
 
 
 def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
@@ -70,6 +81,37 @@ def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Pri
         return None if wrapped is None else keyring.open_signing_key(wrapped)
     except ValueError:
         raise _foreign_keys() from None
+
+
+def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
+    """The key of that id if it has leaked: what it signed is known, and worth nothing."""
+    wrapped = reader.value(
+        "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL",
+        {"kid": kid},
+    )
+    try:
+        return None if wrapped is None else keyring.open_signing_key(wrapped)
+    except ValueError:
+        raise _foreign_keys() from None
+
+
+def mark_keys_leaked(tx: Transaction) -> None:
+    """From now on nothing that a retired key has signed is good."""
+    tx.execute(
+        """UPDATE signing_key SET leaked_at = :now
+           WHERE retired_at IS NOT NULL AND leaked_at IS NULL""",
+        {"now": tx.now},
+    )
+
+
+def list_key_ages(reader: Reader) -> list[KeyAge]:
+    """Every key, the one that signs first."""
+    rows = reader.rows(
+        f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
+            ORDER BY retired_at IS NOT NULL, retired_at DESC, kid""",  # noqa: S608
+        {"oldest": _oldest(reader)},
+    )
+    return [KeyAge(*(*head, bool(verifies))) for *head, verifies in rows]
 
 
 def list_public_keys(reader: Reader) -> list[PublicKey]:

@@ -6,7 +6,7 @@ from appliance.errors import NotFound
 from appliance.model.terminal import PORTAL_TERMINAL_ID, Terminal
 from appliance.store.connection import Reader, Transaction
 
-_COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at"
+_COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at, version"
 
 
 def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
@@ -49,10 +49,20 @@ def list_terminals(reader: Reader) -> list[Terminal]:
     return [Terminal(*row) for row in rows]
 
 
-def touch_terminal(tx: Transaction, terminal_id: str) -> None:
-    """Remember that it was heard of now."""
+def touch_terminal(tx: Transaction, terminal_id: str, version: str | None = None) -> None:
+    """Remember that it was heard of now, and what it said of itself if it did."""
     tx.execute(
-        "UPDATE terminal SET last_seen_at = :now WHERE id = :id", {"now": tx.now, "id": terminal_id}
+        """UPDATE terminal SET last_seen_at = :now, version = coalesce(:version, version)
+           WHERE id = :id""",
+        {"now": tx.now, "id": terminal_id, "version": version},
+    )
+
+
+def update_terminal(tx: Transaction, terminal_id: str, name: str, role: str) -> None:
+    """Give it another name or role, from its next request on."""
+    tx.execute(
+        "UPDATE terminal SET name = :name, role = :role WHERE id = :id",
+        {"id": terminal_id, "name": name, "role": role},
     )
 
 

@@ -1,0 +1,30 @@
+"""Rotate the key that signs guest passes: yearly, or at once when it has leaked (door.md)."""
+
+from appliance.actions.note_security import CONSOLE, note_security
+from appliance.store.connection import Transaction
+from appliance.store.readings import find_tonight
+from appliance.store.reservations import get_reservation, update_reservation
+from appliance.store.signing_keys import add_signing_key, mark_keys_leaked
+from appliance.store.venue import list_coming
+from appliance.tokens import Keyring
+
+_LAST_GENERATION = 255  # a byte of the pass
+
+
+def rotate_signing_key(
+    tx: Transaction, keyring: Keyring, *, leaked: bool = False, actor: str = CONSOLE
+) -> int:
+    """Make a new key that signs from now on; its id. Passes already given stay good.
+
+    `leaked`: every older key is worth nothing any more, and each coming reservation gets a
+    pass of the next generation, which its link shows by itself. An older pass is `revoked`.
+    """
+    kid = add_signing_key(tx, keyring)
+    note_security(tx, actor, "signing_key_rotated", kid=kid, leaked=leaked)
+    if leaked:
+        mark_keys_leaked(tx)
+        for coming in list_coming(tx, find_tonight(tx).isoformat()):
+            generation = get_reservation(tx, coming.id).generation
+            raised = min(generation + 1, _LAST_GENERATION)
+            update_reservation(tx, coming.id, generation=raised)
+    return kid
