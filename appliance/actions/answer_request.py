@@ -9,7 +9,7 @@ from appliance.store.reservations import add_history, get_reservation, update_re
 
 
 def accept(tx: Transaction, reservation_id: str, *, actor: str) -> Reservation:
-    """requested → confirmed, with `reservation.confirmed` and a letter; WrongState from any other."""
+    """requested → confirmed, with `reservation.confirmed` and a letter; else WrongState."""
     return _answer(tx, reservation_id, "confirmed", "accepted", actor)
 
 

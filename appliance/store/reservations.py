@@ -45,8 +45,11 @@ def find_by_access_code(reader: Reader, access_code: str) -> Reservation | None:
     return _one(reader, "r.access_code = :code", {"code": access_code})
 
 
-def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes] | None:
-    """What a key of `lineage` was answered to this idempotency key, and the request's hash."""
+def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes | None] | None:
+    """What a key of `lineage` was answered to this idempotency key, and the request's hash.
+
+    The hash of an erased guest's request is gone.
+    """
     row = reader.row(
         """SELECT id, issued_code, link_expires_at, email_outcome, request_hash
            FROM reservation WHERE lineage = :lineage AND idempotency_key = :key""",

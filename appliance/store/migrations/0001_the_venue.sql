@@ -455,3 +455,16 @@ CREATE TABLE erasure_request (
     done_at INTEGER                  -- null while staff still have to see to it
 ) STRICT;
 CREATE INDEX erasure_request_open ON erasure_request (at) WHERE done_at IS NULL;
+
+-- Whose guests were erased on demand. Also in erasures.jsonl, which no restore brings back to an
+-- earlier state: whoever is in that file and not here has come back with a backup.
+CREATE TABLE erasure (
+    reservation_id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Addresses that want no reminders.
+CREATE TABLE no_reminders (
+    address_hash BLOB PRIMARY KEY,   -- SHA-256 of the address in lower case
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
