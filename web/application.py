@@ -10,6 +10,8 @@ from appliance.box import Box
 from appliance.environment import Environment
 from appliance.mail.postman import Postman
 from appliance.store.venue import get_venue
+from appliance.upkeep.contacts import ContactRetention
+from appliance.upkeep.erasures import Erasures
 from appliance.upkeep.retention import Retention
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
@@ -21,6 +23,7 @@ from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.door.routes import DOOR_ROUTES
+from web.guest.no_reminders import NO_REMINDERS_ROUTES
 from web.guest.routes import GUEST_ROUTES
 from web.health import Health
 from web.home import HOME_ROUTES
@@ -70,8 +73,14 @@ def build_application(box: Box) -> web.Application:
         _add_routes(app, services)
         if environment is box.test:
             _add_sandbox(app, services, SandboxPages(sandbox))
-        retention = Retention(environment, box.clock, services.dispatcher.clock_gate.may_expire)
-        app.cleanup_ctx.append(_lifecycle(services, Upkeep(environment, box.clock), retention))
+        may_expire = services.dispatcher.clock_gate.may_expire
+        beside = (
+            Upkeep(environment, box.clock),
+            Retention(environment, box.clock, may_expire),
+            ContactRetention(environment, box.clock, may_expire),
+            Erasures(environment),
+        )
+        app.cleanup_ctx.append(_lifecycle(services, *beside))
         for route in PORTAL_ROUTES:
             if environment is box.live or not route.of_the_house:
                 principal = Principal("staff", route.role)
@@ -118,7 +127,7 @@ def _add_routes(app: web.Application, services: Services) -> None:
     for method, path, handler in TERMINAL_ROUTES:
         public = _public(handler, environment)
         _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
-    for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *DOCS_ROUTES):
+    for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *NO_REMINDERS_ROUTES, *DOCS_ROUTES):
         public = _public(handler, environment)
         _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":
@@ -177,18 +186,18 @@ def _public(handler: Handler, environment: Environment) -> Handler:
 
 
 def _lifecycle(
-    services: Services, upkeep: Upkeep, retention: Retention
+    services: Services, *beside: Upkeep | Retention | Erasures
 ) -> Callable[[web.Application], AsyncIterator[None]]:
     """Start what works in the background, and stop it in the opposite order."""
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         await services.dispatcher.start()
         await services.postman.start()
-        await upkeep.start()
-        await retention.start()
+        for each in beside:
+            await each.start()
         yield
-        await retention.close()
-        await upkeep.close()
+        for each in reversed(beside):
+            await each.close()
         # Together: each may wait for somebody outside, and the box has 10 s in all to leave.
         await asyncio.gather(services.postman.close(), services.dispatcher.close(_STOP_WITHIN))
         await services.gate.close()

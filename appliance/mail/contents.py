@@ -72,15 +72,15 @@ def read_contents(reader: Reader, environment: Environment, letter_id: str) -> C
     venue = get_venue(reader)
     day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
     now = reader.now
-    access_url = environment.links.access(environment.keyring.access_token(reservation.id))
+    token = environment.keyring.access_token(reservation.id)
     table = find_table(reader, reservation.table_id)
     return Contents(
         letter=letter,
         reservation=reservation,
         venue=venue,
         pass_text=pass_text(reader, environment.keyring, environment.name, reservation),
-        access_url=access_url,
-        stop_url=f"{access_url}/no-reminders" if letter.kind in UNASKED else None,
+        access_url=environment.links.access(token),
+        stop_url=environment.links.no_reminders(token) if letter.kind in UNASKED else None,
         zone=zone,
         hours=hours_of(reservation, tuple(list_slots(reader)), venue.evening_ends_at),
         minimum_spend=table.minimum_spend if table else 0,

@@ -70,7 +70,14 @@ def hours_of(
     """
     if reservation.slot is not None:
         return reservation.starts, reservation.ends
-    weekday = day_of_week(date.fromisoformat(reservation.date))
+    return evening_hours(slots, date.fromisoformat(reservation.date), evening_ends_at)
+
+
+def evening_hours(
+    slots: tuple[Slot, ...], day: date, evening_ends_at: str
+) -> tuple[int, int] | None:
+    """Minutes after midnight from the first slot of that weekday to the end of the last."""
+    weekday = day_of_week(day)
     offered = [interval(slot, evening_ends_at) for slot in slots if weekday in slot.days_of_week]
     if not offered:
         return None

@@ -1,8 +1,38 @@
 """Reservations on which the clock has something to do: past evenings, unanswered requests."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 
 from appliance.store.connection import Reader, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A guest who may be reminded. `starts` is in minutes after midnight; 0 without a slot."""
+
+    id: str
+    date: date
+    slot: str | None
+    starts: int
+    created_at: int
+    email: str
+
+
+def list_unreminded(reader: Reader, first: date) -> Iterator[Expected]:
+    """Guests expected from that evening on who have an address and no reminder yet, in order."""
+    rows = reader.rows(
+        """SELECT id, date, slot, starts, created_at, customer_email FROM reservation r
+           WHERE status = 'confirmed' AND date >= :first AND customer_email IS NOT NULL
+               AND (source <> 'partner' OR email_outcome IS NOT 'skipped')
+               AND checked_in_at IS NULL
+               AND NOT EXISTS (SELECT 1 FROM letter l
+                               WHERE l.reservation_id = r.id AND l.kind = 'reminder')
+           ORDER BY date, starts""",
+        {"first": first.isoformat()},
+    )
+    for id_, day, *rest in rows:
+        yield Expected(id_, date.fromisoformat(day), *rest)
 
 
 def find_first_open_evening(reader: Reader) -> date | None:

@@ -24,7 +24,7 @@ CODE_DAYS = 30
 
 def complete_evenings(tx: Transaction) -> int:
     """`confirmed` becomes `completed` once the evening is over; announces nothing."""
-    completed = complete_up_to(tx, _last_ended(tx), BATCH)
+    completed = complete_up_to(tx, last_ended_evening_now(tx), BATCH)
     for reservation_id in completed:
         add_history(tx, reservation_id, "completed", "box")
     return len(completed)
@@ -40,7 +40,7 @@ def decline_expired_requests(tx: Transaction) -> int:
 
 def free_access_codes(tx: Transaction) -> int:
     """Codes may be given out anew 30 days after their evening."""
-    return free_codes_up_to(tx, _last_ended(tx) - timedelta(days=CODE_DAYS), BATCH)
+    return free_codes_up_to(tx, last_ended_evening_now(tx) - timedelta(days=CODE_DAYS), BATCH)
 
 
 CHORES = (complete_evenings, decline_expired_requests, free_access_codes)
@@ -58,7 +58,7 @@ def find_next_due(reader: Reader) -> int | None:
     return min((instant for instant in instants if instant is not None), default=None)
 
 
-def _last_ended(reader: Reader) -> date:
+def last_ended_evening_now(reader: Reader) -> date:
     """The latest evening that is over by now."""
     venue = get_venue(reader)
     return last_ended_evening(reader.now, venue, reader.zones.zone(venue.time_zone))

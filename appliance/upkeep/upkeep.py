@@ -7,9 +7,11 @@ from typing import Protocol
 
 from appliance.accidents import log_accident
 from appliance.actions.announce import Announced
+from appliance.actions.remind import find_next_reminder, remind
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import Refusal
+from appliance.store.connection import Reader, Transaction
 from appliance.upkeep.chores import BATCH, CHORES, find_next_due
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class Upkeep:
     ) -> None:
         """`call_later` is the event loop's own unless a test owns the time."""
         self._database = environment.database
+        self._reminder_hours = environment.settings.mail.reminder_hours
         self._clock = clock
         self._call_later = call_later
         self._alarm: Alarm | None = None
@@ -94,13 +97,22 @@ class Upkeep:
 
     async def _do_what_is_due(self) -> int | None:
         """Do the chores if any is due; when the next one will be, in ms since 1970."""
-        due = await self._database.read(find_next_due)
+        due = await self._database.read(self._find_next_due)
         if due is None or due > self._clock.now():
             return due
-        for chore in CHORES:
+        for chore in (*CHORES, self._remind):
             while not self._closed and await self._database.write(chore) == BATCH:
                 pass
-        return await self._database.read(find_next_due)
+        return await self._database.read(self._find_next_due)
+
+    def _find_next_due(self, reader: Reader) -> int | None:
+        instants = [find_next_due(reader)]
+        if self._reminder_hours:
+            instants.append(find_next_reminder(reader, self._reminder_hours))
+        return min((instant for instant in instants if instant is not None), default=None)
+
+    def _remind(self, tx: Transaction) -> int:
+        return remind(tx, self._reminder_hours, BATCH) if self._reminder_hours else 0
 
     def _set(self, seconds: float) -> None:
         self._cancel()

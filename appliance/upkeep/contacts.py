@@ -1,0 +1,39 @@
+"""Retention of contacts: who a guest was is forgotten some days after the evening."""
+
+import asyncio
+from datetime import date, timedelta
+
+from appliance.actions.erase_guest import erase_past_guests
+from appliance.errors import Unavailable
+from appliance.store.connection import Reader
+from appliance.store.erasing import find_past_guests
+from appliance.store.wiping import wipe
+from appliance.upkeep.chores import last_ended_evening_now
+from appliance.upkeep.retention import Retention
+
+_BATCH = 20
+_PAUSE_SECONDS = 0.02
+
+
+class ContactRetention(Retention):
+    """At the start and each night: name, contacts and notes of evenings that are long past."""
+
+    _unwiped = False
+
+    async def _forget(self) -> None:
+        days = self._settings.contact_days
+        while not self._closed:
+            found = await self._database.read(_find, days)
+            if not found:
+                break
+            await self._database.write(erase_past_guests, found)
+            self._unwiped = True
+            await asyncio.sleep(_PAUSE_SECONDS)
+        if self._unwiped and not await asyncio.to_thread(wipe, self._database.path):
+            raise Unavailable  # the file is busy: in an hour, then
+        self._unwiped = False
+
+
+def _find(reader: Reader, days: int) -> list[str]:
+    last: date = last_ended_evening_now(reader) - timedelta(days=days)
+    return find_past_guests(reader, last, _BATCH)
