@@ -10,7 +10,7 @@ def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
     key = find_key(tx, key_id)
     if key is None:
         return False
-    if key.revoked_at is None:
+    if not key.is_revoked(tx.now):
         mark_key_revoked(tx, key_id)
         note_security(tx, actor, "key_revoked", key=key_id, name=key.name)
     return True

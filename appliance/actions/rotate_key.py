@@ -1,6 +1,7 @@
 """Rotate a key: a successor of the same line, and a time to change over (decisions.md)."""
 
 from appliance.actions.issue_key import IssuedKey, issue_key
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.environment import EnvironmentName
 from appliance.errors import NotFound
 from appliance.store.connection import Transaction
@@ -10,7 +11,12 @@ CHANGE_OVER_MS = 24 * 3600 * 1000
 
 
 def rotate_key(
-    tx: Transaction, environment_name: EnvironmentName, key_id: str, *, ends: bool
+    tx: Transaction,
+    environment_name: EnvironmentName,
+    key_id: str,
+    *,
+    ends: bool,
+    actor: str = CONSOLE,
 ) -> IssuedKey:
     """A fresh key with the name, the scopes and the line of another. NotFound if unknown.
 
@@ -19,7 +25,9 @@ def rotate_key(
     old = find_key(tx, key_id)
     if old is None:
         raise NotFound
-    issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id)
+    issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)
     if ends:
-        mark_key_revoked(tx, key_id, tx.now + CHANGE_OVER_MS)
+        at = tx.now + CHANGE_OVER_MS
+        mark_key_revoked(tx, key_id, at)
+        note_security(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
     return issued

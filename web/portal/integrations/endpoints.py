@@ -25,6 +25,7 @@ from web.portal.context import SESSION
 from web.portal.forms import field_error, read_form
 from web.portal.guard import check_version
 from web.portal.integrations.pages import (
+    actor_of,
     id_of,
     memory,
     put_secret,
@@ -54,7 +55,7 @@ async def create_endpoint(request: web.Request) -> web.Response:
         url = await dispatcher.check_url(form.text("url", _URL_SHOWN))
         events = parse_event_types(form.all("event"))
         endpoint, secret = await environment.database.write(
-            register_endpoint, environment.keyring, url, events
+            register_endpoint, environment.keyring, url, events, actor=actor_of(request)
         )
         put_secret(request, endpoint.id, secret)
         return f"/integrations/endpoints/{endpoint.id}"
@@ -77,7 +78,7 @@ async def activate_one(request: web.Request) -> web.Response:
     try:
         endpoint = await database.read(get_endpoint, endpoint_id)
         await request[SERVICES].dispatcher.check_url(endpoint.url)
-        await database.write(activate_endpoint, endpoint_id)
+        await database.write(activate_endpoint, endpoint_id, actor=actor_of(request))
     except Refusal as refusal:
         return await _page(request, endpoint_id, refusal)
     return _done(request, "endpoint-activated")
@@ -85,7 +86,8 @@ async def activate_one(request: web.Request) -> web.Response:
 
 async def deactivate_one(request: web.Request) -> web.Response:
     """`POST …/deactivate`: what waits for it is not sent."""
-    await request[ENVIRONMENT].database.write(deactivate_endpoint, id_of(request))
+    database = request[ENVIRONMENT].database
+    await database.write(deactivate_endpoint, id_of(request), actor=actor_of(request))
     return _done(request, "endpoint-deactivated")
 
 
@@ -96,7 +98,7 @@ async def roll_one(request: web.Request) -> web.Response:
 
     async def roll() -> str:
         secret = await environment.database.write(
-            _roll_what_was_seen, environment.keyring, endpoint_id, seen
+            _roll_what_was_seen, environment.keyring, endpoint_id, seen, actor_of(request)
         )
         put_secret(request, endpoint_id, secret)
         return f"/integrations/endpoints/{endpoint_id}"
@@ -110,7 +112,8 @@ async def roll_one(request: web.Request) -> web.Response:
 
 async def revoke_old(request: web.Request) -> web.Response:
     """`POST …/revoke-old-secret`: only the present one signs, at once."""
-    await request[ENVIRONMENT].database.write(revoke_old_secret, id_of(request))
+    database = request[ENVIRONMENT].database
+    await database.write(revoke_old_secret, id_of(request), actor=actor_of(request))
     return _done(request, "old-secret-revoked")
 
 
@@ -155,10 +158,12 @@ def secret_mark(endpoint: Endpoint) -> int:
     return int.from_bytes(hashlib.sha256(endpoint.secret).digest()[:6], "big")
 
 
-def _roll_what_was_seen(tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str) -> str:
+def _roll_what_was_seen(
+    tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, actor: str
+) -> str:
     mark = secret_mark(get_endpoint(tx, endpoint_id))
     check_version(mark if seen == str(mark) else -1, mark)
-    return roll_secret(tx, keyring, endpoint_id)
+    return roll_secret(tx, keyring, endpoint_id, actor=actor)
 
 
 def _done(request: web.Request, note: str) -> web.Response:

@@ -17,6 +17,7 @@ from web.portal.context import SESSION
 from web.portal.forms import Form, field_error, read_form
 from web.portal.integrations.overview import counted, scopes_kind
 from web.portal.integrations.pages import (
+    actor_of,
     id_of,
     memory,
     put_secret,
@@ -41,7 +42,7 @@ async def create_key(request: web.Request) -> web.Response:
 
     async def issue() -> str:
         issued = await environment.database.write(
-            issue_key, environment.name, _name(form), _scopes(form)
+            issue_key, environment.name, _name(form), _scopes(form), actor=actor_of(request)
         )
         put_secret(request, issued.id, issued.key)
         return f"/integrations/keys/{issued.id}"
@@ -76,7 +77,11 @@ async def rotate_one(request: web.Request) -> web.Response:
 
     async def rotate() -> str:
         issued = await environment.database.write(
-            rotate_key, environment.name, key_id, ends=form.text("old") == "ends"
+            rotate_key,
+            environment.name,
+            key_id,
+            ends=form.text("old") == "ends",
+            actor=actor_of(request),
         )
         put_secret(request, issued.id, issued.key)
         return f"/integrations/keys/{issued.id}"
@@ -88,7 +93,8 @@ async def rotate_one(request: web.Request) -> web.Response:
 async def revoke_one(request: web.Request) -> web.Response:
     """`POST …/keys/{id}/revoke`: its next call is refused."""
     key_id = id_of(request)
-    if not await request[ENVIRONMENT].database.write(revoke_key, key_id):
+    database = request[ENVIRONMENT].database
+    if not await database.write(revoke_key, key_id, actor=actor_of(request)):
         raise NotFound
     return see_other(request, f"/integrations/keys/{key_id}", "key-revoked")
 

@@ -12,7 +12,7 @@ from appliance.store.keys import list_keys
 from appliance.store.mismatches import SHOWN, Mismatch, list_mismatches
 from terminal_bridge.context import ENVIRONMENT
 from web.context import SERVICES
-from web.portal.answer import language_of
+from web.portal.answer import language_of, see_other
 from web.portal.integrations.pages import read_surroundings, room_page
 from web.portal.integrations.words import health_of
 
@@ -33,6 +33,11 @@ async def show_overview(request: web.Request) -> web.Response:
         "scopes_of": scopes_kind,
     }
     return room_page(request, "overview", around, values)
+
+
+async def go_to_overview(request: web.Request) -> web.Response:
+    """`GET …/keys` and `…/endpoints`, where a form was shown again: both lists are one page."""
+    return see_other(request, "/integrations")
 
 
 async def show_warnings(request: web.Request) -> web.Response:

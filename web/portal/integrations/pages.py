@@ -14,6 +14,7 @@ from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, portal_page
 from web.portal.context import SESSION
 from web.portal.forms import Form
+from web.portal.guard import staff_of
 from web.portal.integrations.replays import INTEGRATIONS, Integrations
 from web.portal.integrations.words import Moments, banners, outcome_words, state_words
 
@@ -67,6 +68,11 @@ def id_of(request: web.Request) -> str:
 def memory(request: web.Request) -> Integrations:
     """What the room remembers."""
     return request.config_dict[INTEGRATIONS]
+
+
+def actor_of(request: web.Request) -> str:
+    """Who does it, for the security log."""
+    return f"staff:{staff_of(request).id}"
 
 
 def token_of(form: Form) -> str:

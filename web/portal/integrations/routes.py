@@ -10,6 +10,8 @@ _DELIVERY = f"{_ROOM}/deliveries/{{id}}"
 INTEGRATION_ROUTES = (
     PortalRoute("GET", _ROOM, "manager", overview.show_overview),
     PortalRoute("GET", f"{_ROOM}/warnings", "manager", overview.show_warnings),
+    PortalRoute("GET", f"{_ROOM}/keys", "manager", overview.go_to_overview),
+    PortalRoute("GET", f"{_ROOM}/endpoints", "manager", overview.go_to_overview),
     PortalRoute("POST", f"{_ROOM}/keys", "manager", keys.create_key),
     PortalRoute("GET", f"{_ROOM}/keys/new", "manager", keys.new_key),
     PortalRoute("GET", _KEY, "manager", keys.show_key),
