@@ -25,6 +25,10 @@ class Links:
         """`claimUrl` (contract section 2.7)."""
         return f"{self.base}/claim-guest/{token}"
 
+    def no_reminders(self, token: str) -> str:
+        """Where the guest of an access link says that they want no reminders."""
+        return f"{self.base}/no-reminders/{token}"
+
     def undo(self, claim_token: str) -> str:
         """Where a guest cancels, after a tap: for letters."""
         return f"{self.claim(claim_token)}/cancel"

@@ -60,8 +60,11 @@ class WebhookSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """How long the log of webhooks is kept."""
+    """How long guests are known, and the log of webhooks is kept."""
 
+    contact_days: int = _setting(
+        30, "days after the evening for which a guest's name, contacts and notes are kept"
+    )
     attempt_days: int = _setting(30, "days for which attempts to deliver are kept")
     attempt_rows: int = _setting(100_000, "attempts that are kept at most")
     attempt_megabytes: int = _setting(64, "megabytes of attempts that are kept at most")
@@ -80,6 +83,7 @@ class MailSettings:
     user: str = _setting("", "user name at the mail server; empty: none")
     password: str = _setting("", "password at the mail server")
     sender: str = _setting("", "From address of letters")
+    reminder_hours: int = _setting(24, "how long before the evening a guest is reminded; 0: never")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,8 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
         for section, kind in sections.items()
     }
     _refuse_unknown_variables(known, environ)
+    if known["mail"].host and not known["mail"].sender:
+        raise Trouble("mail.sender is missing: with mail.host set, letters need a From address")
     return Settings(**known, readers=readers)
 
 
@@ -233,6 +239,7 @@ def _bad(name: str, value: Any, hint: Any) -> Trouble:
 _RANGES = {
     "server.port": (0, 65535),
     "mail.port": (1, 65535),
+    "mail.reminder_hours": (0, 720),
     "guest.cancel_hours": (0, 720),
     "backup.hour": (0, 23),
     "door.early_minutes": (0, 1440),

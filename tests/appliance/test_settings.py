@@ -74,10 +74,11 @@ def test_a_variable_goes_before_the_file(tmp_path, variable, text, section, name
 
 def test_every_setting_can_be_given_as_a_variable():
     for name, variable, default, _ in describe_settings():
-        texts = {bool: "true", int: "7", str: "none", tuple: "10.0.0.1"}
+        texts = {bool: "true", int: "17", str: "none", tuple: "10.0.0.1"}
         text = "https://x.example" if name == "server.app_url" else texts[type(default)]
         section, _, setting = name.partition(".")
-        found = getattr(getattr(read_settings(ABSENT, {variable: text}), section), setting)
+        environ = {"VENUEBOX_MAIL_SENDER": "table@riad.example", variable: text}
+        found = getattr(getattr(read_settings(ABSENT, environ), section), setting)
         assert found != default, name
         assert type(found) is type(default), name
 
@@ -163,3 +164,12 @@ def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable:
         outcome = trouble
 
     assert isinstance(outcome, Settings) or variable.split("_")[1].lower() in str(outcome)
+
+
+def test_a_mail_server_without_a_sender_is_refused_in_one_sentence():
+    with pytest.raises(Trouble) as trouble:
+        read_settings(ABSENT, {"VENUEBOX_MAIL_HOST": "mail.example"})
+
+    assert str(trouble.value) == (
+        "mail.sender is missing: with mail.host set, letters need a From address"
+    )
