@@ -1,0 +1,236 @@
+"""Stored markup, formulas in spreadsheets, other people's frames and sessions: over every page of
+the portal, those included that are added later (reliability.md S15, S16, S21).
+"""
+
+import csv
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.builders import table_id
+from tests.web.portal.people import a_person
+from tests.web.portal.seating import as_it_is, path_of, rows, seat
+from web.portal.routes import PORTAL_ROUTES
+
+MARK = "mk9x"
+MARKUP = (
+    f'"><script>{MARK}</script>',
+    f"'><img src={MARK} onerror={MARK}>",
+    f"</title></textarea></script><svg onload={MARK}>",
+    f"{{{{ {MARK}.__class__ }}}} {{% raw %}} ${{{MARK}}}",
+    f'" autofocus onfocus="{MARK}',
+)
+# Every text that a person or a partner may have written, by table and column.
+TEXTS = {
+    "venue": ("name",),
+    "venue_table": ("name", "type"),
+    "slot": ("name",),
+    "api_key": ("name",),
+    "terminal": ("name", "version"),
+    "staff": ("name",),
+    "session": ("device",),
+    "reservation": ("customer_name", "customer_phone", "customer_email", "notes", "external_ref"),
+    "endpoint": ("url",),
+}
+GETS = sorted({route.path for route in PORTAL_ROUTES if route.method == "GET"})
+STREAMS = "/events"
+
+
+class Reader(HTMLParser):
+    """Every tag and attribute of a page as a browser would find them."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.inline = [], []
+        self._in = None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        self._in = tag
+
+    def handle_data(self, text):
+        if self._in in {"script", "style"} and text.strip():
+            self.inline.append(text)
+
+    def handle_endtag(self, _tag):
+        self._in = None
+
+
+async def pages(running, person):
+    """Each page of the portal, with the ids that exist where an address has one."""
+    ids = []
+    for table in ("reservation", "venue_table", "slot", "api_key", "terminal", "staff", "endpoint"):
+        ids += [id_ for (id_,) in await rows(running, f"SELECT id FROM {table} LIMIT 1")]
+    for path in GETS:
+        if path.endswith(STREAMS):
+            continue
+        places = [path] if "{" not in path else [re.sub(r"\{[^}]*\}", id_, path) for id_ in ids]
+        for place in places:
+            status, text, headers = await person.get(place)
+            assert status < 500, place
+            yield place, status, text, headers
+
+
+@pytest.fixture
+async def everything(running):
+    """Somebody signed in as the owner, a guest, a key and a phone: something in each table."""
+    owner = await a_person(running, "owner")
+    await seat(running, notes="x", external_ref="x")
+    await seat(running, table="T2", status="requested", access_code=None)
+    await running.live.database.write(
+        lambda tx: tx.insert("terminal", {"id": tx.new_id(), "name": "x", "created_at": tx.now})
+    )
+    return owner
+
+
+@pytest.mark.parametrize("markup", MARKUP)
+async def test_what_anybody_wrote_is_text_on_every_page(running, everything, markup):
+    def write(tx):
+        for table, columns in TEXTS.items():
+            for column in columns:
+                unique = " || rowid" if (table, column) == ("staff", "name") else ""
+                tx.execute(f"UPDATE {table} SET {column} = :text{unique}", {"text": markup})
+
+    await running.live.database.write(write)
+    shown = 0
+
+    async for place, _, text, headers in pages(running, everything):
+        if not headers.get("Content-Type", "").startswith("text/html"):
+            continue
+        shown += MARK in text
+        read = Reader(text)
+        assert read.inline == [], place
+        for tag, attributes in read.tags:
+            assert not any(name.startswith("on") for name in attributes), (place, tag)
+            assert MARK not in "".join(attributes), (place, tag)
+            assert not (tag in {"img", "svg"} and MARK in str(attributes)), (place, tag)
+            for name in ("href", "src", "action", "formaction"):
+                target = (attributes.get(name) or "").strip().lower()
+                assert not target.startswith(("javascript:", "data:text")), (place, tag)
+    assert shown >= 4
+
+
+async def test_what_stands_in_an_address_is_text_too(running, everything):
+    for markup in MARKUP:
+        for path in GETS:
+            if "{" in path or path.endswith(STREAMS):
+                continue
+            for name in ("q", "note", "date", "from", "slot", "table", "guests", "page", "status"):
+                query = {name: markup}
+                async with running.client.get(
+                    path, params=query, headers=everything.headers, allow_redirects=False
+                ) as response:
+                    assert response.status < 500, (path, name)
+                    if response.content_type != "text/html":
+                        continue
+                    read = Reader(await response.text())
+                    assert read.inline == [], (path, name)
+                    assert not any(
+                        key.startswith("on") for _, attributes in read.tags for key in attributes
+                    ), (path, name)
+
+
+async def test_no_page_can_be_framed_or_runs_a_script_that_is_not_ours(running, everything):
+    async for place, _, _, headers in pages(running, everything):
+        policy = headers["Content-Security-Policy"]
+        for rule in ("default-src 'self'", "frame-ancestors 'none'", "object-src 'none'",
+                     "base-uri 'none'", "form-action 'self'"):  # fmt: skip
+            assert rule in policy, place
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff", place
+        assert headers["Cross-Origin-Opener-Policy"] == "same-origin", place
+        assert headers["Cache-Control"] == "no-store", place
+        assert headers["Referrer-Policy"] in {"same-origin", "no-referrer"}, place
+        assert "camera=(self)" in headers["Permissions-Policy"], place
+        assert "Access-Control-Allow-Origin" not in headers, place
+
+
+async def test_looking_at_pages_changes_nothing(running, everything):
+    tables = [name for (name,) in await rows(
+        running, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    )]  # fmt: skip
+
+    async def everything_stored():
+        return {name: await rows(running, f"SELECT * FROM {name}") for name in tables}
+
+    before = await everything_stored()
+    async for _ in pages(running, everything):
+        pass
+    after = await everything_stored()
+
+    for name in tables:
+        if name not in {"heartbeat", "clock_mark", "condition"}:  # the box's own pulse
+            assert after[name] == before[name], name
+
+
+@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "'=1"])
+async def test_a_guests_text_is_no_formula_in_any_exported_file(running, everything, formula):
+    await running.live.database.write(
+        lambda tx: tx.execute(
+            """UPDATE reservation SET customer_name = :f, notes = :f, customer_email = :f,
+                                      customer_phone = :f, external_ref = :f""",
+            {"f": formula},
+        )
+    )
+    files = 0
+
+    async for place, status, text, headers in pages(running, everything):
+        if status != 200 or not headers["Content-Type"].startswith("text/csv"):
+            continue
+        files += 1
+        assert headers["Content-Disposition"].startswith("attachment"), place
+        for line in csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")):
+            for cell in line:
+                assert not cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r")), place
+    assert files >= 1
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "", "Origin": "https://evil.example"},
+        {"Sec-Fetch-Site": "", "Origin": "null"},
+    ],
+)
+async def test_another_site_cannot_send_a_form_in_somebodys_name(running, everything, headers):
+    salma = await seat(running, table="T3", access_code=None)
+
+    for what in ("cancel", "amend", "move", "late", "check-in", "undo", "payment", "accept"):
+        status, _, _ = await everything.post(path_of(salma, what), {"seen": 1}, **headers)
+        assert status == 403, what
+    form = {"date": "2026-11-21", "guests": 2, "table": table_id("T4"), "customer_name": "x"}
+    assert (await everything.post("/portal/reservations/new", form, **headers))[0] == 403
+
+    assert await as_it_is(running, salma) == salma
+
+
+async def test_a_cookie_that_somebody_planted_never_becomes_a_session(running, everything):
+    planted = "x" * 43
+    before = {"Cookie": f"__Host-venuebox-session={planted}"}
+    async with running.client.get(
+        "/portal/tonight", headers=before, allow_redirects=False
+    ) as response:
+        assert response.status == 303
+    await a_person(running, "host", "Somebody else")
+    async with running.client.get(
+        "/portal/tonight", headers=before, allow_redirects=False
+    ) as response:
+        assert response.status == 303
+        assert planted not in str(response.headers)
+    [(hashes,)] = await rows(running, "SELECT count(*) FROM session WHERE length(hash) <> 32")
+    assert hashes == 0
+
+
+async def test_only_a_form_is_read_and_never_another_kind_of_body(running, everything):
+    salma = await seat(running, table="T3", access_code=None)
+    for kind, body in (("application/json", b'{"seen": 1}'), ("text/plain", b"seen=1")):
+        status, _, _ = await everything.send(
+            "POST", path_of(salma, "cancel"), data=body, headers={"Content-Type": kind}
+        )
+        assert status == 400
+    assert (await as_it_is(running, salma)).status == "confirmed"

@@ -1,0 +1,148 @@
+"""The list of reservations: found, in pages, for a spreadsheet."""
+
+import csv
+import io
+
+import pytest
+
+from appliance.actions.record_payment import record_payment
+from tests.web.portal.people import a_person
+from tests.web.portal.seating import path_of, seat
+
+LIST = "/portal/reservations"
+CSV = "/portal/reservations/export.csv"
+
+
+@pytest.fixture
+async def host(running):
+    return await a_person(running, "host")
+
+
+async def found(person, query):
+    """The ids in the table of the page, in order."""
+    status, page, _ = await person.get(f"{LIST}?{query}")
+    assert status == 200
+    table = page.partition("<tbody>")[2]
+    return [part.partition('"')[0] for part in table.split(f'href="{LIST}/')[1:]]
+
+
+async def test_it_begins_with_tonight_in_the_order_of_evenings(running, host):
+    later = await seat(running, date="2026-12-24", access_code=None)
+    tonight = await seat(running, slot="22:00", access_code=None)
+    early = await seat(running, table="T2", access_code=None)
+    past = await seat(running, date="2026-11-20", access_code=None, status="completed")
+
+    assert await found(host, "") == [early.id, tonight.id, later.id]
+    assert past.id in await found(host, "from=")
+    assert await found(host, "from=2026-11-20&to=2026-11-20") == [past.id]
+    assert await found(host, "order=latest-evening") == [later.id, early.id, tonight.id, past.id]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["salma", "IDRISSI sal", "Éloïse", "eloise", "SVC-2345", "2345", "123 457", "+212 600 123457",
+     "0600 123", "terrasse 3"],
+)  # fmt: skip
+async def test_a_name_a_code_a_table_and_digits_of_a_phone_find(running, host, words):
+    salma = await seat(
+        running, table="T3", customer_name="Salma Éloïse Idrissi",
+        customer_phone="+212 600 123 457" if words != "0600 123" else "0600-123-457",
+    )  # fmt: skip
+    await seat(running, table="T4", access_code=None, customer_name="Omar Tazi",
+               customer_phone="+212 699 999 999")  # fmt: skip
+
+    assert await found(host, f"q={words.replace('+', '%2B').replace(' ', '+')}") == [salma.id]
+
+
+async def test_status_and_source_exclude_the_others(running, host):
+    gone = await seat(running, status="cancelled", source="partner", access_code=None)
+    here = await seat(running, source="platform", access_code=None)
+
+    assert await found(host, "status=cancelled") == [gone.id]
+    assert await found(host, "source=platform&status=") == [here.id]
+    assert await found(host, "status=cancelled&source=platform") == []
+    _, page, _ = await host.get(f"{LIST}?status=cancelled&source=platform")
+    assert "No reservation fits that." in page
+
+
+async def test_requests_wait_on_top_whatever_is_looked_for(running, host):
+    asked = await seat(running, status="requested", date="2026-12-24", access_code=None)
+
+    _, page, _ = await host.get(f"{LIST}?q=nobody")
+
+    assert "Waiting for you" in page
+    assert page.index(path_of(asked)) < page.index("sheet filters")
+
+
+async def test_pages_of_fifty(running, host):
+    for n in range(60):
+        await seat(running, date=f"2027-01-{n % 30 + 1:02d}", table=f"T{n // 30 + 1}",
+                   access_code=None)  # fmt: skip
+
+    first, second = await found(host, ""), await found(host, "page=2&from=&to=&q=")
+    assert (len(first), len(second), len({*first, *second})) == (50, 10, 60)
+    assert len(await found(host, "q=salma&page=2")) == 10
+    _, page, _ = await host.get(f"{LIST}?q=salma")
+    assert "Page 1 of 2" in page
+    assert "page=2" in page
+
+
+@pytest.mark.parametrize(
+    "query", ["page=0", "page=x", "page=99999999", "page=²", "status=nonsense", "order=no", "q=%00"]
+)
+async def test_an_address_that_makes_no_sense_harms_nothing(running, host, query):
+    await seat(running)
+
+    status, _, _ = await host.get(f"{LIST}?{query}")
+
+    assert status in {200, 400}
+
+
+@pytest.mark.parametrize(
+    "query", ["from=tomorrow", "to=2026-02-30", "from=2026-12-02&to=2026-12-01"]
+)
+async def test_a_period_that_is_none_is_declined_in_words(running, host, query):
+    status, page, _ = await host.get(f"{LIST}?{query}")
+
+    assert status == 400
+    assert "YYYY-MM-DD" in page
+
+
+async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(running):
+    manager = await a_person(running, "manager")
+    salma = await seat(running, status="pending", notes="one\r\ntwo")
+    await seat(running, table="T2", access_code=None, customer_name="Omar Tazi")
+    await running.live.database.write(
+        record_payment, salma.id, amount=300, method="cash", complete=False, actor="staff:x"
+    )
+
+    status, text, headers = await manager.get(f"{CSV}?q=salma")
+
+    assert status == 200
+    assert headers["Content-Type"] == "text/csv; charset=utf-8"
+    assert headers["Content-Disposition"] == 'attachment; filename="reservations-riad-atlas.csv"'
+    assert text.startswith("\ufeff")
+    [row] = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
+    assert row["name"] == "Salma Idrissi"
+    assert row["phone"] == "'+212 600 123 457"
+    assert (row["paid"], row["minimum_spend"], row["currency"]) == ("300", "500", "MAD")
+    assert (row["status"], row["notes"]) == ("Partly paid", "one two")
+
+
+async def test_the_export_is_written_in_batches_and_complete(running, monkeypatch):
+    monkeypatch.setattr("web.portal.reservations.export._BATCH", 3)
+    manager = await a_person(running, "manager")
+    made = [await seat(running, date=f"2027-01-{n + 1:02d}", access_code=None) for n in range(10)]
+
+    _, text, _ = await manager.get(CSV)
+
+    rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+    assert [row["id"] for row in rows] == [each.id for each in made]
+
+
+async def test_hosts_look_and_only_managers_take_everything_with_them(running, host):
+    await seat(running)
+
+    assert (await host.get(CSV))[0] == 403
+    assert "export.csv" not in (await host.get(LIST))[1]
+    assert "export.csv" in (await (await a_person(running, "manager")).get(LIST))[1]

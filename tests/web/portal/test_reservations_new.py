@@ -1,0 +1,172 @@
+"""A reservation that somebody of the house writes down."""
+
+import asyncio
+import re
+
+import pytest
+
+from tests.builders import TONIGHT, table_id
+from tests.web.portal.people import a_person
+from tests.web.portal.seating import rows, seat, value_of
+
+NEW = "/portal/reservations/new"
+
+
+@pytest.fixture
+async def host(running):
+    return await a_person(running, "host", "Yasmine")
+
+
+def a_form(**changes):
+    return {
+        "token": "one-of-the-page",
+        "date": TONIGHT,
+        "slot": "22:00",
+        "guests": "3",
+        "table": table_id("T2"),
+        "customer_name": "Karim Alaoui",
+        **changes,
+    }
+
+
+def offered(page):
+    select = re.search(r'<select id="new-table".*?</select>', page, re.DOTALL)[0]
+    return set(re.findall(r'value="([0-9a-f-]{36})"', select))
+
+
+async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, host):
+    status, _, headers = await host.post(NEW, a_form())
+
+    assert status == 303
+    path, _, note = headers["Location"].partition("?")
+    assert note == "note=entered"
+    _, page, _ = await host.get(path)
+    for told in ("Karim Alaoui", "22:00", "3 guests", "Entered here", "Created · Yasmine"):
+        assert told in page
+    assert await rows(running, "SELECT type FROM event") == [("reservation.created",)]
+    assert await rows(running, "SELECT 1 FROM letter") == []
+
+
+async def test_no_slot_holds_the_whole_evening(running, host):
+    await host.post(NEW, a_form(slot=""))
+
+    assert await rows(running, "SELECT slot, source, status FROM reservation") == [
+        (None, "manual", "confirmed")
+    ]
+
+
+@pytest.mark.parametrize(("ticked", "letters"), [({"letter": "1"}, 1), ({}, 0)])
+async def test_the_letter_goes_out_when_it_is_ticked(running, host, ticked, letters):
+    form = a_form(customer_email="karim@guest.example", language="ar", **ticked)
+
+    _, _, headers = await host.post(NEW, form)
+
+    assert ("note=entered-letter" in headers["Location"]) is bool(letters)
+    assert await rows(running, "SELECT kind, recipient, language FROM letter") == (
+        [("confirmation", "karim@guest.example", "ar")] * letters
+    )
+
+
+async def test_in_the_test_environment_the_letter_is_kept(running, host):
+    await host.post(f"/test{NEW}", a_form(customer_email="k@guest.example", letter="1"))
+
+    kept = await running.test.database.read(lambda tx: list(tx.rows("SELECT state FROM letter")))
+    assert kept == [("kept",)]
+
+
+async def test_a_form_that_is_sent_twice_is_one_reservation(running, host):
+    answers = await asyncio.gather(*(host.post(NEW, a_form()) for _ in range(5)))
+
+    assert {status for status, _, _ in answers} == {303}
+    assert len({headers["Location"] for _, _, headers in answers}) == 1
+    assert len(await rows(running, "SELECT 1 FROM reservation")) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "sentence"),
+    [
+        ({"date": "2026-02-30"}, 400, "Invalid date"),
+        ({"date": "2026-11-20"}, 400, "Date outside the booking period"),
+        ({"slot": "12:00"}, 400, "This time is not offered on that day."),
+        ({"slot": "soon"}, 400, "This time is not offered on that day."),
+        ({"table": ""}, 400, "Please choose a table."),
+        ({"table": table_id("T6")}, 409, "This table is not open for reservations."),
+        ({"table": table_id("T77")}, 404, "Please choose a table."),
+        ({"table": table_id("T1"), "slot": "19:30"}, 409, "This table is already taken then."),
+        ({"guests": "9"}, 400, "This table seats 2 to 4 guests."),
+        ({"guests": ""}, 400, "Please write how many guests come"),
+        ({"customer_name": " "}, 400, "Please write the guest&#39;s name."),
+        ({"customer_email": "karim@"}, 400, "email address is malformed"),
+        ({"customer_phone": "12"}, 400, "This phone number does not look right"),
+        ({"notes": "n" * 501}, 400, "These notes are too long"),
+    ],
+)
+async def test_each_refusal_is_said_beside_the_form_and_what_was_typed_stays(
+    running, host, change, status, sentence
+):
+    await seat(running)
+    form = a_form(customer_phone="+212 600 000 009", notes="Près de la scène") | change
+
+    answered, page, _ = await host.post(NEW, form)
+
+    assert answered == status
+    assert sentence in page
+    for name in ("customer_name", "customer_phone", "guests"):
+        if name != "guests" or form[name]:
+            assert value_of(page, name) == form[name]
+    assert form["notes"] in page
+    assert value_of(page, "token") == form["token"]
+    assert len(await rows(running, "SELECT 1 FROM reservation")) == 1
+
+
+async def test_a_venue_that_is_not_active_takes_nothing(running, host):
+    await running.live.database.write(
+        lambda tx: tx.execute("UPDATE venue SET status = 'suspended'")
+    )
+
+    status, page, _ = await host.post(NEW, a_form())
+
+    assert (status, "not accepting reservations" in page) == (409, True)
+
+
+async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(running, host):
+    await seat(running, table="T1")
+    await seat(running, table="T2", slot=None, access_code=None)
+
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=19:30&guests=4")
+    assert offered(page) == {table_id(number) for number in ("T3", "T4", "T5")}
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00&guests=4")
+    assert offered(page) == {table_id(number) for number in ("T1", "T3", "T4", "T5")}
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00&guests=5")
+    assert offered(page) == set()
+    assert "No table is free then for so many guests." in page
+
+
+async def test_asking_for_free_tables_makes_nothing_and_keeps_what_was_typed(running, host):
+    status, page, _ = await host.post(NEW, a_form(offer="1", date="2026-11-22", slot="12:00"))
+
+    assert status == 200
+    assert value_of(page, "customer_name") == "Karim Alaoui"
+    assert 'value="12:00" selected' in page
+    assert f'value="{table_id("T2")}" selected' in page
+    assert await rows(running, "SELECT 1 FROM reservation") == []
+
+
+async def test_a_cell_of_the_board_fills_the_form(running, host):
+    _, board, _ = await host.get("/portal/tonight")
+    cell = f'href="{NEW}?date={TONIGHT}&amp;table={table_id("T3")}&amp;slot=22:00"'
+    assert cell in board
+
+    _, page, _ = await host.get(cell[6:-1].replace("&amp;", "&"))
+
+    assert 'value="22:00" selected' in page
+    assert f'value="{table_id("T3")}" selected' in page
+
+
+async def test_without_a_wish_the_next_slot_of_tonight_is_chosen(running, host):
+    _, page, _ = await host.get(NEW)  # it is 20:00 in Casablanca
+    assert 'value="19:30" selected' in page
+
+    running.clock.advance(2 * 3600)
+    _, page, _ = await host.get(NEW)
+    assert 'value="22:00" selected' in page
