@@ -14,6 +14,7 @@ from appliance.commands import (
     doctor,
     doorlog,
     endpoint,
+    guest,
     init,
     key,
     replay,
@@ -31,7 +32,7 @@ from appliance.tokens import Tokens
 from terminal_bridge.bridge import command as bridge
 
 _COMMANDS = (
-    init, venue, key, terminal, staff, endpoint, deliveries, replay, doctor, doorlog, bridge,
+    init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog, bridge,
     backup, restore, verify, signing_key,
     version,
 )  # fmt: skip

@@ -1,0 +1,73 @@
+"""`venuebox guest`: what a guest may ask of the box, their data or its erasure (law 09-08)."""
+
+import argparse
+
+from appliance.actions.erase_guest import erase_guest
+from appliance.actions.export_guest import export_guests
+from appliance.commands.console import (
+    Commands,
+    Console,
+    add_command,
+    add_data,
+    add_environment,
+    add_group,
+    add_json,
+    print_json,
+)
+from appliance.errors import Trouble
+from appliance.store.connection import Reader
+from appliance.store.erasing import find_reservations_of, keep_existing
+from appliance.upkeep.erasures import finish_erasures
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    group = add_group(commands, "guest", "a guest's data, and its erasure")
+    export = add_command(group, "export", run_export, "print all that is held of a guest, as JSON")
+    _add_options(export)
+    erase = add_command(group, "erase", run_erase, "forget a guest: name, contacts and notes")
+    _add_options(erase)
+    add_json(erase)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    add_data(parser)
+    add_environment(parser)
+    who = parser.add_mutually_exclusive_group(required=True)
+    who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
+    who.add_argument("--email", metavar="E", help="whoever has this address")
+    who.add_argument("--phone", metavar="P", help="whoever has this number, however it is spelled")
+
+
+def run_export(arguments: argparse.Namespace, console: Console) -> int:
+    """Print it; works while the box runs."""
+    with console.reading(console.directory(arguments), arguments.environment) as reader:
+        print_json(export_guests(reader, _find(reader, arguments)))
+    return 0
+
+
+def run_erase(arguments: argparse.Namespace, console: Console) -> int:
+    """Erase, wipe the files and note it for restores; works while the box runs."""
+    directory, environment = console.directory(arguments), arguments.environment
+    with console.transaction(directory, environment) as tx:
+        found = _find(tx, arguments)
+        for reservation_id in found:
+            erase_guest(tx, reservation_id, actor="box")
+        at = tx.now
+    if not finish_erasures(directory.database(environment), environment, found, at):
+        raise Trouble("the guest is erased, but the box was too busy to wipe its files: restart it")
+    if arguments.json:
+        print_json({"erased": found})
+    else:
+        print(f"the guest of {len(found)} reservations is forgotten; backups of before still know")
+    return 0
+
+
+def _find(reader: Reader, arguments: argparse.Namespace) -> list[str]:
+    if arguments.reservation is not None:
+        found = keep_existing(reader, [arguments.reservation.lower()])
+    else:
+        found = find_reservations_of(reader, arguments.email, arguments.phone)
+    if not found:
+        raise Trouble(f"nothing is held of this guest in {arguments.environment}")
+    return found
