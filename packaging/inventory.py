@@ -88,8 +88,12 @@ def python_licence(name: str) -> str:
     found: Distribution = distribution(name)
     files = [f for f in found.files or [] if LICENCE_FILE.match(Path(f).name)]
     text = "\n\n".join(Path(str(f.locate())).read_text("utf-8", "replace") for f in sorted(files))
-    said = found.metadata.get("License-Expression") or found.metadata.get("License") or "; ".join(
-        c for c in found.metadata.get_all("Classifier") or [] if c.startswith("License")
+    said = (
+        found.metadata.get("License-Expression")
+        or found.metadata.get("License")
+        or "; ".join(
+            c for c in found.metadata.get_all("Classifier") or [] if c.startswith("License")
+        )
     )
     return text or str(said)
 

@@ -1,27 +1,44 @@
-"""`venuebox version`: what runs here."""
+"""`venuebox version`: what runs here, and what is inside the one file."""
 
 import argparse
 import platform
+import sys
+from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 
 import apsw
 
 from appliance.commands.console import Commands, Console, add_command
+from appliance.errors import Trouble
 
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    add_command(commands, "version", run, "version, Python, SQLite, tz database")
+    parser = add_command(commands, "version", run, "version, Python, SQLite, tz database")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--sbom", action="store_true", help="what is inside, as CycloneDX JSON")
+    which.add_argument("--licences", action="store_true", help="the licences of what is inside")
 
 
-def run(_arguments: argparse.Namespace, console: Console) -> int:
-    """Four lines."""
+def run(arguments: argparse.Namespace, console: Console) -> int:
+    """Four lines, or a document that the built file carries; Trouble when this is not it."""
+    if arguments.sbom or arguments.licences:
+        sys.stdout.write(_inventory("sbom.json" if arguments.sbom else "licences.txt"))
+        return 0
     zones = console.zones
     print(f"venuebox {_own_version()}")
     print(f"Python {platform.python_version()}")
     print(f"SQLite {apsw.sqlite_lib_version()}")
     print(f"tz database {zones.version} ({zones.origin})")
     return 0
+
+
+def _inventory(name: str) -> str:
+    """What packaging/inventory.py wrote when the one file was built."""
+    try:
+        return resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
+    except FileNotFoundError:
+        raise Trouble("only the built file knows what is inside it: make binary") from None
 
 
 def _own_version() -> str:

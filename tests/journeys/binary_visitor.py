@@ -1,0 +1,171 @@
+"""Runs inside the namespaces of test_binary.py: starts the box in its empty root and visits it.
+
+Told the root and what to do, it prints one JSON object. It uses nothing but Python's own library,
+because what it does here is what any partner's program could.
+"""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+HOST, PORT = "127.0.0.1", 8080
+SETTINGS = {
+    "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",
+    "VENUEBOX_DOOR_EARLY_MINUTES": "1440",
+    "VENUEBOX_DATA": "/srv/box",
+}
+
+
+class Empty:
+    """The root in which there is the program, the C library and nothing else."""
+
+    def __init__(self, root):
+        self.root = root
+
+    def start(self, *argv):
+        return subprocess.Popen(
+            ["/usr/sbin/chroot", "--userspec=65534:65534", self.root, "/venuebox", *argv],
+            env=SETTINGS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def run(self, *argv, status=0):
+        process = self.start(*argv)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == status, (argv, process.returncode, out, err)
+        return out if status == 0 else err
+
+    def serve(self):
+        box = self.start("serve", "--host", HOST, "--port", str(PORT))
+        line = box.stdout.readline()
+        assert line == f"ready http://{HOST}:{PORT}\n", (line, box.stderr.read())
+        return box
+
+
+def call(method, path, token=None, body=None, accept="application/json"):
+    """Status and text of an answer."""
+    connection = http.client.HTTPConnection(HOST, PORT, timeout=20)
+    headers = {"Accept": accept} | ({"Authorization": f"Bearer {token}"} if token else {})
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+    answer = connection.getresponse()
+    text = answer.read().decode("utf-8", "replace")
+    connection.close()
+    return answer.status, text
+
+
+def must(status, method, path, token=None, body=None):
+    got, text = call(method, path, token, body)
+    assert got == status, (method, path, got, text)
+    return json.loads(text)
+
+
+def loop(world):
+    """Found, serve, book, look at the guest's page, scan, stop, start: the same answer again."""
+    found = {"version": world.run("version")}
+    world.run("init", "--venue", "/srv/venue.toml")
+    key = json.loads(world.run("key", "create", "--environment", "live", "--name", "P", "--json"))[
+        "key"
+    ]
+    terminal = json.loads(
+        world.run("terminal", "create", "--environment", "live", "--name", "D", "--json")
+    )["token"]
+    box = world.serve()
+    evening = must(200, "GET", "/terminal/v1/me", terminal)["evening"]
+    table = must(200, "GET", "/v1/venue", key)["tables"][0]["id"]
+    wish = {"tableId": table, "date": evening, "guests": 2, "idempotencyKey": "one",
+            "customer": {"name": "Salma", "phone": "0600000001"}}  # fmt: skip
+    booked = must(201, "POST", "/v1/reservations", key, wish)
+    pages = {}
+    for path in ("/", "/door", "/docs", "/docs/reference", "/test", "/portal/sign-in",
+                 booked["guestAccessUrl"].split(":8080", 1)[1]):  # fmt: skip
+        status, text = call("GET", path, accept="text/html")
+        pages[path] = status
+        for asset in re.findall(r'(?:src|href)="(/static/[^"]+)"', text):
+            pages[asset] = call("GET", asset)[0]
+    scan = {"scanId": "a", "code": booked["guestAccessUrl"]}
+    found["scans"] = [
+        must(200, "POST", "/terminal/v1/scans", terminal, scan | {"scanId": name})["result"]
+        for name in ("a", "b")
+    ]
+    found["doctor"] = json.loads(world.run("doctor", "--json"))["checks"]
+    box.send_signal(signal.SIGTERM)
+    found["status"] = box.wait(20)
+    found["left"] = names_in(f"{world.root}/srv/box/runtime")
+    box = world.serve()
+    found["replayed"] = must(200, "POST", "/v1/reservations", key, wish) == booked
+    found["arabic"] = call("GET", "/?lang=ar", accept="text/html")[1].count('dir="rtl"')
+    box.terminate()
+    box.wait(20)
+    return found | {"pages": pages}
+
+
+def hostile(world):
+    """The temp directories are noexec and full; others' leavings lie about; it is killed."""
+    world.run("init", "--venue", "/srv/venue.toml")
+    runtime = Path(world.root, "srv/box/runtime")
+    for number in range(50):
+        stale = runtime / f"_MEI{number:08x}abcdef"
+        stale.mkdir(parents=True)
+        (stale / "libpython.so").write_bytes(b"x" * 1000)
+    for path in (runtime, *runtime.rglob("*")):
+        os.chown(path, 65534, 65534)
+    for name in ("tmp", "var/tmp"):
+        volume = f"{world.root}/{name}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec,size=64k,mode=1777", "none", volume],
+                       check=True)  # fmt: skip
+        with suppress(OSError):  # until it is full
+            Path(volume, "filler").write_bytes(b"x" * 100_000)
+    box = world.serve()
+    kept = names_in(runtime)
+    mapped = {
+        line.split()[-1]
+        for pid in children(box.pid)
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines()
+        if ".so" in line
+    }
+    health = call("GET", "/health")[0]
+    box.send_signal(signal.SIGKILL)
+    box.wait()
+    deadline = time.monotonic() + 20
+    while True:  # the second process is ended by the kernel, a moment later
+        try:
+            call("GET", "/health")
+        except OSError:
+            break
+        assert time.monotonic() < deadline, "it outlived its first process"
+        time.sleep(0.05)
+    after_kill = names_in(runtime)
+    box = world.serve()
+    swept = names_in(runtime)
+    box.terminate()
+    status = box.wait(20)
+    del SETTINGS["VENUEBOX_DATA"]
+    SETTINGS["HOME"] = "/nonexistent"
+    nowhere = world.run("version", status=1)
+    SETTINGS["VENUEBOX_RUNTIME"] = "/tmp/here"
+    named = world.run("version", status=1)
+    return {"kept": kept, "mapped": sorted(mapped), "health": health, "after_kill": after_kill,
+            "swept": swept, "status": status, "nowhere": nowhere, "named": named}  # fmt: skip
+
+
+def names_in(folder):
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def children(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+if __name__ == "__main__":
+    # Two namespaces' worth of this machine: only loopback, and mounts that end with this process.
+    subprocess.run(["/usr/sbin/ip", "link", "set", "lo", "up"], check=True)
+    subprocess.run(["mount", "-t", "proc", "proc", f"{sys.argv[1]}/proc"], check=True)
+    print(json.dumps({"loop": loop, "hostile": hostile}[sys.argv[2]](Empty(sys.argv[1]))))

@@ -1,0 +1,116 @@
+"""The built file alone: no Python, no rights, no network, nothing around it. `make binary-test`.
+
+It runs as nobody in a root that holds the C library and nothing else. What it is asked there
+stands in binary_visitor.py, which runs in the same namespaces.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.box_process import SLOTS, TABLE, VENUE
+
+PROGRAM = Path(__file__).parents[2] / "dist" / "venuebox"
+VISITOR = Path(__file__).with_name("binary_visitor.py")
+NOBODY = 65534
+# Parts of the C library that the modules inside ask for, and the compiler's own part beside it.
+C_LIBRARY = (
+    "libm.so.6", "libdl.so.2", "libpthread.so.0", "libutil.so.1", "librt.so.1", "libresolv.so.2",
+    "libgcc_s.so.1",
+)  # fmt: skip
+
+
+@pytest.fixture
+def empty_root(tmp_path):
+    assert PROGRAM.exists(), "there is no dist/venuebox: make binary"
+    root = tmp_path / "root"
+    for name in ("proc", "tmp", "var/tmp", "srv/box"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(PROGRAM, root / "venuebox")
+    for library in c_library():
+        target = root / library.relative_to("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library.resolve(), target)
+    (root / "srv" / "venue.toml").write_text(VENUE + TABLE.format(number=1) + SLOTS, "utf-8")
+    os.chown(root / "srv" / "box", NOBODY, NOBODY)
+    (root / "srv" / "box").chmod(0o700)
+    for name in ("tmp", "var/tmp"):
+        (root / name).chmod(0o1777)
+    return root
+
+
+def c_library():
+    """What the loader finds for the file itself, and the rest of the same library."""
+    said = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True, check=True).stdout
+    found = {Path(path) for path in re.findall(r"(/\S+)", said)}
+    folder = next(path.parent for path in found if path.name == "libc.so.6")
+    return found | {folder / name for name in C_LIBRARY if (folder / name).exists()}
+
+
+def visit(root, what):
+    """What the visitor found out, in a network of loopback alone."""
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", sys.executable,
+         VISITOR, root, what],
+        capture_output=True, text=True, check=False, timeout=240,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_whole_journey_needs_nothing_but_the_c_library(empty_root):
+    found = visit(empty_root, "loop")
+
+    assert re.match(r"venuebox \d+\.\d+\.\d+\n", found["version"])
+    assert "(packaged)" in found["version"], "there is no tz database to lean on here"
+    assert found["scans"] == ["checked_in", "already_checked_in"]
+    assert set(found["pages"].values()) == {200}, found["pages"]
+    assert len([path for path in found["pages"] if path.startswith("/static/")]) > 5
+    assert found["status"] == 0
+    assert found["left"] == []
+    assert found["replayed"]
+    assert found["arabic"] == 1
+    failing = {check["name"] for check in found["doctor"] if check["status"] == "fail"}
+    assert failing == set()
+
+
+def test_temp_directories_that_are_full_and_noexec_do_not_matter(empty_root):
+    found = visit(empty_root, "hostile")
+
+    assert found["health"] == 200
+    assert len(found["kept"]) == 1, "what fifty killed starts left is swept"
+    assert found["kept"][0].startswith("run-")
+    inside = {path.removeprefix(str(empty_root)) for path in found["mapped"]}
+    assert len([path for path in inside if path.startswith("/srv/box/runtime/")]) > 20
+    assert not any(path.startswith(("/tmp", "/var/tmp")) for path in inside)
+    assert found["after_kill"] == found["kept"]
+    assert len(found["swept"]) == 1
+    assert found["swept"] != found["kept"]
+    assert found["status"] == 0
+    assert "set VENUEBOX_RUNTIME to a folder" in found["nowhere"]
+    assert "VENUEBOX_RUNTIME is /tmp/here" in found["named"]
+
+
+def test_it_tells_what_is_inside_and_under_which_licences():
+    bill = json.loads(said("--sbom"))
+    licences = said("--licences")
+
+    assert bill["bomFormat"] == "CycloneDX"
+    inside = {component["name"].lower() for component in bill["components"]}
+    assert inside >= {"aiohttp", "apsw", "sqlite", "cpython", "cryptography", "tzdata", "zeroconf",
+                      "pyinstaller", "htmx.org", "zxing-wasm", "swagger-ui-dist"}  # fmt: skip
+    assert not inside & {"pytest", "playwright", "cyclonedx-bom", "pip"}
+    for component in bill["components"]:
+        assert f"\n{component['name']} {component['version']}\n" in licences
+    assert str(Path(__file__).parents[2]) not in json.dumps(bill)
+
+
+def said(option):
+    done = subprocess.run([PROGRAM, "version", option], capture_output=True, text=True, check=True)
+    return done.stdout
