@@ -1,5 +1,6 @@
 """The portal on one screen: method, path, the least role, handler."""
 
+from web.portal.door.routes import DOOR_ROOM_ROUTES
 from web.portal.integrations.routes import INTEGRATION_ROUTES
 from web.portal.reservations.routes import RESERVATION_ROUTES
 from web.portal.route import PortalRoute
@@ -15,4 +16,5 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     *RESERVATION_ROUTES,
     *INTEGRATION_ROUTES,
     *VENUE_ROUTES,
+    *DOOR_ROOM_ROUTES,
 )

@@ -1,0 +1,1 @@
+"""The room "door": terminals, readers, conflicts, the door log, signing keys."""

@@ -1,0 +1,96 @@
+"""`/portal/door/log`: every scan of an evening, and whether the whole log is whole."""
+
+import asyncio
+from datetime import date, timedelta
+
+from aiohttp import web
+
+from appliance.door_log.verification import Checked, check_rows
+from appliance.errors import InvalidDate
+from appliance.model.booking import parse_uuid
+from appliance.model.evening import evening_end, parse_date
+from appliance.store.connection import Reader
+from appliance.store.history import staff_names
+from appliance.store.log_pages import LogFilter, LogPage, page_log
+from appliance.store.readings import find_tonight
+from appliance.store.scan_log import measure_stretch
+from appliance.store.terminals import list_terminals
+from appliance.store.venue import get_venue
+from terminal_bridge.context import ENVIRONMENT
+from web.portal.answer import language_of, portal_page
+from web.portal.context import HOUSE
+from web.portal.door.rows import read_rows
+from web.portal.door.words import instants_of, result_words
+
+_PAGE = 100
+_TEXT_MAX = 100
+_DIGITS = 6
+
+
+async def show_log(request: web.Request) -> web.Response:
+    """`GET …/log`: the scans of `?date=`, else of tonight; `result`, `terminal`, `q`, `page`."""
+    language, database = language_of(request), request[ENVIRONMENT].database
+    asked = _asked_day(request)
+    wanted = LogFilter(
+        refused=request.query.get("result") == "refused",
+        terminal_id=parse_uuid(request.query.get("terminal", "")),
+        text=" ".join(request.query.get("q", "").split())[:_TEXT_MAX],
+    )
+    number = _page_number(request)
+    day, page = await database.read(_read, asked, wanted, number)
+    terminals = await database.read(list_terminals)
+    values: dict[str, object] = {
+        "day": day,
+        "long_date": language.long_date(day),
+        "before": day - timedelta(days=1),
+        "after": day + timedelta(days=1),
+        "log": page,
+        "wanted": wanted,
+        "page": number,
+        "pages": max(1, -(-page.total // _PAGE)),
+        "terminals": terminals,
+        "staff": await request[HOUSE].database.read(staff_names),
+        "results": result_words(language),
+        "in_words": instants_of(request),
+    }
+    return portal_page(request, "portal/door/log.html", values)
+
+
+async def check_log(request: web.Request) -> web.Response:
+    """`GET …/log/check`: every row is hashed again, in the order of the log."""
+    environment = request[ENVIRONMENT]
+    stretch = await environment.database.read(measure_stretch, None, None)
+    rows = read_rows(environment.database, asyncio.get_running_loop(), stretch)
+    checked: Checked = await asyncio.to_thread(check_rows, rows)
+    return portal_page(request, "portal/door/check.html", {"checked": checked})
+
+
+def evening_bounds(reader: Reader, day: date) -> tuple[int, int]:
+    """From when to when the evening of `day` lasts, in ms since 1970."""
+    venue = get_venue(reader)
+    zone = reader.zones.zone(venue.time_zone)
+    begins = evening_end(day - timedelta(days=1), zone, venue.evening_ends_at)
+    return begins, evening_end(day, zone, venue.evening_ends_at)
+
+
+def _asked_day(request: web.Request) -> date | None:
+    text = request.query.get("date")
+    if not text:
+        return None
+    day = parse_date(text)
+    if day is None or not date.min + timedelta(days=2) < day < date.max - timedelta(days=2):
+        raise InvalidDate(field="date")
+    return day
+
+
+def _page_number(request: web.Request) -> int:
+    text = request.query.get("page", "1")
+    fits = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return max(1, int(text)) if fits else 1
+
+
+def _read(
+    reader: Reader, asked: date | None, wanted: LogFilter, number: int
+) -> tuple[date, LogPage]:
+    day = asked or find_tonight(reader)
+    return day, page_log(reader, *evening_bounds(reader, day), wanted, _PAGE, number)
