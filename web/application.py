@@ -23,17 +23,22 @@ from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.door.routes import DOOR_ROUTES
+from web.first_start import FIRST_START, FirstStart
+from web.guest.desk import open_desks
 from web.guest.no_reminders import NO_REMINDERS_ROUTES
 from web.guest.routes import GUEST_ROUTES
 from web.health import Health
 from web.home import HOME_ROUTES
 from web.hosts import HOSTS, Hosts
 from web.middleware import Handler, answer_everything
+from web.portal.box.examining import EXAMINER, Examiner
+from web.portal.context import BOX
 from web.portal.guard import guarded
 from web.portal.integrations.replays import INTEGRATIONS, Integrations
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.passwords import PASSWORDS, Passwords
 from web.portal.routes import PORTAL_ROUTES
+from web.portal.setup.first import setup_routes
 from web.portal.sign_in import sign_in_routes
 from web.portal.welcome import welcome_routes
 from web.principals import ANYBODY, PRINCIPALS, Principal
@@ -56,9 +61,14 @@ def build_application(box: Box) -> web.Application:
     server = box.settings.server
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
     app[PRINCIPALS] = {}
+    app[BOX] = box
+    app[FIRST_START] = FirstStart(box)
+    app[EXAMINER] = Examiner()
+    app.on_cleanup.append(app[EXAMINER].close)
     app[PASSWORDS] = Passwords()
     app[INTEGRATIONS] = Integrations(box.clock)
     prepare_pages(app)
+    open_desks(app, box)
     app.on_shutdown.append(_end_feeds(box))
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
@@ -92,7 +102,12 @@ def build_application(box: Box) -> web.Application:
     app.cleanup_ctx.append(health.running)
     for method, path, handler in health.routes():
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
-    of_the_house = (*STATIC_ROUTES, *welcome_routes(box.clock), *sign_in_routes(box.clock))
+    of_the_house = (
+        *STATIC_ROUTES,
+        *setup_routes(box.clock),
+        *welcome_routes(box.clock),
+        *sign_in_routes(box.clock),
+    )
     for method, path, handler in of_the_house:
         _add(app, method, path, _public(handler, box.live), ANYBODY)
     app.cleanup_ctx.append(app[INTEGRATIONS].running)

@@ -1,12 +1,26 @@
 """Ask for erasure: a guest wants the box to forget them (law 09-08)."""
 
+from appliance.actions.erase_guest import erase_guest
+from appliance.model.guest_terms import evening_is_over
 from appliance.store.claims import add_erasure_request
 from appliance.store.connection import Transaction
 from appliance.store.reservations import add_history, get_reservation
+from appliance.store.venue import get_venue
 
 
-def ask_erasure(tx: Transaction, reservation_id: str) -> None:
-    """Write the request down, for staff to see; asked twice is asked once."""
-    get_reservation(tx, reservation_id)
-    if add_erasure_request(tx, reservation_id):
+def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
+    """Erase a guest whom nobody expects any more, at once; whether that was done.
+
+    While the evening is still to come the house needs the name: then staff are asked, and
+    asked twice is asked once.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    venue = get_venue(tx)
+    zone = tx.zones.zone(venue.time_zone)
+    is_first = add_erasure_request(tx, reservation_id)
+    if not reservation.holds or evening_is_over(reservation, venue, zone, tx.now):
+        erase_guest(tx, reservation_id, actor="guest")
+        return True
+    if is_first:
         add_history(tx, reservation_id, "erasure_asked", "guest")
+    return False

@@ -24,10 +24,13 @@ _HEADERS = {
 
 
 async def open_link(environment: Environment, reservation_id: str | None) -> OpenedLink | None:
-    """What a link opens, or None: unknown and expired ones are alike."""
-    return await environment.database.read(
-        find_opened, environment.keyring, environment.name, reservation_id
-    )
+    """What a link opens, or None: unknown and expired ones are alike.
+
+    One that this box never made costs no look into the database.
+    """
+    if reservation_id is None:
+        return None
+    return await environment.database.read(find_opened, environment, reservation_id)
 
 
 def page(
@@ -41,6 +44,46 @@ def page(
         content_type="text/html",
         charset="utf-8",
         headers={**_HEADERS, "Content-Language": language.code},
+    )
+
+
+def see_other(location: str) -> web.Response:
+    """Go on there: a page that is loaded again sends nothing again."""
+    return web.Response(status=303, headers={**_HEADERS, "Location": location})
+
+
+def file_answer(body: bytes, kind: str, name: str) -> web.Response:
+    """A file to keep."""
+    disposition = f'attachment; filename="{name}"'
+    return web.Response(
+        body=body, content_type=kind, headers={**_HEADERS, "Content-Disposition": disposition}
+    )
+
+
+def unchanged(mark: str) -> web.Response:
+    """What the visitor has is still so."""
+    return web.Response(status=304, headers={**_HEADERS, "ETag": mark})
+
+
+def slow_down(request: web.Request) -> web.Response:
+    """Too much at once: in a minute it goes on."""
+    response = page(request, "guest/slow_down.html", {}, status=429)
+    response.headers["Retry-After"] = "60"
+    return response
+
+
+def elsewhere(request: web.Request) -> web.Response:
+    """The tap came from a page of somebody else: it did nothing."""
+    return page(request, "guest/elsewhere.html", {}, status=403)
+
+
+def script(text: str, headers: dict[str, str]) -> web.Response:
+    """A script that is asked for anew each time."""
+    return web.Response(
+        text=text,
+        content_type="text/javascript",
+        charset="utf-8",
+        headers={**_HEADERS, "Cache-Control": "no-cache", **headers},
     )
 
 

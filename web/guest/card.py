@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from appliance.model.reservation import Reservation
+from appliance.model.venue import Venue
 from web.guest.opened_link import OpenedLink
 from web.languages import Language, isolate
 
@@ -24,10 +26,12 @@ class Chip:
 class Card:
     """Every text of the card. None where there is nothing to say.
 
-    `first_name` may stand in a sentence of either direction.
+    `first_name` may stand in a sentence of either direction. `way` leads to a map.
     """
 
     venue: str
+    address: str | None
+    way: str | None
     customer: str | None
     first_name: str | None
     party: str
@@ -49,6 +53,8 @@ def make_card(opened: OpenedLink, language: Language) -> Card:
     headline, notice = _notice(reservation, language)
     return Card(
         venue=opened.venue.name,
+        address=opened.venue.address,
+        way=way_to(opened.venue),
         customer=reservation.customer_name,
         first_name=isolate(reservation.customer_first_name),
         party=language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
@@ -83,6 +89,21 @@ def time_in_words(reservation: Reservation, language: Language) -> str:
     hours, minutes = divmod(reservation.ends % (24 * 60), 60)
     return language.gettext(
         "%(start)s to %(end)s", start=reservation.slot, end=f"{hours:02d}:{minutes:02d}"
+    )
+
+
+def way_to(venue: Venue) -> str | None:
+    """Where a map shows the way: the venue's own address for that, or a search for its street."""
+    if venue.map_url or not venue.address:
+        return venue.map_url
+    return f"https://www.openstreetmap.org/search?query={quote(venue.address, safe='')}"
+
+
+def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
+    """`sam. 21 nov. à 17:30`, as venue clocks show that instant (ms)."""
+    moment = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
+    return language.gettext(
+        "%(date)s at %(time)s", date=language.short_date(moment.date()), time=f"{moment:%H:%M}"
     )
 
 

@@ -2,36 +2,88 @@
 
 from aiohttp import web
 
+from appliance.actions.claim import claim as claim_reservation
+from appliance.errors import RateLimited, Refusal
 from terminal_bridge.same_origin import is_from_our_page
-from web.guest.answer import dead_link, environment_of, language_of, open_link, page
+from web.guest.answer import (
+    dead_link,
+    elsewhere,
+    environment_of,
+    language_of,
+    open_link,
+    page,
+    slow_down,
+)
 from web.guest.card import make_card
+from web.guest.correction import correction_values, read_correction, refusal_in_words
+from web.guest.desk import desk_of
+from web.guest.device import device_for, keep_device
+from web.guest.opened_link import OpenedLink
 
 
 async def claim_page(request: web.Request) -> web.Response:
     """`GET /claim-guest/{token}`: the reservation and a button. Looking changes nothing."""
-    return await _show(request, "guest/claim.html")
+    opened = await _opened(request)
+    return dead_link(request) if opened is None else _show(request, "guest/claim.html", opened)
 
 
 async def claim(request: web.Request) -> web.Response:
-    """`POST /claim-guest/{token}`: the tap, answered with the way to the pass."""
+    """`POST /claim-guest/{token}`: the tap keeps the reservation in this browser.
+
+    It may bring corrections. A second tap is answered as the first one was.
+    """
     if not is_from_our_page(request, environment_of(request).links.base):
-        return page(request, "guest/elsewhere.html", {}, status=403)
-    return await _show(request, "guest/claimed.html")
-
-
-async def _show(request: web.Request, template: str) -> web.Response:
-    environment = environment_of(request)
-    token = request.match_info["token"]
-    opened = await open_link(environment, environment.keyring.read_claim_token(token))
+        return elsewhere(request)
+    opened = await _opened(request)
     if opened is None:
         return dead_link(request)
+    database, device = environment_of(request).database, device_for(request)
+    try:
+        desk_of(request).count_tap(request)
+        correction = await read_correction(request)
+        device_hash = device.hash if device else None
+        await database.write(claim_reservation, opened.reservation.id, device_hash, correction)
+    except RateLimited:
+        return slow_down(request)
+    except Refusal as refusal:
+        fault = refusal_in_words(refusal, language_of(request))
+        return _show(request, "guest/claim.html", opened, fault=fault, status=refusal.status)
+    opened = await _opened(request)
+    if opened is None:
+        return dead_link(request)
+    response = _show(request, "guest/claimed.html", opened, is_kept=device is not None)
+    if opened.reservation.holds:
+        keep_device(request, response, device)
+    return response
+
+
+async def _opened(request: web.Request) -> OpenedLink | None:
+    environment = environment_of(request)
+    reservation_id = environment.keyring.read_claim_token(request.match_info["token"])
+    return await open_link(environment, reservation_id)
+
+
+def _show(
+    request: web.Request,
+    template: str,
+    opened: OpenedLink,
+    *,
+    fault: str | None = None,
+    is_kept: bool = False,
+    status: int = 200,
+) -> web.Response:
+    environment, language = environment_of(request), language_of(request)
     access_token = environment.keyring.access_token(opened.reservation.id)
-    return page(
-        request,
-        template,
-        {
-            "card": make_card(opened, language_of(request)),
-            "is_held": opened.reservation.holds,
-            "access": f"{environment.prefix}/access/{access_token}",
-        },
-    )
+    values: dict[str, object] = {
+        "card": make_card(opened, language),
+        "is_held": opened.reservation.holds,
+        "may_cancel": opened.may_cancel,
+        "may_correct": opened.reservation.holds and opened.reservation.status != "completed",
+        "access": f"{environment.prefix}/access/{access_token}",
+        "mine": f"{environment.prefix}/me",
+        "undo": f"{environment.prefix}/claim-guest/{request.match_info['token']}/cancel",
+        "is_kept": is_kept,
+        "fault": fault,
+        **correction_values(opened),
+    }
+    return page(request, template, values, status=status)

@@ -1,12 +1,37 @@
 """The guest's addresses. The composition root adds them once plain and once under `/test`."""
 
-from web.guest.access import access_page, calendar_file
+from web.guest.access import access_page, calendar_file, pass_picture, service_worker
+from web.guest.book import booked_page, booking_page, send_booking
+from web.guest.cancel import cancel, cancel_page
 from web.guest.claim import claim, claim_page
+from web.guest.mine import (
+    correct_mine,
+    erase_mine,
+    forget_all,
+    my_data,
+    my_reservation,
+    my_reservations,
+)
 
 # A token takes whatever follows: a link that was mangled on its way gets the guest's own page.
 GUEST_ROUTES = (
+    ("GET", "/access/service-worker.js", service_worker),
     ("GET", "/access/{token}/calendar.ics", calendar_file),
+    ("GET", "/access/{token}/pass.png", pass_picture),
     ("GET", "/access/{token:.*}", access_page),
+    ("GET", "/claim-guest/{token}/cancel", cancel_page),
+    ("POST", "/claim-guest/{token}/cancel", cancel),
     ("GET", "/claim-guest/{token:.*}", claim_page),
     ("POST", "/claim-guest/{token:.*}", claim),
+    ("GET", "/me", my_reservations),
+    ("POST", "/me/forget", forget_all),
+    ("GET", "/me/{id}", my_reservation),
+    ("POST", "/me/{id}", correct_mine),
+    ("GET", "/me/{id}/cancel", cancel_page),
+    ("POST", "/me/{id}/cancel", cancel),
+    ("GET", "/me/{id}/data.json", my_data),
+    ("POST", "/me/{id}/erasure", erase_mine),
+    ("GET", "/book", booking_page),
+    ("POST", "/book", send_booking),
+    ("GET", "/book/{token}", booked_page),
 )

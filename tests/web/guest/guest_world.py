@@ -14,6 +14,7 @@ from appliance.store.database import Database
 from appliance.store.reservations import update_reservation
 from terminal_bridge.context import ENVIRONMENT
 from tests.builders import TONIGHT, table_id
+from web.guest.desk import open_desks
 from web.guest.routes import GUEST_ROUTES
 from web.rendering import prepare_pages
 from web.static_files import STATIC_ROUTES
@@ -68,6 +69,7 @@ def guest_application(box: Box) -> web.Application:
 
     app = web.Application(middlewares=[enter])
     prepare_pages(app)
+    open_desks(app, box)
     for prefix in ("", "/test"):
         app.add_routes([web.route(method, prefix + path, do) for method, path, do in GUEST_ROUTES])
     app.add_routes([web.route(*route) for route in STATIC_ROUTES])

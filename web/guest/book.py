@@ -1,0 +1,170 @@
+"""The booking page: an evening, an hour, a table; and what becomes of the wish."""
+
+from aiohttp import web
+
+from appliance.actions.book import book as book_table
+from appliance.actions.claim import claim
+from appliance.environment import Environment
+from appliance.errors import (
+    RateLimited,
+    Refusal,
+    Unavailable,
+    ValidationError,
+    VenueInactive,
+)
+from appliance.model.evening import parse_date
+from appliance.model.reservation import Reservation
+from appliance.store.claims import is_claimed
+from appliance.store.venue import get_venue
+from terminal_bridge.same_origin import is_from_our_page
+from web.guest.answer import (
+    dead_link,
+    elsewhere,
+    environment_of,
+    language_of,
+    open_link,
+    page,
+    see_other,
+)
+from web.guest.booking_form import (
+    TRAP,
+    BookingForm,
+    find_errors,
+    new_token,
+    read_booking_form,
+)
+from web.guest.booking_words import offer_in_words, trouble_in_words
+from web.guest.card import make_card, way_to
+from web.guest.desk import desk_of
+from web.guest.device import device_for, find_device, keep_device
+from web.guest.offer import read_offer
+from web.rendering import LANGUAGES
+
+_PARTY = 2
+
+
+async def booking_page(request: web.Request) -> web.Response:
+    """`GET /book?date=&guests=`: what is free then. Looking changes nothing."""
+    if not _is_open(request):
+        return await _closed(request)
+    return await _show(request, None)
+
+
+async def send_booking(request: web.Request) -> web.Response:
+    """`POST /book`: the table is booked, once however often it is sent, or what to do instead."""
+    environment, language = environment_of(request), language_of(request)
+    if not _is_open(request):
+        return await _closed(request)
+    if not is_from_our_page(request, environment.links.base):
+        return elsewhere(request)
+    try:
+        form = await read_booking_form(request, environment)
+    except ValidationError:
+        return await _show(request, None, status=400)
+    _ = language.gettext
+    if form.is_trapped or form.is_hasty:
+        notice = _("That was quick. Please look at it once more, and send it again.")
+        return await _show(request, form, notice=notice, status=400)
+    if form.is_stale:
+        notice = _("This page was open for a long time. Nothing is lost: please send it again.")
+        return await _show(request, form, notice=notice, status=400)
+    errors = find_errors(form, language)
+    if errors:
+        return await _show(request, form, errors=errors, status=400)
+    try:
+        desk_of(request).count_booking(request)
+        return await _booked(request, await _grant(request, environment, form))
+    except RateLimited as refusal:
+        notice = _("Many people are booking just now. Please try again later, or call the venue.")
+        return await _show(request, form, notice=notice, status=refusal.status)
+    except Unavailable as refusal:
+        notice = _("The box is busy. Nothing was lost: please try again in a moment.")
+        return await _show(request, form, notice=notice, status=refusal.status)
+    except Refusal as refusal:
+        return await _show(request, form, refusal=refusal, status=409)
+
+
+async def booked_page(request: web.Request) -> web.Response:
+    """`GET /book/{token}`: what was booked, and the way to the pass."""
+    environment, token = environment_of(request), request.match_info["token"]
+    opened = await open_link(environment, environment.keyring.read_access_token(token))
+    if opened is None:
+        return dead_link(request)
+    device, id_ = find_device(request), opened.reservation.id
+    # This page may be shared as the pass is: only the browser that booked can undo.
+    is_mine = device is not None and await environment.database.read(is_claimed, device.hash, id_)
+    values: dict[str, object] = {
+        "card": make_card(opened, language_of(request)),
+        "status": opened.reservation.status,
+        "access": f"{environment.prefix}/access/{token}",
+        "undo": f"{environment.prefix}/me/{id_}/cancel" if is_mine and opened.may_cancel else None,
+        "mine": f"{environment.prefix}/me" if is_mine else None,
+        "writes": opened.reservation.customer_email is not None,
+    }
+    return page(request, "guest/booked.html", values)
+
+
+async def _grant(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
+    offer = await environment.database.read(read_offer, form.day, form.guests)
+    booking = form.to_booking(form.day or offer.tonight, language_of(request))
+    return await environment.database.write(book_table, booking)
+
+
+async def _booked(request: web.Request, reservation: Reservation) -> web.Response:
+    environment, device = environment_of(request), device_for(request)
+    token = environment.keyring.access_token(reservation.id)
+    response = see_other(f"{environment.prefix}/book/{token}?lang={language_of(request).code}")
+    if device is not None:
+        await environment.database.write(claim, reservation.id, device.hash)
+        keep_device(request, response, device)
+    return response
+
+
+async def _show(
+    request: web.Request,
+    form: BookingForm | None,
+    *,
+    errors: dict[str, str] | None = None,
+    notice: str | None = None,
+    refusal: Refusal | None = None,
+    status: int = 200,
+) -> web.Response:
+    """The form, with what was typed into it and what is free now."""
+    environment, language = environment_of(request), language_of(request)
+    asked = request.query.get("guests", "")
+    guests = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 5 else _PARTY
+    day = parse_date(request.query.get("date"))
+    if form is not None:
+        guests, day = form.guests, form.day
+    offer = await environment.database.read(read_offer, day, guests)
+    if offer.venue.status != "active" or type(refusal) is VenueInactive:
+        return await _closed(request)
+    if refusal is not None:
+        notice = trouble_in_words(refusal, offer, form, language)
+    values: dict[str, object] = {
+        "offer": offer_in_words(offer, form, language),
+        "venue": offer.venue.name,
+        "address": offer.venue.address,
+        "way": way_to(offer.venue),
+        "form": form,
+        "errors": errors or {},
+        "notice": notice,
+        "token": form.token if form is not None and not form.is_stale else new_token(environment),
+        "trap": TRAP,
+        "action": f"{environment.prefix}/book",
+        "all_languages": request.config_dict[LANGUAGES].all(),
+        "mine": f"{environment.prefix}/me" if find_device(request) else None,
+    }
+    return page(request, "guest/book.html", values, status=status)
+
+
+def _is_open(request: web.Request) -> bool:
+    environment = environment_of(request)
+    return environment.name == "test" or environment.settings.booking.enabled
+
+
+async def _closed(request: web.Request) -> web.Response:
+    """No bookings here: the venue takes none, or not on this page."""
+    venue = await environment_of(request).database.read(get_venue)
+    values = {"venue": venue.name, "address": venue.address, "way": way_to(venue)}
+    return page(request, "guest/no_booking.html", values, status=404)

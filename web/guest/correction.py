@@ -1,0 +1,72 @@
+"""What a guest corrects of a reservation: read from the form, refused in their words."""
+
+from aiohttp import web
+
+from appliance.actions.claim import Correction
+from appliance.errors import (
+    CustomerNameRequired,
+    InvalidEmail,
+    Refusal,
+    Unavailable,
+    ValidationError,
+    WrongState,
+)
+from appliance.model.reservation import Reservation
+from web.guest.opened_link import OpenedLink
+from web.languages import Language
+from web.portal.forms import FORM_TYPES, read_form
+
+
+async def read_correction(request: web.Request) -> Correction | None:
+    """The fields that were filled in; None when there was no form. ValidationError."""
+    if request.content_type not in FORM_TYPES:
+        return None
+    form = await read_form(request)
+    return Correction(
+        name=form.text("name", 1000) or None,
+        email=form.text("email", 1000) or None,
+        phone=form.text("phone", 1000) or None,
+        language=form.text("language") or None,
+    )
+
+
+def correction_values(opened: OpenedLink) -> dict[str, object]:
+    """What the form shows: the name as it is, of the contacts enough to know them again."""
+    found = opened.reservation
+    return {
+        "name": found.customer_name or "",
+        "email_hint": _mask_email(found.customer_email),
+        "phone_hint": _mask_phone(found),
+        "letters_in": found.language or "fr",
+    }
+
+
+def refusal_in_words(refusal: Refusal, language: Language) -> str:
+    """Why nothing was changed, and what to do."""
+    _ = language.gettext
+    if isinstance(refusal, CustomerNameRequired):
+        return _("Please write your name.")
+    if isinstance(refusal, InvalidEmail):
+        return _("This email address cannot be right: please look at it once more.")
+    if isinstance(refusal, ValidationError) and refusal.field == "phone":
+        return _("This phone number cannot be right: 6 to 20 digits are needed.")
+    if isinstance(refusal, ValidationError):
+        return _("One of the fields is too long: please shorten it.")
+    if isinstance(refusal, WrongState):
+        return _("This is not possible any more: the reservation has changed meanwhile.")
+    if isinstance(refusal, Unavailable):
+        return _("The box is busy. Nothing was lost: please try again in a moment.")
+    return _("This was not possible. Nothing was changed: please call the venue.")
+
+
+def _mask_email(email: str | None) -> str:
+    """`s…@example.org`: a page that a link opens shows no address to strangers."""
+    if not email:
+        return ""
+    name, _, domain = email.partition("@")
+    return f"{name[:1]}…@{domain}"
+
+
+def _mask_phone(found: Reservation) -> str:
+    digits = [c for c in found.customer_phone or "" if c.isdecimal()]
+    return f"… {''.join(digits[-2:])}" if digits else ""

@@ -1,0 +1,50 @@
+"""How often guests may send something, in each environment: what they tap, and what they book."""
+
+from aiohttp import web
+
+from appliance.box import Box
+from appliance.clock import Clock
+from appliance.environment import Environment
+from terminal_bridge.context import ENVIRONMENT
+from web.peer import household_of, networks_of, peer_of
+from web.rate_limit import RateLimit
+
+_TAPS_A_MINUTE = 60  # of one address: a whole party behind one router
+_AN_HOUR = 3600.0
+_EVERYBODY = ""
+
+
+class Desk:
+    """The limits of one environment. RateLimited tells that one is reached."""
+
+    def __init__(self, environment: Environment, clock: Clock) -> None:
+        booking = environment.settings.booking
+        self._proxies = networks_of(environment.settings.server.trusted_proxies)
+        self._taps = RateLimit(clock, _TAPS_A_MINUTE)
+        self._forms = RateLimit(clock, booking.hourly_for_address, _AN_HOUR)
+        self._all_forms = RateLimit(clock, booking.hourly, _AN_HOUR)
+
+    def count_tap(self, request: web.Request) -> None:
+        """Somebody taps a button."""
+        self._taps.spend(self._caller(request))
+
+    def count_booking(self, request: web.Request) -> None:
+        """Somebody sends a booking that may be granted."""
+        self._forms.spend(self._caller(request))
+        self._all_forms.spend(_EVERYBODY)
+
+    def _caller(self, request: web.Request) -> str:
+        return household_of(peer_of(request, self._proxies))
+
+
+DESKS: web.AppKey[dict[str, Desk]] = web.AppKey("desks", dict)
+
+
+def open_desks(app: web.Application, box: Box) -> None:
+    """Give `app` a desk for each environment of the box."""
+    app[DESKS] = {each.name: Desk(each, box.clock) for each in box.environments}
+
+
+def desk_of(request: web.Request) -> Desk:
+    """The desk of the request's environment."""
+    return request.config_dict[DESKS][request[ENVIRONMENT].name]

@@ -1,0 +1,58 @@
+"""The browser in which a guest keeps reservations: a signed cookie, and no account."""
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from appliance.tokens import hash_token
+from web.guest.answer import environment_of
+from web.portal.private import is_private
+
+_LIFE = 400 * 24 * 3600  # as long as browsers keep a cookie
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A browser; `hash` is how the box knows it, `is_new` that the cookie still has to be set."""
+
+    token: str
+    hash: bytes
+    is_new: bool
+
+
+def find_device(request: web.Request) -> Device | None:
+    """The browser that asks, when it has kept something before."""
+    token = request.cookies.get(_name(request), "")
+    device_id = environment_of(request).keyring.read_device_token(token)
+    return Device(token, hash_token(device_id), is_new=False) if device_id else None
+
+
+def device_for(request: web.Request) -> Device | None:
+    """The browser that asks, or a new one; None where it could keep no cookie: over plain http."""
+    found = find_device(request)
+    if found is not None or not is_private(request):
+        return found
+    environment = environment_of(request)
+    database = environment.database
+    device_id = database.tokens.new_id(database.clock.now())
+    token = environment.keyring.device_token(device_id)
+    return Device(token, hash_token(device_id), is_new=True)
+
+
+def keep_device(request: web.Request, response: web.StreamResponse, device: Device | None) -> None:
+    """Let the browser send its cookie by itself, over TLS alone, and no script read it."""
+    if device is not None and device.is_new:
+        response.set_cookie(
+            _name(request), device.token, max_age=_LIFE, path="/", secure=True, httponly=True,
+            samesite="Lax",
+        )  # fmt: skip
+
+
+def forget_device(request: web.Request, response: web.StreamResponse) -> None:
+    """The browser keeps nothing any more."""
+    response.del_cookie(_name(request), path="/", secure=True, httponly=True, samesite="Lax")
+
+
+def _name(request: web.Request) -> str:
+    is_test = environment_of(request).name == "test"
+    return "__Host-venuebox-guest-test" if is_test else "__Host-venuebox-guest"
