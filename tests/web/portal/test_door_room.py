@@ -9,8 +9,10 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.door_log.verification import check_file
 from appliance.store.guest_passes import pass_text
+from appliance.store.reservations import get_reservation
 from appliance.store.scan_log import list_log_keys
 from tests.appliance.arrivals import add_reservation
+from tests.terminal_bridge.apart import a_scan
 from tests.web.portal.people import a_person
 
 
@@ -33,17 +35,13 @@ async def scan(running, token, code, scan_id="scan-1", **more):
 
 async def a_pass(running, **changes):
     reservation = await running.live.database.write(add_reservation, **changes)
-    text = await running.live.database.read(
-        pass_text, running.live.keyring, "live", reservation
-    )
+    text = await running.live.database.read(pass_text, running.live.keyring, "live", reservation)
     return reservation, text
 
 
 async def test_the_code_that_is_shown_pairs_a_phone_and_the_page_notices(running):
     person = await a_person(running, "manager")
-    status, page, _ = await person.post(
-        "/portal/door/pair", {"name": "Porte 2", "role": "search"}
-    )
+    status, page, _ = await person.post("/portal/door/pair", {"name": "Porte 2", "role": "search"})
     assert status == 200
     assert "<svg" in page
     code = re.search(r"/door#pair=(\d{8})<", page)[1]
@@ -155,15 +153,16 @@ async def test_what_a_terminal_says_of_itself_is_shown_and_never_as_markup(runni
 async def test_a_conflict_says_what_to_do_and_goes_when_it_is_dealt_with(running):
     person = await a_person(running, "manager")
     reservation, text = await a_pass(running)
-    (_, one), (_, other) = await a_terminal(running, "Porte 1"), await a_terminal(running, "Porte 2")
+    (_, one), (_, other) = (
+        await a_terminal(running, "Porte 1"),
+        await a_terminal(running, "Porte 2"),
+    )
     for token, scan_id in ((one, "a"), (other, "b")):
         async with running.client.post(
             "/terminal/v1/sync",
-            json={"scans": [{"scanId": scan_id, "code": text, "at": "2026-11-21T18:55:00Z",
-                             "result": "checked_in", "arrivals": 2}],
-                  "sentAt": "2026-11-21T19:00:00Z"},
+            json={"scans": [a_scan(code=text, scanId=scan_id, arrivals=2)]},
             headers={"Authorization": f"Bearer {token}"},
-        ) as response:  # fmt: skip
+        ) as response:
             assert response.status == 200, await response.text()
     page = (await person.get("/portal/door"))[1]
     assert "Let in at two doors: 4 are in, 2 were booked" in page
@@ -200,7 +199,7 @@ async def test_the_log_shows_an_evening_with_its_totals_and_filters(running):
     assert "<b>2</b> people let in" in everything
     assert "<b>2</b> refused" in everything
     assert "Salma &lt;i&gt;" in everything
-    shown = [page.count("<tr><th scope=\"row\">") for page in (everything, refused, at_one, named)]
+    shown = [page.count('<tr><th scope="row">') for page in (everything, refused, at_one, named)]
     assert shown == [3, 2, 1, 2]
     assert "No scan fits" in none
     assert "No scan fits" in yesterday
@@ -216,7 +215,7 @@ async def test_a_long_evening_comes_in_pages_and_any_page_number_is_safe(running
     second = (await person.get("/portal/door/log?page=2"))[1]
 
     assert "Page 1 of 2" in first
-    assert second.count("<tr><th scope=\"row\">") == 1
+    assert second.count('<tr><th scope="row">') == 1
     for page in ("0", "-1", "99999999999999999999", "x", "²"):
         assert (await person.get(f"/portal/door/log?page={page}"))[0] == 200
     for day in ("2026-02-30", "0001-01-01", "9999-12-31", "x"):
@@ -253,9 +252,7 @@ async def test_an_export_is_streamed_signed_and_verifies(running, tmp_path, kind
 async def test_an_export_of_an_empty_log_is_an_empty_signed_file(running):
     person = await a_person(running, "manager")
 
-    async with running.client.get(
-        "/portal/door/log/export", headers=person.headers
-    ) as response:
+    async with running.client.get("/portal/door/log/export", headers=person.headers) as response:
         *_, last = (await response.text()).strip().split("\n")
 
     assert json.loads(last)["statement"]["count"] == 0
@@ -266,9 +263,7 @@ async def test_a_log_that_was_changed_is_found_and_a_whole_one_is_said_to_be(run
     _, token = await a_terminal(running)
     for number in range(3):
         await scan(running, token, "https://elsewhere.example/x", f"scan-{number}")
-    assert "The log is whole: 3 scans, unbroken." in (
-        await person.get("/portal/door/log/check")
-    )[1]
+    assert "The log is whole: 3 scans, unbroken." in (await person.get("/portal/door/log/check"))[1]
 
     await running.live.database.write(
         lambda tx: tx.execute("UPDATE scan SET result = 'checked_in' WHERE seq = 2")
@@ -300,13 +295,8 @@ async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one
 
     assert status == 303
     assert (await scan(running, token, old, "old"))[1]["result"] == "revoked"
-    again, fresh = await running.live.database.read(
-        lambda reader: (reader.value("SELECT generation FROM reservation"), None)
-    )
-    assert again == 1
-    from appliance.store.reservations import get_reservation
-
     renewed = await running.live.database.read(get_reservation, reservation.id)
+    assert renewed.generation == 1
     fresh = await running.live.database.read(pass_text, running.live.keyring, "live", renewed)
     assert (await scan(running, token, fresh, "new"))[1]["result"] == "checked_in"
 
