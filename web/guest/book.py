@@ -6,9 +6,7 @@ from appliance.actions.book import book as book_table
 from appliance.actions.claim import claim
 from appliance.environment import Environment
 from appliance.errors import (
-    RateLimited,
     Refusal,
-    Unavailable,
     ValidationError,
     VenueInactive,
 )
@@ -29,6 +27,7 @@ from web.guest.answer import (
 from web.guest.booking_form import (
     TRAP,
     BookingForm,
+    find_doubt,
     find_errors,
     new_token,
     read_booking_form,
@@ -61,27 +60,14 @@ async def send_booking(request: web.Request) -> web.Response:
         form = await read_booking_form(request, environment)
     except ValidationError:
         return await _show(request, None, status=400)
-    _ = language.gettext
-    if form.is_trapped or form.is_hasty:
-        notice = _("That was quick. Please look at it once more, and send it again.")
-        return await _show(request, form, notice=notice, status=400)
-    if form.is_stale:
-        notice = _("This page was open for a long time. Nothing is lost: please send it again.")
-        return await _show(request, form, notice=notice, status=400)
-    errors = find_errors(form, language)
-    if errors:
-        return await _show(request, form, errors=errors, status=400)
+    notice, errors = find_doubt(form, language), find_errors(form, language)
+    if notice or errors:
+        return await _show(request, form, errors=errors, notice=notice, status=400)
     try:
         desk_of(request).count_booking(request)
         return await _booked(request, await _grant(request, environment, form))
-    except RateLimited as refusal:
-        notice = _("Many people are booking just now. Please try again later, or call the venue.")
-        return await _show(request, form, notice=notice, status=refusal.status)
-    except Unavailable as refusal:
-        notice = _("The box is busy. Nothing was lost: please try again in a moment.")
-        return await _show(request, form, notice=notice, status=refusal.status)
     except Refusal as refusal:
-        return await _show(request, form, refusal=refusal, status=409)
+        return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
 
 
 async def booked_page(request: web.Request) -> web.Response:
@@ -166,5 +152,9 @@ def _is_open(request: web.Request) -> bool:
 async def _closed(request: web.Request) -> web.Response:
     """No bookings here: the venue takes none, or not on this page."""
     venue = await environment_of(request).database.read(get_venue)
-    values = {"venue": venue.name, "address": venue.address, "way": way_to(venue)}
+    values: dict[str, object] = {
+        "venue": venue.name,
+        "address": venue.address,
+        "way": way_to(venue),
+    }
     return page(request, "guest/no_booking.html", values, status=404)

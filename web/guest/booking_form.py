@@ -20,7 +20,7 @@ from appliance.model.evening import is_slot, parse_date
 from appliance.tokens import made_at
 from web.guest.offer import WHOLE_EVENING
 from web.languages import Language
-from web.portal.forms import Form, read_form
+from web.portal.forms import read_form
 
 TRAP = "website"  # a field that no guest sees: who fills it in is a program
 _FASTEST = 2_000  # ms in which nobody fills in a form
@@ -119,3 +119,13 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
     if len(form.notes) > NOTES_MAX:
         errors["notes"] = _("One of the fields is too long: please shorten it.")
     return errors
+
+
+def find_doubt(form: BookingForm, language: Language) -> str | None:
+    """Why it may not be a guest who sent it, in words that a guest can do something with."""
+    _ = language.gettext
+    if form.is_trapped or form.is_hasty:
+        return _("That was quick. Please look at it once more, and send it again.")
+    if form.is_stale:
+        return _("This page was open for a long time. Nothing is lost: please send it again.")
+    return None

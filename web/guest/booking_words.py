@@ -6,10 +6,12 @@ from datetime import date
 from appliance.errors import (
     GuestsOutOfRange,
     InvalidSlot,
+    RateLimited,
     Refusal,
     TableNotBookable,
     TableNotFound,
     TableTaken,
+    Unavailable,
     VenueClosed,
 )
 from appliance.model.evening import BOOKING_HORIZON_DAYS
@@ -98,14 +100,18 @@ def trouble_in_words(
 ) -> str:
     """Why nothing was booked, and what is still free: "Autres tables libres : T2, T5."."""
     _ = language.gettext
-    choice = offer.choice(form.when) if form else None
     if isinstance(refusal, (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)):
-        return _taken(choice, offer, language)
-    if isinstance(refusal, InvalidSlot):
-        return _("This time is not offered any more. Please choose another one.")
-    if isinstance(refusal, VenueClosed):
-        return _("The house is closed that evening. Please choose another one.")
-    return _("This evening cannot be booked. Please choose another one.")
+        return _taken(offer.choice(form.when) if form else None, offer, language)
+    sentences: dict[type[Refusal], str] = {
+        InvalidSlot: _("This time is not offered any more. Please choose another one."),
+        VenueClosed: _("The house is closed that evening. Please choose another one."),
+        Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
+        RateLimited: _(
+            "Many people are booking just now. Please try again later, or call the venue."
+        ),
+    }
+    otherwise = _("This evening cannot be booked. Please choose another one.")
+    return sentences.get(type(refusal), otherwise)
 
 
 def _taken(choice: Choice | None, offer: Offer, language: Language) -> str:

@@ -44,19 +44,17 @@ def correction_values(opened: OpenedLink) -> dict[str, object]:
 def refusal_in_words(refusal: Refusal, language: Language) -> str:
     """Why nothing was changed, and what to do."""
     _ = language.gettext
-    if isinstance(refusal, CustomerNameRequired):
-        return _("Please write your name.")
-    if isinstance(refusal, InvalidEmail):
-        return _("This email address cannot be right: please look at it once more.")
     if isinstance(refusal, ValidationError) and refusal.field == "phone":
         return _("This phone number cannot be right: 6 to 20 digits are needed.")
-    if isinstance(refusal, ValidationError):
-        return _("One of the fields is too long: please shorten it.")
-    if isinstance(refusal, WrongState):
-        return _("This is not possible any more: the reservation has changed meanwhile.")
-    if isinstance(refusal, Unavailable):
-        return _("The box is busy. Nothing was lost: please try again in a moment.")
-    return _("This was not possible. Nothing was changed: please call the venue.")
+    sentences: dict[type[Refusal], str] = {
+        CustomerNameRequired: _("Please write your name."),
+        InvalidEmail: _("This email address cannot be right: please look at it once more."),
+        ValidationError: _("One of the fields is too long: please shorten it."),
+        WrongState: _("This is not possible any more: the reservation has changed meanwhile."),
+        Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
+    }
+    otherwise = _("This was not possible. Nothing was changed: please call the venue.")
+    return sentences.get(type(refusal), otherwise)
 
 
 def _mask_email(email: str | None) -> str:

@@ -42,7 +42,8 @@ DESKS: web.AppKey[dict[str, Desk]] = web.AppKey("desks", dict)
 
 def open_desks(app: web.Application, box: Box) -> None:
     """Give `app` a desk for each environment of the box."""
-    app[DESKS] = {each.name: Desk(each, box.clock) for each in box.environments}
+    desks: dict[str, Desk] = {each.name: Desk(each, box.clock) for each in box.environments}
+    app[DESKS] = desks
 
 
 def desk_of(request: web.Request) -> Desk:
