@@ -35,6 +35,7 @@ LAYERS = (
         "appliance.doctor",
         "appliance.door_log",
         "appliance.mail",
+        "appliance.tls",
         "appliance.upkeep",
         "appliance.webhooks",
     },
