@@ -3,22 +3,29 @@
 from datetime import date
 
 from appliance.model.evening import evening_end
-from appliance.model.letter import Letter, Outcome, retry_delay
+from appliance.model.letter import SETTINGS_TROUBLE, Letter, Outcome, retry_delay
+from appliance.store.conditions import Condition, drop_condition, put_condition
 from appliance.store.connection import Transaction
 from appliance.store.letters import find_letter, update_waiting_letter
 from appliance.store.reservations import get_reservation
 from appliance.store.venue import get_venue
+
+MAIL_SETTINGS = "mail_settings"  # only the owner can end it
+MAIL_UNREACHABLE = "mail_unreachable"
+_REFUSED = "refused with"
 
 
 def record_letter(tx: Transaction, letter_id: str, outcome: Outcome) -> int | None:
     """Seconds until the next attempt, or None when there will be none.
 
     A letter is retried until the evening is over: then it has nothing left to say. One that
-    no longer waits is left alone, so an outcome that comes twice counts once.
+    no longer waits is left alone, so an outcome that comes twice counts once. What keeps every
+    letter from leaving is noted as a condition, until one goes out again.
     """
     letter = find_letter(tx, letter_id)
     if letter is None or letter.state != "waiting":
         return None
+    _note_condition(tx, outcome)
     attempts = letter.attempts + 1
     if outcome.result == "accepted":
         update_waiting_letter(
@@ -34,6 +41,31 @@ def record_letter(tx: Transaction, letter_id: str, outcome: Outcome) -> int | No
         return None
     update_waiting_letter(tx, letter_id, due_at=due_at, attempts=attempts, trouble=outcome.trouble)
     return delay
+
+
+def forget_mail_trouble(tx: Transaction) -> None:
+    """Nothing is known against the mail server: nothing waits, or nothing was tried yet."""
+    drop_condition(tx, MAIL_SETTINGS, "")
+    drop_condition(tx, MAIL_UNREACHABLE, "")
+
+
+def _note_condition(tx: Transaction, outcome: Outcome) -> None:
+    trouble = outcome.trouble or ""
+    if outcome.result == "accepted" or (_REFUSED in trouble and outcome.result != "unreachable"):
+        forget_mail_trouble(tx)  # the server speaks with us, whatever it says of this letter
+    elif outcome.result != "unreachable":
+        return  # it was not asked
+    elif trouble.startswith(SETTINGS_TROUBLE):
+        reason = trouble.removeprefix(SETTINGS_TROUBLE)
+        _put(tx, MAIL_SETTINGS, f"no letter leaves until mail.* is corrected: {reason}")
+    else:
+        _put(tx, MAIL_UNREACHABLE, f"letters wait, and are tried again: {trouble}")
+
+
+def _put(tx: Transaction, name: str, sentence: str) -> None:
+    other = MAIL_UNREACHABLE if name == MAIL_SETTINGS else MAIL_SETTINGS
+    drop_condition(tx, other, "")
+    put_condition(tx, Condition(name, "", tx.now, sentence))
 
 
 def _evening_end(tx: Transaction, letter: Letter) -> int:

@@ -1,5 +1,6 @@
 """What the box itself has noted as wrong just now: its clock, its way out, its partners."""
 
+from appliance.actions.record_letter import MAIL_SETTINGS, MAIL_UNREACHABLE
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import Patient
@@ -15,7 +16,7 @@ from appliance.webhooks.conditions import (
 )
 
 # In French; the box noted the sentence in English.
-_FRENCH = {
+FRENCH = {
     OFFLINE: "la box est coupée d'internet, les webhooks attendent",
     CLOCK_HELD: "l'horloge n'est pas sûre, les webhooks attendent",
     CLOCK_UNCONFIRMED: "les webhooks partent avec une heure qui n'est pas confirmée",
@@ -23,6 +24,8 @@ _FRENCH = {
     ENDPOINT_FAILING: "une destination de webhooks ne répond pas",
     ENDPOINT_BLOCKED: "une destination de webhooks est à une adresse interdite",
     RECEIVER_CLOCK: "l'horloge d'un partenaire diffère de la nôtre",
+    MAIL_SETTINGS: "aucune lettre ne part tant que mail.* n'est pas corrigé",
+    MAIL_UNREACHABLE: "les lettres attendent : le serveur de courrier ne répond pas",
 }
 _OF_ENDPOINTS = {ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK}
 _SHOWN = 3
@@ -42,7 +45,7 @@ def conditions(patient: Patient) -> Check:
         found = [condition for condition in found if condition.name in _OF_ENDPOINTS]
     if not found:
         return well("conditions", "La box ne signale rien.", "The box reports nothing.")
-    french = "; ".join(dict.fromkeys(_FRENCH.get(c.name, c.name) for c in found))
+    french = "; ".join(dict.fromkeys(FRENCH.get(c.name, c.name) for c in found))
     english = "; ".join(dict.fromkeys(c.detail.rstrip(".") for c in found[:_SHOWN]))
     more = f" (+{len(found) - _SHOWN})" if len(found) > _SHOWN else ""
     said = f"La box signale : {french}.", f"The box reports: {english}{more}."

@@ -122,6 +122,7 @@ def _tell(contents: Contents, words: Words) -> dict[str, Any]:
         "picture": words.picture.format(code=code),
         "picture_id": f"pass.{contents.letter.id}@venuebox.invalid",
         "access_url": contents.access_url,
+        "undo_url": contents.undo_url,
         "stop_url": contents.stop_url,
         "footer": words.footer.format(venue=venue),
     }

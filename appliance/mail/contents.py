@@ -34,7 +34,8 @@ class Contents:
     """A letter with all that it speaks of. `at` is its date, in ms since 1970.
 
     `hours` are minutes after midnight; None where the venue offers no slot that day. Amounts
-    are whole currency units. `stop_url` is there where a guest may want no more of its kind.
+    are whole currency units. `stop_url` is there where a guest may want no more of its kind,
+    `undo_url` where there is something to cancel.
     """
 
     letter: Letter
@@ -42,6 +43,7 @@ class Contents:
     venue: Venue
     pass_text: str
     access_url: str
+    undo_url: str | None
     stop_url: str | None
     zone: ZoneInfo
     hours: tuple[int, int] | None
@@ -80,6 +82,11 @@ def read_contents(reader: Reader, environment: Environment, letter_id: str) -> C
         venue=venue,
         pass_text=pass_text(reader, environment.keyring, environment.name, reservation),
         access_url=environment.links.access(token),
+        undo_url=(
+            environment.links.undo(environment.keyring.claim_token(reservation.id))
+            if reservation.holds
+            else None
+        ),
         stop_url=environment.links.no_reminders(token) if letter.kind in UNASKED else None,
         zone=zone,
         hours=hours_of(reservation, tuple(list_slots(reader)), venue.evening_ends_at),

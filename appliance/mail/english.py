@@ -24,6 +24,7 @@ ENGLISH = Words(
     see_link="Your reservation, always up to date, is here:",
     minimum_spend="Minimum of the table",
     received="Received so far",
+    undo="Cannot come? Cancel here:",
     stop="To get no more reminders:",
     calendar_title="Table at {venue}",
     footer="{venue} sends you this automatic message about your reservation.",

@@ -24,6 +24,7 @@ FRENCH = Words(
     see_link="Votre réservation, toujours à jour, se trouve ici :",
     minimum_spend="Minimum de la table",
     received="Déjà reçu",
+    undo="Un empêchement ? Annulez ici :",
     stop="Ne plus recevoir de rappels :",
     calendar_title="Table chez {venue}",
     footer="Ce message automatique vous est envoyé par {venue} au sujet de votre réservation.",

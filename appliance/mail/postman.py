@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from appliance.actions.queue_letter import LetterQueued
-from appliance.actions.record_letter import record_letter
+from appliance.actions.record_letter import forget_mail_trouble, record_letter
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import Unavailable
@@ -67,7 +67,10 @@ class Postman:
         if self._send is None:
             return
         now, monotonic = self._clock.now(), self._clock.monotonic()
-        for letter in await database.read(list_waiting_letters):
+        waiting = await database.read(list_waiting_letters)
+        if not waiting:
+            await database.write(forget_mail_trouble)
+        for letter in waiting:
             if letter.id not in self._in_flight:
                 self._due[letter.id] = monotonic + remaining_delay(letter, now)
         self._arm()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import re
+import socket
 import ssl
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -131,6 +132,9 @@ def _judge_answer(error: aiosmtplib.SMTPResponseException) -> Outcome:
 def _unreachable(error: BaseException) -> Outcome:
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, socket.gaierror):
+            return Outcome("unreachable", "mail.host is not found: check its spelling and the way "
+                           "to the internet")  # fmt: skip
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, _LOST_CONNECTION):
             return _settings(f"no trusted TLS with the mail server ({cause.reason})")
         cause = cause.__cause__ or cause.__context__

@@ -44,6 +44,7 @@ class Words:
     see_link: str
     minimum_spend: str
     received: str
+    undo: str
     stop: str
     calendar_title: str
     footer: str

@@ -237,7 +237,7 @@ async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):
     _, html, _ = parts(received(Composer(SENDER).compose(contents)))
 
     assert re.findall(r'src="([^"]*)"', html) == [f"cid:pass.{contents.letter.id}@venuebox.invalid"]
-    assert set(re.findall(r'href="([^"]*)"', html)) == {contents.access_url}
+    assert set(re.findall(r'href="([^"]*)"', html)) == {contents.access_url, contents.undo_url}
     assert "url(" not in html
     assert "@import" not in html
 
