@@ -10,6 +10,7 @@ from appliance.live.feed import Feed
 from appliance.settings import Settings
 from appliance.store.database import Database
 from appliance.store.migrate import migrate
+from appliance.store.start_check import check_before_serving
 from appliance.tokens import Keyring, Tokens
 
 
@@ -60,6 +61,7 @@ def open_box(
 
     def environment(name: EnvironmentName) -> Environment:
         path = directory / f"{name}.db"
+        check_before_serving(path)
         migrate(path, clock)
         database = Database(path, clock, tokens, zones, on_broken)
         return Environment(

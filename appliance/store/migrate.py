@@ -33,14 +33,20 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     check_engine()
     check_pages()
     if not create and not path.exists():
-        raise Trouble(f"{path.name} is missing from {path.parent}: restore a backup, or init anew")
+        raise Trouble(
+            f"{path.name} is missing from {path.parent}: put the last good backup in place with "
+            f"venuebox restore --latest --data {path.parent}"
+        )
     guard_live_file(path)
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
         return _migrate(connection, path, clock, list_migrations())
-    except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise Trouble(f"{path.name} is damaged ({error}): restore the last good backup") from None
+    except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
+        raise Trouble(
+            f"{path.name} is damaged ({error}): restore the last good backup with "
+            f"venuebox restore --latest --data {path.parent}"
+        ) from None
     finally:
         connection.close()
 

@@ -1,0 +1,59 @@
+"""What is looked at before a database is served: a damaged one never is (reliability.md, F9)."""
+
+import time
+from pathlib import Path
+
+import apsw
+
+from appliance.errors import Trouble
+from appliance.store.connection import open_connection
+from appliance.store.live_files import guard_live_file
+from appliance.store.snapshot import DAMAGE
+from appliance.store.wal_check import count_lost_commits
+
+_SECONDS = 2.0  # the night's check looks at the rest of a very large file
+_STEPS = 10_000  # of SQLite's machine, between two looks at the time
+
+
+def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
+    """Read the file's pages, their checksums and its log. Trouble, and nothing changed, if bad.
+
+    Leaves a missing or a strange file to `migrate`. Spends about `seconds` at most.
+    """
+    if not path.exists():
+        return
+    guard_live_file(path)
+    try:
+        connection = open_connection(path)
+        try:
+            # The evidence stays as it is: a bad log is not folded into the file.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            fault = _find_fault(connection, path, time.monotonic() + seconds)
+        finally:
+            connection.close()
+    except DAMAGE as error:
+        fault = str(error)
+    if fault:
+        raise Trouble(describe_damage(path, " ".join(fault.split())))
+
+
+def describe_damage(path: Path, fault: str) -> str:
+    """One sentence for whoever stands in front of a box that does not start."""
+    return (
+        f"{path.name} is damaged ({fault}) and is not served: put the last good backup in its "
+        f"place with venuebox restore --latest --data {path.parent}, which keeps what is there"
+    )
+
+
+def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
+    lost = count_lost_commits(connection, path)
+    if lost:
+        return f"its log holds {lost} commits behind a damaged byte"
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    try:
+        found = next(connection.execute("PRAGMA quick_check(1)"))[0]
+    except apsw.InterruptError:
+        found = "ok"
+    finally:
+        connection.set_progress_handler(None)
+    return "" if found == "ok" else str(found)

@@ -1,0 +1,65 @@
+"""A box with guests in a directory of its own, and what makes its backups."""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+
+from appliance.actions.enter import enter_by_staff
+from appliance.backup.making import Maker
+from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.box import open_box
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.data_directory import DataDirectory, write_file
+from appliance.settings import Settings
+from appliance.tokens import Tokens
+from tests.builders import TONIGHT, a_booking, table_id
+from tests.conftest import MASTER_KEY, furnished_template
+
+KEY = RecoveryKey(bytes(range(100, 132)))
+KEY_TEXT = KEY.text
+
+
+@dataclass
+class BoxDirectory:
+    """A data directory as a box that was stopped leaves it."""
+
+    directory: DataDirectory
+    clock: StoppedClock = field(default_factory=StoppedClock)
+
+    @property
+    def root(self) -> Path:
+        return self.directory.root
+
+
+def a_box_with_guests(folder, guests=10):
+    """Riad Atlas in `folder`, its recovery key, and so many reservations in live."""
+    directory = DataDirectory(folder / "box")
+    directory.make_folders()
+    for template in furnished_template().iterdir():
+        (directory.root / template.name).write_bytes(template.read_bytes())
+    write_file(directory.master_key_file, MASTER_KEY)
+    write_file(directory.settings_file, b"")
+    keep_recovery_key(directory, KEY)
+    made = BoxDirectory(directory)
+    asyncio.run(_fill(made, guests))
+    return made
+
+
+async def _fill(made, guests):
+    box = open_box(made.root, MASTER_KEY, Settings(), app_url="https://box.example",
+                   clock=made.clock, tokens=Tokens(), zones=newest_zone_database())  # fmt: skip
+    try:
+        for number in range(guests):
+            booking = a_booking(
+                date=date.fromisoformat(TONIGHT) + timedelta(days=number // 5),
+                table_id=table_id(f"T{number % 5 + 1}"),
+            )
+            await box.live.database.write(enter_by_staff, booking, actor="staff:1")
+    finally:
+        await box.close()
+
+
+def a_maker(made, **changes):
+    settings = changes.pop("settings", Settings())
+    return Maker(made.directory, settings, made.clock, Tokens(), newest_zone_database(), **changes)
