@@ -41,10 +41,12 @@ class PortalWorld:
                 "viewport": DESK,
                 "locale": {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}[language],
                 "base_url": self.box.url,
-                "extra_http_headers": {"Cookie": f"__Host-venuebox-session={self.secret}"},
                 **options,
             }
         )
+        # Loopback is trusted as https is: a Secure cookie travels.
+        cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
+        await context.add_cookies([{**cookie, "url": f"{self.box.url}/"}])
         page = await context.new_page()
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))

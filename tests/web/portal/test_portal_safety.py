@@ -63,7 +63,7 @@ async def pages(running, person):
     """Each page of the portal, with the ids that exist where an address has one."""
     ids = []
     for table in ("reservation", "venue_table", "slot", "api_key", "terminal", "staff", "endpoint"):
-        ids += [id_ for (id_,) in await rows(running, f"SELECT id FROM {table} LIMIT 1")]
+        ids += [id_ for (id_,) in await rows(running, f"SELECT id FROM {table} LIMIT 1")]  # noqa: S608 - named above
     for path in GETS:
         if path.endswith(STREAMS):
             continue
@@ -92,7 +92,7 @@ async def test_what_anybody_wrote_is_text_on_every_page(running, everything, mar
         for table, columns in TEXTS.items():
             for column in columns:
                 unique = " || rowid" if (table, column) == ("staff", "name") else ""
-                tx.execute(f"UPDATE {table} SET {column} = :text{unique}", {"text": markup})
+                tx.execute(f"UPDATE {table} SET {column} = :text{unique}", {"text": markup})  # noqa: S608 - named above
 
     await running.live.database.write(write)
     shown = 0
@@ -154,7 +154,7 @@ async def test_looking_at_pages_changes_nothing(running, everything):
     )]  # fmt: skip
 
     async def everything_stored():
-        return {name: await rows(running, f"SELECT * FROM {name}") for name in tables}
+        return {name: await rows(running, f"SELECT * FROM {name}") for name in tables}  # noqa: S608 - as stored
 
     before = await everything_stored()
     async for _ in pages(running, everything):
