@@ -1,0 +1,288 @@
+"""Erasing a guest: byte by byte, nothing of them is left in the files of the box."""
+
+import asyncio
+import json
+import logging
+import shutil
+from datetime import date, timedelta
+
+import apsw
+import pytest
+
+from appliance.actions.ask_erasure import ask_erasure
+from appliance.actions.claim import claim
+from appliance.actions.enter import enter_by_staff
+from appliance.actions.erase_guest import erase_guest
+from appliance.actions.export_guest import export_guests
+from appliance.actions.queue_letter import write_to_guest
+from appliance.store.database import Database
+from appliance.store.erasing import find_reservations_of, is_same_phone
+from appliance.store.reservations import add_history, get_reservation
+from appliance.upkeep.contacts import ContactRetention
+from appliance.upkeep.erasures import LIST, Erasures, append_to_list, read_list
+from tests.builders import TONIGHT, a_booking, table_id
+
+NAME, EMAIL, PHONE, NOTES = (
+    "Zqxanthe Wvuillermoz", "zqxanthe@canary.example", "+212 699 424 242", "sans zqxsafran",
+)  # fmt: skip
+TRACES = (b"zqxanthe", b"wvuillermoz", b"canary.example", b"699 424 242", b"699424242",
+          b"zqxsafran", b"zqxreason")  # fmt: skip
+
+
+async def a_guest(database, **changes):
+    """A guest whose every field is a canary; the reservation's id."""
+    booking = a_booking(
+        customer_name=NAME, customer_email=EMAIL, customer_phone=PHONE, notes=NOTES, **changes
+    )
+    reservation = await database.write(enter_by_staff, booking, actor="staff:1")
+    return reservation.id
+
+
+def live_through(tx, reservation_id):
+    """All that can be written down of a guest: letters, claim, door, history, webhooks."""
+    write_to_guest(tx, reservation_id, "confirmation")
+    claim(tx, reservation_id, b"d" * 32)
+    ask_erasure(tx, reservation_id)
+    add_history(tx, reservation_id, "amended", "staff:1", json.dumps({"why": f"for {NAME}"}))
+    terminal = {"id": tx.new_id(), "name": "Porte", "created_at": tx.now}
+    tx.insert("terminal", terminal)
+    tx.insert("scan", {"scan_id": "s-1", "terminal_id": terminal["id"], "at": tx.now,
+                       "kind": "code", "reservation_id": reservation_id, "result": "checked_in",
+                       "admitted": 2, "reason": f"zqxreason {NAME}", "verdict": "{}",
+                       "hash": b"h" * 32})  # fmt: skip
+    endpoint_id = tx.new_id()
+    tx.insert("endpoint", {"id": endpoint_id, "url": "https://p.example/hook", "events": "[]",
+                           "active": 1, "created_at": tx.now, "secret": b"s"})  # fmt: skip
+    event = tx.value("SELECT seq FROM event WHERE reservation_id = :id", {"id": reservation_id})
+    seq = tx.insert("delivery", {"id": tx.new_id(), "endpoint_id": endpoint_id,
+                                 "event_seq": event, "due_at": tx.now})  # fmt: skip
+    tx.insert("attempt", {"delivery_seq": seq, "n": 1, "at": tx.now, "duration_ms": 1,
+                          "phase": "done", "outcome": "http_500", "charged": 1,
+                          "excerpt": f"no {NAME}", "body_sha256": b"b" * 32})  # fmt: skip
+    tx.insert("failed_request", {"delivery_seq": seq, "at": tx.now, "request": NAME.encode()})
+
+
+def traces_in(folder):
+    """Which canaries are in which files, whatever their case."""
+    return {
+        (path.name, trace)
+        for path in folder.rglob("*")
+        if path.is_file()
+        for trace in TRACES
+        if trace in path.read_bytes().lower()
+    }
+
+
+def copy_of(path, folder):
+    """A backup of a database, made by SQLite itself."""
+    folder.mkdir()
+    source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    target = apsw.Connection(str(folder / "backup.db"))
+    with target.backup("main", source, "main") as backup:
+        backup.step()
+    target.close()
+    source.close()
+    return folder
+
+
+@pytest.fixture
+async def erasures(box):
+    following = Erasures(box.live)
+    await following.start()
+    yield following
+    await following.close()
+
+
+async def crowd(database, canary, count=400):
+    """Many rows come and go, so that pages are split and rows move between them."""
+    for n in range(count):
+        day = date.fromisoformat(TONIGHT) + timedelta(days=1 + n)
+        name, email, notes = (NAME, EMAIL, NOTES) if canary else ("Omar", "o@x.example", "fenêtre")
+        booking = a_booking(date=day, customer_name=f"{name} {'x' * (n * 7 % 90)}",
+                            customer_email=email, customer_phone=PHONE if canary else "0600000000",
+                            notes=notes)  # fmt: skip
+        await database.write(enter_by_staff, booking, actor="staff:1")
+
+
+async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    database = box.live.database
+    await crowd(database, canary=True)
+    id_ = await a_guest(database)
+    await database.write(live_through, id_)
+    assert {trace for _, trace in traces_in(tmp_path)} >= set(TRACES) - {b"699424242"}
+
+    found = await database.read(find_reservations_of, EMAIL, None)
+    assert len(found) == 401
+    for reservation_id in found:
+        await database.write(erase_guest, reservation_id, actor="staff:1")
+    await asyncio.sleep(0)
+    await erasures.settle()
+
+    assert traces_in(tmp_path) == set()
+    assert traces_in(copy_of(database.path, tmp_path / "copy")) == set()
+    assert not any(trace.decode() in caplog.text.lower() for trace in TRACES)
+    erased = await database.read(get_reservation, id_)
+    assert (erased.status, erased.table_id) == ("confirmed", table_id("T1"))
+    assert erased.access_code is not None
+    export = await database.read(export_guests, [id_])
+    assert not any(trace in json.dumps(export).lower().encode() for trace in TRACES)
+
+
+async def test_an_export_holds_everything_that_was_written_down(box):
+    database = box.live.database
+    id_ = await a_guest(database)
+    await database.write(live_through, id_)
+
+    export = await database.read(export_guests, [id_])
+
+    (held,) = export["reservations"]
+    assert held["customer"] == {"name": NAME, "email": EMAIL, "phone": PHONE, "language": None}
+    assert held["notes"] == NOTES
+    assert [letter["to"] for letter in held["letters"]] == [EMAIL]
+    assert [scan["reason"] for scan in held["scans"]] == [f"zqxreason {NAME}"]
+    assert [sent["host"] for sent in held["sentTo"]] == ["p.example"]
+    assert held["keptInBrowsers"] == 1
+    assert held["erasureAskedAt"] is not None
+    assert {line["what"] for line in held["history"]} >= {"created", "claimed", "amended"}
+    json.dumps(export)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("0699424242", "+212 699 424 242", True),
+        ("00212699424242", "+212 699-424-242", True),
+        ("+212699424242", "+212 (699) 42 42 42", True),
+        ("+33699424242", "+212699424242", False),
+        ("424242", "+212699424242", False),
+        ("", "+212699424242", False),
+    ],
+)
+def test_a_number_is_known_however_it_is_spelled(one, other, same):
+    assert is_same_phone(one, other) is same
+    assert is_same_phone(other, one) is same
+
+
+async def test_a_letter_that_waits_is_not_sent_to_who_was_erased(box):
+    database = box.live.database
+    id_ = await a_guest(database)
+    letter_id = await database.write(write_to_guest, id_, "confirmation")
+
+    await database.write(erase_guest, id_, actor="staff:1")
+
+    row = database.peek(
+        lambda reader: reader.row(
+            "SELECT state, recipient FROM letter WHERE id = :id", {"id": letter_id}
+        )
+    )
+    assert row == ("failed", None)
+
+
+async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
+    box, erasures, tmp_path
+):
+    database = box.live.database
+    id_ = await a_guest(database)
+    kept = copy_of(database.path, tmp_path.parent / f"{tmp_path.name}-kept")
+    await database.write(erase_guest, id_, actor="staff:1")
+    await asyncio.sleep(0)
+    await erasures.settle()
+    assert read_list(tmp_path, "live") == [id_]
+    shutil.copy(kept / "backup.db", tmp_path / "restored.db")
+
+    # The restored database, beside the list that no restore takes back.
+    restored = Database(tmp_path / "restored.db", box.clock, box.tokens, box.zones)
+    environment = type(box.live)(
+        box.live.name, restored, box.live.keyring, box.settings, box.live.links, box.live.feed
+    )
+    assert (await restored.read(get_reservation, id_)).customer_name == NAME
+    again = Erasures(environment)
+    await again.start()
+    assert (await restored.read(get_reservation, id_)).customer_name is None
+    await again.close()
+    await restored.close()
+
+    assert traces_in(tmp_path) == set()
+
+
+async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_next_start(
+    box, erasures
+):
+    database = box.live.database
+    id_ = await a_guest(database)
+    await database.write(erase_guest, id_, actor="staff:1")
+    await asyncio.sleep(0)
+    await erasures.settle()
+    await database.write(
+        lambda tx: tx.execute("UPDATE reservation SET customer_name = 'Omar' WHERE id = :id",
+                              {"id": id_})
+    )  # fmt: skip
+
+    again = Erasures(box.live)
+    await again.start()
+    await again.close()
+
+    assert (await database.read(get_reservation, id_)).customer_name == "Omar"
+
+
+def test_a_list_cut_short_by_a_power_cut_is_read_and_goes_on(tmp_path):
+    append_to_list(tmp_path, "live", {"a": 0})
+    (tmp_path / LIST).write_bytes((tmp_path / LIST).read_bytes() + b'{"environment": "li')
+
+    append_to_list(tmp_path, "live", {"a": 0, "b": 1})
+    append_to_list(tmp_path, "test", {"c": 2})
+
+    assert read_list(tmp_path, "live") == ["a", "b"]
+    assert read_list(tmp_path, "test") == ["c"]
+    assert (tmp_path / LIST).stat().st_mode & 0o777 == 0o600
+
+
+class TestRetention:
+    async def forget(self, box, *, may_expire=True):
+        retention = ContactRetention(box.live, box.clock, lambda: may_expire, lambda *_: NoAlarm())
+        await retention.start()
+        await retention.settle()
+        await retention.close()
+
+    async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
+        self, box, clock, tmp_path
+    ):
+        database = box.live.database
+        id_ = await a_guest(database)
+        await database.write(live_through, id_)
+
+        clock.set("2026-12-22T05:59:00Z")
+        await self.forget(box)
+        assert (await database.read(get_reservation, id_)).customer_name == NAME
+
+        clock.set("2026-12-22T06:01:00Z")
+        await self.forget(box)
+        assert (await database.read(get_reservation, id_)).customer_name is None
+        assert traces_in(tmp_path) == set()
+        assert read_list(tmp_path, "live") == []
+
+    async def test_by_a_clock_in_doubt_nobody_is_forgotten(self, box, clock):
+        id_ = await a_guest(box.live.database)
+        clock.set("2030-01-01T00:00:00Z")
+
+        await self.forget(box, may_expire=False)
+
+        assert (await box.live.database.read(get_reservation, id_)).customer_name == NAME
+
+    async def test_many_are_forgotten_in_small_steps(self, box, clock, tmp_path):
+        await crowd(box.live.database, canary=True, count=90)
+        clock.set("2028-01-01T00:00:00Z")
+        before = box.live.database.commits
+
+        await self.forget(box)
+
+        assert box.live.database.commits - before == 5
+        assert traces_in(tmp_path) == set()
+
+
+class NoAlarm:
+    """An alarm that does not ring."""
+
+    def cancel(self):
+        """Nothing to take back."""
