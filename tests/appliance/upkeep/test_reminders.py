@@ -1,0 +1,172 @@
+"""Reminders: n hours before, once, and to nobody who did not ask to be written to."""
+
+import asyncio
+from datetime import date
+
+import pytest
+
+from appliance.actions.cancel import cancel
+from appliance.actions.enter import enter_by_staff
+from appliance.actions.remind import find_next_reminder, remind
+from appliance.actions.stop_reminders import stop_reminders
+from appliance.clock import format_instant
+from appliance.upkeep.upkeep import Upkeep
+from tests.appliance.upkeep.test_upkeep import World
+from tests.builders import a_booking
+from tests.conftest import with_settings
+
+NEXT_SATURDAY = date(2026, 11, 28)
+DUE = "2026-11-27T19:30:00.000Z"  # 24 hours before 19:30
+
+
+class Guests(World):
+    async def book(self, **changes):
+        values = {"date": NEXT_SATURDAY, "customer_email": "salma@guest.example"} | changes
+        return await self.enter(**values)
+
+    def reminders(self):
+        return self.database.peek(
+            lambda reader: [
+                row[0]
+                for row in reader.rows(
+                    "SELECT reservation_id FROM letter WHERE kind = 'reminder' ORDER BY id"
+                )
+            ]
+        )
+
+    def next_due(self):
+        at = self.database.peek(find_next_reminder, 24)
+        return None if at is None else format_instant(at)
+
+
+@pytest.fixture
+async def world(box, clock):
+    made = Guests(box.live, clock)
+    yield made
+    await made.upkeep.close()
+
+
+async def test_a_guest_is_reminded_once_a_day_before(world):
+    id_ = await world.book()
+    await world.start()
+    assert world.next_due() == DUE
+
+    await world.pass_until("2026-11-27T19:29:59Z")
+    assert world.reminders() == []
+    await world.pass_until("2026-11-28T18:00:00Z")
+
+    assert world.reminders() == [id_]
+    assert world.next_due() is None
+
+
+async def test_a_slot_after_midnight_counts_from_that_night(world):
+    await world.book(slot="22:00")
+
+    assert world.next_due() == "2026-11-27T22:00:00.000Z"
+
+
+async def test_a_whole_evening_begins_with_its_first_slot(world):
+    await world.book(slot=None)
+
+    assert world.next_due() == DUE
+
+
+async def test_who_booked_within_those_hours_was_just_written_to(world, clock):
+    clock.set("2026-11-28T09:00:00Z")
+    await world.book()
+
+    await world.start()
+
+    assert world.next_due() is None
+    assert world.reminders() == []
+
+
+async def test_a_box_that_was_off_reminds_late_and_not_after_the_guests_were_expected(world, clock):
+    await world.book()
+    late = await world.book(slot="22:00")
+    clock.set("2026-11-28T20:00:00Z")
+
+    await world.start()
+
+    assert world.reminders() == [late]
+
+
+async def test_who_cancelled_has_no_address_or_came_is_not_reminded(world):
+    gone = await world.book()
+    await world.database.write(cancel, gone, actor="staff:1")
+    await world.book(customer_email=None)
+    arrived = await world.book(slot="22:00")
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE reservation SET checked_in_at = 1 WHERE id = :id", {"id": arrived}
+        )
+    )
+
+    assert world.next_due() is None
+
+
+@pytest.mark.parametrize(("outcome", "reminded"), [("skipped", False), ("sent", True)])
+async def test_who_is_left_to_the_partner_is_left_to_the_partner(world, outcome, reminded):
+    id_ = await world.book()
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE reservation SET source = 'partner', email_outcome = :o WHERE id = :id",
+            {"id": id_, "o": outcome},
+        )
+    )
+
+    assert (world.next_due() == DUE) is reminded
+
+
+async def test_who_wants_no_reminders_gets_none_for_any_reservation(world):
+    id_ = await world.book()
+    await world.book(date=date(2026, 12, 5), customer_email="Salma@guest.example")
+    other = await world.book(slot="22:00", customer_email="omar@guest.example")
+
+    await world.database.write(stop_reminders, id_)
+    await world.start()
+    await world.pass_until("2026-12-05T19:00:00Z")
+
+    assert world.reminders() == [other]
+
+
+@pytest.mark.parametrize(
+    "settings", [with_settings(mail={"reminder_hours": 0}, webhooks={"clock_grace_minutes": 0})]
+)
+async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
+    world = Guests(box.live, clock)
+    await world.book()
+    await world.start()
+
+    await world.pass_until("2026-12-01T00:00:00Z")
+    await world.upkeep.close()
+
+    assert world.reminders() == []
+
+
+async def test_no_more_than_a_batch_is_queued_at_once(world, clock):
+    for n in range(3):
+        await world.book(date=date(2026, 12, 1 + n))
+    clock.set("2026-12-01T12:00:00Z")
+
+    assert await world.database.write(remind, 72, 2) == 2
+    assert await world.database.write(remind, 72, 2) == 1
+
+
+async def test_the_reminders_of_the_test_environment_are_kept_to_be_read(box, clock):
+    await box.test.database.write(
+        enter_by_staff,
+        a_booking(date=NEXT_SATURDAY, customer_email="s@guest.example"),
+        actor="staff:1",
+    )
+    clock.set("2026-11-28T12:00:00Z")
+    upkeep = Upkeep(box.test, clock)
+    await upkeep.start()
+    await upkeep.settle()
+    await upkeep.close()
+    await asyncio.sleep(0)
+
+    states = box.test.database.peek(
+        lambda reader: list(reader.rows("SELECT kind, state FROM letter"))
+    )
+    assert states == [("reminder", "kept")]
