@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import random
 import shutil
 from datetime import date, timedelta
 
@@ -93,21 +94,32 @@ async def erasures(box):
     await following.close()
 
 
-async def crowd(database, canary, count=400):
-    """Many rows come and go, so that pages are split and rows move between them."""
+async def crowd(database, count=400):
+    """Many of the same guest, whose rows grow, so that pages are split and rows move."""
+    draw = random.Random(1)
     for n in range(count):
         day = date.fromisoformat(TONIGHT) + timedelta(days=1 + n)
-        name, email, notes = (NAME, EMAIL, NOTES) if canary else ("Omar", "o@x.example", "fenêtre")
-        booking = a_booking(date=day, customer_name=f"{name} {'x' * (n * 7 % 90)}",
-                            customer_email=email, customer_phone=PHONE if canary else "0600000000",
-                            notes=notes)  # fmt: skip
-        await database.write(enter_by_staff, booking, actor="staff:1")
+        id_ = await a_guest(database, date=day)
+        await database.write(grow, id_, n, draw.randint(0, 300))
+        if n % 3 == 0:
+            await database.write(grow, None, draw.randint(0, n), draw.randint(0, 300))
+
+
+def grow(tx, reservation_id, offset, size):
+    """Letters to and notes about one of them: more, or longer than before."""
+    if reservation_id is not None:
+        write_to_guest(tx, reservation_id, "confirmation")
+    tx.execute(
+        """UPDATE reservation SET notes = :notes
+           WHERE id = (SELECT id FROM reservation ORDER BY id LIMIT 1 OFFSET :offset)""",
+        {"notes": NOTES + "x" * size, "offset": offset},
+    )
 
 
 async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     database = box.live.database
-    await crowd(database, canary=True)
+    await crowd(database)
     id_ = await a_guest(database)
     await database.write(live_through, id_)
     assert {trace for _, trace in traces_in(tmp_path)} >= set(TRACES) - {b"699424242"}
@@ -271,7 +283,7 @@ class TestRetention:
         assert (await box.live.database.read(get_reservation, id_)).customer_name == NAME
 
     async def test_many_are_forgotten_in_small_steps(self, box, clock, tmp_path):
-        await crowd(box.live.database, canary=True, count=90)
+        await crowd(box.live.database, count=90)
         clock.set("2028-01-01T00:00:00Z")
         before = box.live.database.commits
 
