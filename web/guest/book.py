@@ -25,6 +25,7 @@ from web.guest.answer import (
     see_other,
 )
 from web.guest.booking_form import (
+    FIELDS,
     TRAP,
     BookingForm,
     find_doubt,
@@ -133,7 +134,8 @@ async def _show(
         "address": offer.venue.address,
         "way": way_to(offer.venue),
         "form": form,
-        "errors": errors or {},
+        "errors": {name: (errors or {}).get(name, "") for name in FIELDS},
+        "is_wrong": bool(errors),
         "notice": notice,
         "token": form.token if form is not None and not form.is_stale else new_token(environment),
         "trap": TRAP,

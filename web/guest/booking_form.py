@@ -22,6 +22,7 @@ from web.guest.offer import WHOLE_EVENING
 from web.languages import Language
 from web.portal.forms import read_form
 
+FIELDS = ("when", "name", "email", "phone", "notes")  # those that may be wrong
 TRAP = "website"  # a field that no guest sees: who fills it in is a program
 _FASTEST = 2_000  # ms in which nobody fills in a form
 _OLDEST = 6 * 3_600_000
