@@ -80,7 +80,7 @@ class Journey:
             (envelope,) = self.mail.envelopes
             assert envelope.rcpt_tos == [EMAIL]
             message = message_from_bytes(envelope.content, policy=policy.default)
-            (picture,) = (p for p in message.walk() if p.get_content_maintype() == "image")
+            picture, _attached = (p for p in message.walk() if p.get_content_maintype() == "image")
             text = message.get_body(("plain",)).get_content()
             return text, picture.get_payload(decode=True)
         assert self.mail.envelopes == []

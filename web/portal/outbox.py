@@ -24,7 +24,8 @@ from web.rendering import TEMPLATES
 _SCOPE = "reservations:read"
 _SHOWN = 200
 _FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
-_HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Language")
+_HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Language",
+                  "List-Unsubscribe")  # fmt: skip
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -50,9 +51,11 @@ async def show_letter(request: web.Request) -> web.Response:
         request,
         "outbox/letter.html",
         subject=message["Subject"],
-        headers=[(name, message[name]) for name in _HEADERS_SHOWN],
+        headers=[(name, message[name]) for name in _HEADERS_SHOWN if name in message],
         plain=_part(message, "plain"),
         html=_with_pictures(message),
+        attachments=[part.get_filename() for part in message.iter_attachments()],
+        calendar=_calendar(message),
     )
 
 
@@ -110,11 +113,16 @@ def _part(message: EmailMessage, kind: str) -> str:
     return "" if body is None else str(body.get_content())
 
 
+def _calendar(message: EmailMessage) -> str:
+    files = [p for p in message.iter_attachments() if p.get_content_type() == "text/calendar"]
+    return "".join(file.get_content() for file in files)
+
+
 def _with_pictures(message: EmailMessage) -> str:
     """The HTML part with its inline pictures in it, and links that leave the frame."""
     html = _part(message, "html")
     for part in message.walk():
-        if part.get_content_maintype() == "image":
+        if part.get_content_maintype() == "image" and part["Content-ID"]:
             picture = base64.b64encode(part.get_payload(decode=True)).decode()  # type: ignore[arg-type]
             source = f"data:{part.get_content_type()};base64,{picture}"
             html = html.replace(f"cid:{part['Content-ID'].strip('<>')}", source)
