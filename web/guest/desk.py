@@ -6,7 +6,7 @@ from appliance.box import Box
 from appliance.clock import Clock
 from appliance.environment import Environment
 from terminal_bridge.context import ENVIRONMENT
-from web.peer import household_of, networks_of, peer_of
+from web.peer import household_of, is_private, networks_of, peer_of
 from web.rate_limit import RateLimit
 
 _TAPS_A_MINUTE = 60  # of one address: a whole party behind one router
@@ -32,6 +32,10 @@ class Desk:
         """Somebody sends a booking that may be granted."""
         self._forms.spend(self._caller(request))
         self._all_forms.spend(_EVERYBODY)
+
+    def is_private(self, request: web.Request) -> bool:
+        """Whether the caller's browser keeps a cookie that goes over TLS alone."""
+        return is_private(request, self._proxies)
 
     def _caller(self, request: web.Request) -> str:
         return household_of(peer_of(request, self._proxies))
