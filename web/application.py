@@ -10,6 +10,7 @@ from appliance.box import Box
 from appliance.environment import Environment
 from appliance.mail.postman import Postman
 from appliance.store.venue import get_venue
+from appliance.tls.certificates import Certificates
 from appliance.upkeep.contacts import ContactRetention
 from appliance.upkeep.erasures import Erasures
 from appliance.upkeep.retention import Retention
@@ -23,7 +24,7 @@ from web.authentication import KEY, Gate
 from web.context import SERVICES, Services
 from web.docs import DOCS_ROUTES, PARTNER_ROUTES
 from web.door.routes import DOOR_ROUTES
-from web.first_start import FIRST_START, FirstStart
+from web.first_start import FIRST_START, FirstStart, keep_closed
 from web.guest.desk import open_desks
 from web.guest.no_reminders import NO_REMINDERS_ROUTES
 from web.guest.routes import GUEST_ROUTES
@@ -31,6 +32,9 @@ from web.health import Health
 from web.home import HOME_ROUTES
 from web.hosts import HOSTS, Hosts
 from web.middleware import Handler, answer_everything
+from web.names.secure import SECURE, Secure, kept_secret, led_to_https
+from web.names.tls import renewing
+from web.names.trust import CERTIFICATES, TRUST_ROUTES
 from web.portal.box.examining import EXAMINER, Examiner
 from web.portal.context import BOX
 from web.portal.guard import guarded
@@ -54,13 +58,18 @@ log = logging.getLogger(__name__)
 _STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops
 
 
-def build_application(box: Box) -> web.Application:
-    """Everything that `box` serves, in both environments. The caller closes the box."""
-    app = web.Application(middlewares=[answer_everything], client_max_size=BODY_LIMIT)
+def build_application(box: Box, certificates: Certificates | None = None) -> web.Application:
+    """Everything that `box` serves, in both environments. The caller closes the box.
+
+    `certificates` are those of the port on which the caller speaks TLS, if it does.
+    """
+    app = web.Application(middlewares=[answer_everything, keep_closed], client_max_size=BODY_LIMIT)
     app[PARTNER_ROUTES] = PARTNER_ROUTE_TABLE
     server = box.settings.server
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
     app[PRINCIPALS] = {}
+    app[SECURE] = Secure(server, server.tls_port if certificates else 0)
+    app[CERTIFICATES] = certificates
     app[BOX] = box
     app[FIRST_START] = FirstStart(box)
     app[EXAMINER] = Examiner()
@@ -85,18 +94,20 @@ def build_application(box: Box) -> web.Application:
             _add_sandbox(app, services, SandboxPages(sandbox))
         may_expire = services.dispatcher.clock_gate.may_expire
         beside = (
-            Upkeep(environment, box.clock),
+            Upkeep(environment, box.clock, may_expire=services.dispatcher.clock_gate.may_expire),
             Retention(environment, box.clock, may_expire),
             ContactRetention(environment, box.clock, may_expire),
             Erasures(environment),
         )
         app.cleanup_ctx.append(_lifecycle(services, *beside))
+        if certificates is not None and environment is box.live:
+            app.cleanup_ctx.append(renewing(certificates, may_expire))
         for route in PORTAL_ROUTES:
             if environment is box.live or not route.of_the_house:
                 principal = Principal("staff", route.role)
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
-    for method, path, handler in HOME_ROUTES:
+    for method, path, handler in (*HOME_ROUTES, *TRUST_ROUTES):
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
     health = Health(box)
     app.cleanup_ctx.append(health.running)
@@ -140,10 +151,10 @@ def _add_routes(app: web.Application, services: Services) -> None:
         handler, principal = _partner(route, services), Principal("key", route.scope)
         _add(app, route.method, path, handler, principal)
     for method, path, handler in TERMINAL_ROUTES:
-        public = _public(handler, environment)
+        public = _public(kept_secret(handler), environment)
         _add_readable(app, method, environment.prefix + path, public, Principal("terminal"))
     for method, path, handler in (*DOOR_ROUTES, *GUEST_ROUTES, *NO_REMINDERS_ROUTES, *DOCS_ROUTES):
-        public = _public(handler, environment)
+        public = _public(led_to_https(handler), environment)
         _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":
         for method, path, handler in OUTBOX_ROUTES:
@@ -182,6 +193,7 @@ def _partner(route: Route, services: Services) -> Handler:
     )  # fmt: skip
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        request.app[SECURE].demand(request)
         request[KEY] = gate.admit(request, scope)
         request[ENVIRONMENT] = environment
         request[SERVICES] = services

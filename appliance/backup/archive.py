@@ -21,7 +21,9 @@ from appliance.store.snapshot import count_rows
 Progress = Callable[[int, int], None]
 
 _MANIFEST = "manifest.json"
-_KEPT = re.compile(r"(live|test)\.db|settings\.toml|(secrets|tls)/[\w][\w.-]*(/[\w][\w.-]*)?")
+_KEPT = re.compile(
+    r"(live|test)\.db|settings\.toml|erasures\.jsonl|(secrets|tls)/[\w][\w.-]*(/[\w][\w.-]*)?"
+)
 _BLOCK = 1 << 20
 _DATABASE = re.compile(r"(live|test)\.db")
 
@@ -42,7 +44,8 @@ class Manifest:
 def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) -> dict[str, Path]:
     """What goes into a backup, by its name there; the databases are the copies of them."""
     found = {f"{name}.db": path for name, path in copies.items()}
-    for path in (directory.settings_file, *_below(directory.root, "secrets", "tls")):
+    single = (directory.settings_file, directory.root / "erasures.jsonl")
+    for path in (*single, *_below(directory.root, "secrets", "tls")):
         name = path.relative_to(directory.root).as_posix()
         if path.is_file() and not path.is_symlink() and _KEPT.fullmatch(name):
             found[name] = path

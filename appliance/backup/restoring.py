@@ -18,6 +18,7 @@ from appliance.settings import Settings
 from appliance.store.snapshot import make_live
 
 _PARTS = ("live.db", "test.db", "secrets", "settings.toml", "tls")
+_STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # where the box has its own, that is newer
 _BESIDE = ("-wal", "-shm", "-journal")
 
 
@@ -130,7 +131,7 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
     for part in sorted(folder.rglob("*")):
         name = part.relative_to(folder)
         target = directory.root / name
-        is_kept = name.parts[0] in {"settings.toml", "tls"} and target.exists()
+        is_kept = name.parts[0] in _STAYING and target.exists()
         if part.is_dir() or is_kept or part.name.endswith(_BESIDE):
             continue
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

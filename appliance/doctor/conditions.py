@@ -5,6 +5,7 @@ from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import Patient
 from appliance.store.conditions import Condition, list_conditions
+from appliance.upkeep.nights import DAMAGED, NO_BACKUP
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
     CLOCK_UNCONFIRMED,
@@ -24,6 +25,8 @@ FRENCH = {
     ENDPOINT_FAILING: "une destination de webhooks ne répond pas",
     ENDPOINT_BLOCKED: "une destination de webhooks est à une adresse interdite",
     RECEIVER_CLOCK: "l'horloge d'un partenaire diffère de la nôtre",
+    NO_BACKUP: "la sauvegarde de la nuit n'a pas pu être faite",
+    DAMAGED: "une base de données est abîmée",
     MAIL_SETTINGS: "aucune lettre ne part tant que mail.* n'est pas corrigé",
     MAIL_UNREACHABLE: "les lettres attendent : le serveur de courrier ne répond pas",
 }

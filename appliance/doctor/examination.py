@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from appliance.doctor.backups import backups
+from appliance.doctor.certificate import certificate, tls_port
 from appliance.doctor.check import Check, Said
 from appliance.doctor.conditions import conditions
 from appliance.doctor.databases import integrity, schema, signing_key, sqlite, wal
@@ -22,6 +24,7 @@ CHECKS: tuple[Callable[[Patient], Check], ...] = (
     integrity,
     schema,
     wal,
+    backups,
     disk,
     inodes,
     memory,
@@ -35,6 +38,8 @@ CHECKS: tuple[Callable[[Patient], Check], ...] = (
     endpoints,
     deliveries,
     readers,
+    certificate,
+    tls_port,
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
+from appliance.model.notices import ReservationChanged
 from appliance.store.connection import Reader, Transaction
 
 
@@ -76,7 +77,9 @@ def complete_up_to(tx: Transaction, last_evening: date, limit: int) -> list[str]
            RETURNING id""",
         {"now": tx.now, "last": last_evening.isoformat(), "limit": limit},
     )
-    return [row[0] for row in rows]
+    completed = [row[0] for row in rows]
+    tx.notices += [ReservationChanged(reservation_id) for reservation_id in completed]
+    return completed
 
 
 def free_codes_up_to(tx: Transaction, last_evening: date, limit: int) -> int:

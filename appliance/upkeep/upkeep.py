@@ -36,13 +36,21 @@ class Upkeep:
     """One timer, set to the next instant at which anything is due. Nothing due: no timer."""
 
     def __init__(
-        self, environment: Environment, clock: Clock, call_later: CallLater | None = None
+        self,
+        environment: Environment,
+        clock: Clock,
+        call_later: CallLater | None = None,
+        may_expire: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`call_later` is the event loop's own unless a test owns the time."""
+        """`may_expire`: whether the clock is good enough to end an evening by it.
+
+        `call_later` is the event loop's own unless a test owns the time.
+        """
         self._database = environment.database
         self._reminder_hours = environment.settings.mail.reminder_hours
         self._clock = clock
         self._call_later = call_later
+        self._may_expire = may_expire
         self._alarm: Alarm | None = None
         self._settling = False
         self._task: asyncio.Task[None] | None = None
@@ -99,6 +107,8 @@ class Upkeep:
         """Do the chores if any is due; when the next one will be, in ms since 1970."""
         due = await self._database.read(self._find_next_due)
         if due is None or due > self._clock.now():
+            return due
+        if not self._may_expire():  # it is asked again in a minute: nothing can be taken back
             return due
         for chore in (*CHORES, self._remind):
             while not self._closed and await self._database.write(chore) == BATCH:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from appliance.backup.shelf import Record, write_record
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
 from appliance.doctor.check import Check
@@ -76,6 +77,7 @@ def ward(tmp_path, capsys) -> Ward:
     root = tmp_path / "box"
     assert main(["init", "--venue", str(tmp_path / "venue.toml"), "--data", str(root)], {}) == 0
     capsys.readouterr()
+    write_record(root, Record(at=SystemClock().now(), file="riad-atlas", size=1))
     proc = tmp_path / "proc"
     (proc / "net").mkdir(parents=True)
     (proc / "meminfo").write_text("MemTotal: 4000000 kB\nMemAvailable:  2000000 kB\n")

@@ -10,6 +10,7 @@ from appliance.actions.cancel import cancel
 from appliance.actions.enter import enter_by_staff, enter_for_guest
 from appliance.clock import format_instant, newest_zone_database, parse_instant
 from appliance.model.evening import evening_end
+from appliance.model.notices import ReservationChanged
 from appliance.model.venue import Venue
 from appliance.store.reservations import get_reservation
 from appliance.upkeep import chores
@@ -284,3 +285,34 @@ def test_what_is_due_by_one_reckoning_is_done_by_the_other(milliseconds, ends):
 
     assert evening_end(last, CASABLANCA, ends) <= milliseconds
     assert evening_end(last + timedelta(days=1), CASABLANCA, ends) > milliseconds
+
+
+async def test_by_a_doubtful_clock_no_evening_ends_and_no_request_expires(box, clock):
+    world = World(box.live, clock)
+    trusted = False
+    world.upkeep = Upkeep(box.live, clock, world.timer, may_expire=lambda: trusted)
+    confirmed = await world.enter()
+    requested = await world.request(date=date(2026, 11, 28))
+    world.clock.set("2027-11-21T19:00:00Z")
+
+    await world.start()
+    assert (await world.get(confirmed)).status == "confirmed"
+    assert (await world.get(requested)).status == "requested"
+    assert world.timer.seconds == 60.0
+
+    trusted = True
+    await world.wait_for_the_timer()
+    assert (await world.get(confirmed)).status == "completed"
+    assert (await world.get(requested)).status == "declined"
+    await world.upkeep.close()
+
+
+async def test_the_feed_hears_of_a_completed_reservation(world):
+    id_ = await world.enter()
+    heard = []
+    world.database.on_commit(heard.extend)
+    await world.start()
+
+    await world.wait_for_the_timer()
+
+    assert ReservationChanged(id_) in heard

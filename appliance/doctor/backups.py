@@ -1,0 +1,52 @@
+"""The check of the backups: the latest that was restored and found whole."""
+
+from appliance.backup.shelf import find_shelf, read_record
+from appliance.clock import format_instant
+from appliance.doctor.check import Check, fail, warn, well
+from appliance.doctor.patient import Patient
+from appliance.errors import Trouble
+from appliance.upkeep.nights import is_overdue
+
+_WEEK_MS = 7 * 86_400_000
+
+
+def backups(patient: Patient) -> Check:
+    """A backup of the last night, restored aside and found whole; its folder is there."""
+    record = read_record(patient.directory.root)
+    try:
+        find_shelf(patient.directory, patient.known_settings())
+    except Trouble as trouble:
+        return fail(
+            "backups",
+            "Le dossier des sauvegardes n'est pas là.",
+            f"{trouble}.",
+            "Branchez le volume, ou corrigez backup.directory.",
+            "Plug the volume in, or correct backup.directory.",
+        )
+    if record.at is None:
+        return warn(
+            "backups",
+            "Aucune sauvegarde n'a encore été vérifiée.",
+            f"No backup has been proven yet{_because(record.trouble)}.",
+            "Lancez venuebox backup, puis imprimez le kit : venuebox backup kit.",
+            "Run venuebox backup, then print the kit: venuebox backup kit.",
+        )
+    when = format_instant(record.at)[:16].replace("T", " ")
+    if is_overdue(record, patient.clock):
+        judge = fail if patient.clock.now() - record.at > _WEEK_MS else warn
+        return judge(
+            "backups",
+            f"La dernière sauvegarde vérifiée date du {when} UTC.",
+            f"The last proven backup is of {when} UTC{_because(record.trouble)}.",
+            "Laissez la box allumée la nuit, ou lancez venuebox backup.",
+            "Leave the box on at night, or run venuebox backup.",
+        )
+    return well(
+        "backups",
+        f"Dernière sauvegarde restaurée et vérifiée : {when} UTC.",
+        f"Last backup restored and found whole: {when} UTC.",
+    )
+
+
+def _because(trouble: str) -> str:
+    return f" ({trouble})" if trouble else ""
