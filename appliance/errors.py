@@ -225,6 +225,14 @@ class Misdirected(Refusal):
     english = "This box does not answer to that name: add it to server.names if it is its own."
 
 
+class HttpsRequired(Refusal):
+    """A key or a token came over plain http from another machine (reliability.md S32)."""
+
+    status, code = 403, "HTTPS_REQUIRED"
+    french = "Utilisez https : sans lui, d'autres peuvent lire votre clé. Remplacez-la."
+    english = "Use https: without it others can read your key. Have it replaced."
+
+
 class RateLimited(Refusal):
     status, code = 429, "RATE_LIMITED"
     french = "Trop de requêtes : réessayez dans 60 secondes."

@@ -29,8 +29,13 @@ class ServerSettings:
         (), "further names under which the box is asked for; it refuses those it does not know"
     )
     trusted_proxies: tuple[str, ...] = _setting(
-        (), "addresses or networks whose X-Forwarded-For is believed"
+        (), "proxies: addresses or networks whose X-Forwarded-For and -Proto are believed"
     )
+    tls_port: int = _setting(8443, "port for https; 0: none. Never on a loopback host")
+    allow_http: bool = _setting(
+        default=False, meaning="take keys and terminals over plain http from other machines too"
+    )
+    mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local in the house")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +243,7 @@ def _bad(name: str, value: Any, hint: Any) -> Trouble:
 
 _RANGES = {
     "server.port": (0, 65535),
+    "server.tls_port": (0, 65535),
     "mail.port": (1, 65535),
     "mail.reminder_hours": (0, 720),
     "guest.cancel_hours": (0, 720),

@@ -22,6 +22,7 @@ from appliance.commands import (
     signing_key,
     staff,
     terminal,
+    tls,
     venue,
     verify,
     version,
@@ -32,7 +33,8 @@ from appliance.tokens import Tokens
 from terminal_bridge.bridge import command as bridge
 
 _COMMANDS = (
-    init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog, bridge,
+    init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog,
+    tls, bridge,
     backup, restore, verify, signing_key,
     version,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The address of whoever calls: what a proxy says counts only when the proxy is trusted."""
+"""Who calls, and how protected: what a proxy says counts only when the proxy is trusted (S20)."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -25,13 +25,27 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
     return peer
 
 
+def is_private(request: web.Request, proxies: Networks) -> bool:
+    """Whether the request came over TLS, here or at a proxy of ours, or never left the machine."""
+    if request.secure:
+        return True
+    remote = request.remote or ""
+    said = request.headers.get("X-Forwarded-Proto")
+    if said is not None and _is_in(remote, proxies):
+        return said == "https"
+    try:
+        return ip_address(remote).is_loopback
+    except ValueError:
+        return False
+
+
 def household_of(peer: str) -> str:
     """One caller's addresses as one: an IPv6 connection has a whole /64 of them."""
     try:
         address = ip_address(peer)
     except ValueError:
         return peer
-    return str(ip_network((address, 64), strict=False)) if address.version == 6 else peer  # noqa: PLR2004
+    return str(ip_network((address, 64), strict=False)) if address.version == 6 else peer
 
 
 def _is_in(text: str, networks: Networks) -> bool:

@@ -6,7 +6,7 @@ trusts nothing else by it.
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -86,7 +86,8 @@ def within(authority: x509.Certificate, names: Names) -> Names:
     constraints = authority.extensions.get_extension_for_class(x509.NameConstraints).value
     permitted = constraints.permitted_subtrees or []
     dns = [entry.value for entry in permitted if isinstance(entry, x509.DNSName)]
-    ranges = [entry.value for entry in permitted if isinstance(entry, x509.IPAddress)]
+    values = [entry.value for entry in permitted if isinstance(entry, x509.IPAddress)]
+    ranges = [value for value in values if isinstance(value, IPv4Network | IPv6Network)]
     return Names(
         tuple(n for n in names.dns if any(n == d or n.endswith(f".{d}") for d in dns)),
         tuple(t for t in names.addresses if any(ip_address(t) in network for network in ranges)),

@@ -103,15 +103,22 @@ class Certificates:
 
     def _authority(self) -> Identity:
         found = read_identity(self.folder / AUTHORITY)
-        if found is None:
+        if found is None or self._is_outgrown(found):
             found = make_authority(self.venue(), self.wanted(), self.clock.now())
             write_identity(self.folder / AUTHORITY, found)
         return found
 
+    def _is_outgrown(self, authority: Identity) -> bool:
+        """Whether it was made today, before the venue had its name: nobody's phone knows it yet."""
+        made = round(authority.certificate.not_valid_before_utc.timestamp() * 1000)
+        is_new = self.clock.now() - made < 2 * DAY_MS  # it begins a day before it is made
+        wanted = self.wanted()
+        return is_new and within(authority.certificate, wanted).dns != wanted.dns
+
     def _is_due(self, authority: Identity, leaf: Identity) -> bool:
         ends_soon = ends_at(leaf.certificate) - self.clock.now() < RENEW_DAYS * DAY_MS
         names = within(authority.certificate, self.wanted())
-        signed = leaf.certificate.issuer == authority.certificate.subject
+        signed = leaf.chain == (authority.certificate,)
         return ends_soon or not signed or names_in(leaf.certificate) != names
 
 

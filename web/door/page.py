@@ -12,6 +12,7 @@ from aiohttp import web
 from terminal_bridge.context import ENVIRONMENT
 from web.door.words import door_words
 from web.languages import Language
+from web.names.secure import SECURE
 from web.rendering import LANGUAGES, render
 from web.static_files import STATIC_FILES
 
@@ -113,7 +114,7 @@ def _page(request: web.Request, language: Language) -> str:
         "terminal": f"{environment.prefix}/terminal/v1",
         "reader": _reader_url(request),
         "wasm": _asset(request, _WASM),
-        "secure_url": f"{environment.links.base}/door",
+        "secure_url": secure_door(request),
     }
     return render(request, "door/app.html", language, values)
 
@@ -139,3 +140,10 @@ def _start(request: web.Request) -> str:
 
 def _asset(request: web.Request, name: str) -> str:
     return request.config_dict[STATIC_FILES].url(name)
+
+
+def secure_door(request: web.Request) -> str:
+    """Where this door is read over https, as far as that is known; a box without any says so."""
+    base = request.app[SECURE].base_for(request)
+    environment = request[ENVIRONMENT]
+    return f"{environment.links.base}/door" if base is None else f"{base}{environment.prefix}/door"

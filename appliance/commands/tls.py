@@ -1,0 +1,114 @@
+"""`venuebox tls`: the certificate that the box shows, and one of the owner's own."""
+
+import argparse
+from pathlib import Path
+
+from appliance.clock import format_instant
+from appliance.commands.console import (
+    Commands,
+    Console,
+    add_command,
+    add_data,
+    add_group,
+    add_json,
+    print_json,
+)
+from appliance.data_directory import DataDirectory
+from appliance.errors import Trouble
+from appliance.poke import poke
+
+
+def add(commands: Commands) -> None:
+    """Add the commands to the command line."""
+    group = add_group(commands, "tls", "the certificate of the box")
+    parser = add_command(group, "show", _show, "names, end and fingerprints")
+    add_data(parser)
+    add_json(parser)
+    parser = add_command(group, "import", _import, "use a certificate of your own")
+    add_data(parser)
+    parser.add_argument("--cert", metavar="FILE", required=True, help="certificate and chain, PEM")
+    parser.add_argument("--key", metavar="FILE", required=True, help="its key, PEM")
+    parser = add_command(group, "renew", _renew, "sign a new certificate now")
+    add_data(parser)
+    parser.add_argument(
+        "--authority", action="store_true", help="a new authority too: every phone must trust anew"
+    )
+    add_data(add_command(group, "forget", _forget, "go back to the box's own certificate"))
+
+
+def _show(arguments: argparse.Namespace, console: Console) -> int:
+    from appliance.tls.showing import describe  # noqa: PLC0415 - cryptography is heavy
+
+    found = describe(_directory(arguments, console).root / "tls", console.clock.now())
+    if found is None:
+        raise Trouble("there is no certificate yet: the box makes one when it first serves")
+    if arguments.json:
+        print_json(found)
+        return 0
+    print(f"certificate   {'your own' if found['imported'] else 'signed by the box'}")
+    print(f"names         {', '.join(found['names'])}")
+    print(f"ends          {found['endsAt']} ({found['daysLeft']} days)")
+    print(f"SHA-256       {found['fingerprint']}")
+    if found["authority"] is not None:
+        print(f"authority     {found['authority']}")
+    return 0
+
+
+def _import(arguments: argparse.Namespace, console: Console) -> int:
+    from appliance.tls.importing import import_certificate  # noqa: PLC0415 - as above
+
+    directory = _directory(arguments, console)
+    now = console.clock.now()
+    names = import_certificate(
+        directory.root / "tls", _read(arguments.cert), _read(arguments.key), now
+    )
+    poke(directory.poke)
+    print(f"in use for {', '.join((*names.dns, *names.addresses))}")
+    return 0
+
+
+def _renew(arguments: argparse.Namespace, console: Console) -> int:
+    from appliance.store.venue import get_venue  # noqa: PLC0415 - as above
+    from appliance.tls.certificates import Certificates, make_context  # noqa: PLC0415 - as above
+    from appliance.tls.files import AUTHORITY  # noqa: PLC0415 - as above
+    from appliance.tls.names import own_addresses, wanted_names  # noqa: PLC0415 - as above
+
+    directory = _directory(arguments, console)
+    server = console.settings(directory).server
+    with console.reading(directory, "live") as reader:
+        venue = get_venue(reader)
+    names = wanted_names(venue.slug, server, own_addresses())
+    folder = directory.root / "tls"
+    if arguments.authority:
+        (folder / AUTHORITY).unlink(missing_ok=True)
+    certificates = Certificates(
+        folder, console.clock, lambda: venue.name, lambda: names, make_context()
+    )
+    certificates.renew(force=True)
+    poke(directory.poke)
+    print(f"signed anew on {format_instant(console.clock.now())}")
+    return 0
+
+
+def _forget(arguments: argparse.Namespace, console: Console) -> int:
+    from appliance.tls.importing import forget_imported  # noqa: PLC0415 - as above
+
+    directory = _directory(arguments, console)
+    if not forget_imported(directory.root / "tls"):
+        raise Trouble("there is no certificate of your own to forget")
+    poke(directory.poke)
+    print("the box's own certificate is in use")
+    return 0
+
+
+def _directory(arguments: argparse.Namespace, console: Console) -> DataDirectory:
+    directory = console.directory(arguments)
+    directory.check()
+    return directory
+
+
+def _read(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise Trouble(f"{name} cannot be read: {error.strerror}") from None

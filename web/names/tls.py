@@ -1,0 +1,135 @@
+"""TLS beside http: the same connections, counted before their first byte, one certificate."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from asyncio.sslproto import SSLProtocol
+from collections.abc import AsyncIterator, Callable
+from ipaddress import ip_address
+from typing import cast
+
+from aiohttp import web
+
+from appliance.box import Box
+from appliance.data_directory import DataDirectory
+from appliance.errors import Trouble
+from appliance.store.venue import get_venue
+from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.names import Names, own_addresses, wanted_names
+from web.connection_limit import ConnectionLimit
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS = 10
+_BACKLOG, _ACCEPTED_AT_ONCE = 1024, 16
+_DAY_SECONDS = 86_400.0
+_AGAIN_SECONDS = 3600.0  # while the clock is not trusted
+
+
+class CountedTls(SSLProtocol):
+    """TLS around a connection. Counted from the first: handshakes can be many, too."""
+
+    def __init__(
+        self, inner: asyncio.Protocol, context: ssl.SSLContext, limit: ConnectionLimit
+    ) -> None:
+        super().__init__(
+            asyncio.get_running_loop(),
+            inner,
+            context,
+            None,  # type: ignore[arg-type] # nobody waits for this handshake
+            server_side=True,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+        )
+        self._limit = limit
+        self._counted: str | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """As asyncio says; hangs up at once on whom the limit does not let in."""
+        peer = transport.get_extra_info("peername")
+        address = str(peer[0]) if peer else "unknown"
+        if not self._limit.enter(address):
+            cast("asyncio.Transport", transport).abort()
+            return
+        self._counted = address
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """As asyncio says."""
+        if self._counted is not None:
+            self._limit.leave(self._counted)
+            self._counted = None
+            super().connection_lost(cast("Exception | None", exc))
+
+
+def speaks_tls(host: str, tls_port: int) -> bool:
+    """Whether https is served: never by a box that only this machine can reach."""
+    return tls_port > 0 and not is_alone(host)
+
+
+def is_alone(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def accept_tls(
+    listener: socket.socket,
+    inner: Callable[[], asyncio.Protocol],
+    context: ssl.SSLContext,
+    limit: ConnectionLimit,
+) -> asyncio.Server:
+    """Speak TLS on `listener` from now on; each connection carries what `inner` makes."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: cast("asyncio.Protocol", CountedTls(inner(), context, limit)),
+        sock=listener,
+        backlog=_ACCEPTED_AT_ONCE,
+    )
+    listener.listen(_BACKLOG)
+    return server
+
+
+def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
+    """The box's certificates, made where they are missing. Trouble when they are spoiled."""
+    database = box.live.database
+
+    def wanted() -> Names:
+        slug = database.peek(get_venue).slug
+        return wanted_names(slug, box.settings.server, own_addresses())
+
+    def venue() -> str:
+        return database.peek(get_venue).name
+
+    found = Certificates(directory.root / "tls", box.clock, venue, wanted, make_context())
+    found.prepare()
+    return found
+
+
+def renewing(
+    certificates: Certificates, may_renew: Callable[[], bool]
+) -> Callable[[web.Application], AsyncIterator[None]]:
+    """Look at the certificate at the start and every day, whenever the clock can be trusted."""
+
+    async def run(_app: web.Application) -> AsyncIterator[None]:
+        loop = asyncio.get_running_loop()
+        alarm: asyncio.TimerHandle | None = None
+
+        def look() -> None:
+            nonlocal alarm
+            trusted = may_renew()
+            if trusted:
+                try:
+                    certificates.renew()
+                except (OSError, Trouble) as trouble:
+                    log.warning("the certificate was not renewed: %s", trouble)
+            alarm = loop.call_later(_DAY_SECONDS if trusted else _AGAIN_SECONDS, look)
+
+        look()
+        yield
+        if alarm is not None:
+            alarm.cancel()
+
+    return run
