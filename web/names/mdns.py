@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 
@@ -46,18 +46,23 @@ async def announcing(box: Box, host: str, port: int) -> AsyncIterator[None]:
     addresses = own_addresses() if host in _ANY else [host]
     tls = speaks_tls(host, server.tls_port)
     info = describe(venue.slug, venue.name, addresses, server.tls_port if tls else port, tls=tls)
-    async with announced(info):
+    if not addresses:
+        yield
+        return
+    async with announced(info, addresses):
         yield
 
 
 @asynccontextmanager
-async def announced(info: AsyncServiceInfo) -> AsyncIterator[None]:
-    """Announce while the block lasts. Without a network the box runs all the same, unannounced.
+async def announced(info: AsyncServiceInfo, addresses: Sequence[str]) -> AsyncIterator[None]:
+    """Announce on these addresses while the block lasts.
+
+    Without a network the box runs all the same, unannounced.
 
     Asking whether the name is free takes a second: nothing waits for that.
     """
     try:
-        responder = AsyncZeroconf(ip_version=IPVersion.All)
+        responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
     except OSError as error:
         log.warning("the box's name is not announced: %s", error.strerror)
         yield
