@@ -50,6 +50,8 @@ class Database:
         self.zones = zones
         self._loop = asyncio.get_running_loop()
         self._shut = False
+        self._full = False
+        self._first: frozenset[Callable[..., Any]] = frozenset()
         self._listeners: list[Listener] = []
         self._writer_connection = open_connection(path)
         self._writer = Writer(
@@ -69,6 +71,31 @@ class Database:
         """How many commits went to the disk."""
         return self._writer.commits
 
+    @property
+    def waiting(self) -> int:
+        """How many actions wait for their commit."""
+        return self._writer.waiting
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the disk is full, and only what goes first is taken."""
+        return self._full
+
+    def go_first(
+        self, actions: frozenset[Callable[..., Any]], make_room: Callable[[], bool]
+    ) -> None:
+        """When the disk is full, `make_room` once, and then take nothing but `actions`."""
+
+        def on_full() -> None:
+            self._full = self._full or make_room()
+
+        self._first = actions
+        self._writer.on_full = on_full
+
+    def set_full(self, *, full: bool) -> None:
+        """The disk of all the box's files is full, or has room again."""
+        self._full = full
+
     def on_commit(self, listener: Listener) -> None:
         """Call `listener` in the loop with the notices of each commit, after the commit."""
         self._listeners.append(listener)
@@ -81,7 +108,15 @@ class Database:
         Raises what the action raises (and then nothing of it is kept), or Unavailable when
         the queue is full, the disk is full, the file is locked or the box is stopping.
         """
-        result: R = await self._writer.submit(action, args, kwargs)
+        if self._full and action not in self._first:
+            raise Unavailable
+        result: R
+        try:
+            result = await self._writer.submit(action, args, kwargs)
+        except Unavailable:
+            if not (self._full and action in self._first):
+                raise
+            result = await self._writer.submit(action, args, kwargs)  # there is room now
         return result
 
     async def read(

@@ -59,6 +59,7 @@ class Writer:
     ) -> None:
         """`on_commit` hears the notices of each commit; `on_broken` that the disk failed."""
         self.commits = 0
+        self.on_full: Callable[[], None] = lambda: None
         self._connection = connection
         self._new_batch = new_batch
         self._on_commit = on_commit
@@ -90,6 +91,11 @@ class Writer:
             self._gathered_before = 0
             self._loop.call_soon(self._begin)
         return future
+
+    @property
+    def waiting(self) -> int:
+        """How many actions wait for their commit."""
+        return self._waiting
 
     async def close(self) -> None:
         """Finish what waits, and end the thread. The connection is the caller's to close."""
@@ -193,6 +199,8 @@ class Writer:
                 self._on_broken(trouble)
         elif self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+        if isinstance(trouble, apsw.FullError):
+            self.on_full()
         self._refuse(batch)
 
     def _refuse(self, batch: list[_Waiting]) -> None:

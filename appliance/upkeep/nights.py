@@ -1,9 +1,13 @@
 """Each night: every page of both databases is read, and a backup is made and proven."""
 
 import asyncio
+import contextlib
 import logging
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from appliance.accidents import log_accident
@@ -20,6 +24,7 @@ from appliance.store.venue import get_venue
 from appliance.upkeep.upkeep import Alarm, CallLater
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
@@ -36,13 +41,11 @@ class Nights:
         self,
         box: Box,
         directory: DataDirectory,
-        may_rotate: Callable[[], bool],
         call_later: CallLater | None = None,
     ) -> None:
-        """`may_rotate`: whether the clock is good enough to tell which backup is old."""
+        """`call_later` is the event loop's own unless a test owns the time."""
         self._box = box
         self._directory = directory
-        self._may_rotate = may_rotate
         self._call_later = call_later
         self._alarm: Alarm | None = None
         self._task: asyncio.Task[None] | None = None
@@ -53,7 +56,7 @@ class Nights:
         self._set(_FIRST_SECONDS)
 
     async def close(self) -> None:
-        """Stop; a backup that is being made is finished in its thread, or left unfinished."""
+        """Stop; a backup that is being made is left unfinished, and made after the next start."""
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
@@ -87,7 +90,7 @@ class Nights:
         """Check both databases and make a backup; what is wrong becomes a condition."""
         faults: list[str] = []
         for environment in self._box.environments:
-            faults += await asyncio.to_thread(list_faults, environment.database.path)
+            faults += await _beside(partial(list_faults, environment.database.path))
         sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
         await self._note(DAMAGED, sentence if faults else "")
         if faults:  # a damaged database is not copied over good ones
@@ -97,7 +100,7 @@ class Nights:
         maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
         trouble = ""
         try:
-            await asyncio.to_thread(maker.make, may_rotate=self._may_rotate())
+            await _beside(maker.make)
         except Trouble as error:
             trouble = str(error)
             log.warning("no backup: %s", trouble)
@@ -119,6 +122,32 @@ class Nights:
         if not self._closed:
             later = self._call_later or asyncio.get_running_loop().call_later
             self._alarm = later(seconds, self._look)
+
+
+async def _beside(work: Callable[[], T]) -> T:
+    """Do it in a thread that does not keep the process from leaving: half a backup is none."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast("T", result))
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as accident:  # noqa: BLE001 - handed on
+            error = accident
+        with contextlib.suppress(RuntimeError):  # the loop is gone
+            loop.call_soon_threadsafe(tell, result, error)
+
+    threading.Thread(target=run, name="night", daemon=True).start()
+    return await done
 
 
 def seconds_until_due(record: Record, now: int, zone: ZoneInfo, hour: int) -> float:

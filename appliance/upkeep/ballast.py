@@ -1,0 +1,73 @@
+"""The ballast: room that is given back when the disk is full, so that the door goes on (F6).
+
+Only check-ins may use it. While the disk is full nothing else is taken; when there is room
+again, the ballast is made anew first.
+"""
+
+import errno
+import logging
+import os
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+NAME = "ballast"
+MEBIBYTES = 64
+_MIB = 1 << 20
+_LEAST = _MIB
+_SPARE = 4  # a volume must have so many times the ballast free before it is made
+
+
+class Ballast:
+    """A file of nothing. Made lazily, and smaller on a small volume."""
+
+    def __init__(self, folder: Path, size: int = MEBIBYTES * _MIB) -> None:
+        self._path = folder / NAME
+        self._size = size
+        self._released = 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a reserve."""
+        return self._path.exists()
+
+    def free(self) -> int:
+        """What is left for the box on its volume, in bytes."""
+        found = os.statvfs(self._path.parent)
+        return found.f_bavail * found.f_frsize
+
+    def make(self) -> bool:
+        """Take the room, if there is plenty of it; whether there is a reserve now."""
+        if self.is_there:
+            return True
+        size = min(self._size, self.free() // _SPARE)
+        if size < _LEAST:
+            return False
+        aside = self._path.with_name(f".{NAME}")
+        try:
+            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.posix_fallocate(handle, 0, size)
+            finally:
+                os.close(handle)
+            aside.replace(self._path)
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            if error.errno not in {errno.ENOSPC, errno.EOPNOTSUPP, errno.EDQUOT}:
+                log.warning("no reserve for a full disk: %s", error.strerror)
+            return False
+        return True
+
+    def has_room_for_all(self) -> bool:
+        """Whether there is room again beyond what was released."""
+        return self.free() > self._released + _LEAST
+
+    def release(self) -> bool:
+        """Give the room back; whether there was any."""
+        try:
+            self._released = self._path.stat().st_size
+            self._path.unlink()
+        except OSError:
+            return False
+        log.error("the disk is full: check-ins go on from the reserve, nothing else is taken")
+        return True

@@ -1,0 +1,92 @@
+"""What keeps a serving box alive: the watchdog, the reserve for a full disk, the nights."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from appliance.actions.check_in import check_in
+from appliance.actions.check_in_by_staff import check_in_by_staff, undo_by_staff
+from appliance.actions.sync_scans import sync_scans
+from appliance.actions.undo_check_in import undo_check_in
+from appliance.box import Box
+from appliance.data_directory import DataDirectory
+from appliance.upkeep.ballast import Ballast
+from appliance.upkeep.nights import Nights
+from appliance.upkeep.sd_notify import sd_notify
+from appliance.upkeep.watchdog import Watchdog
+
+log = logging.getLogger(__name__)
+
+DUMP = "stuck.txt"
+_LOOK_SECONDS = 1.0  # while the disk is full
+
+# What a full disk does not stop.
+DOOR: frozenset[Callable[..., Any]] = frozenset(
+    {check_in, check_in_by_staff, undo_by_staff, undo_check_in, sync_scans}
+)
+
+
+class Reserve:
+    """Gives the ballast away when the disk is full, and makes it anew when it is not."""
+
+    def __init__(self, box: Box, ballast: Ballast) -> None:
+        self._box = box
+        self._ballast = ballast
+        self._alarm: asyncio.TimerHandle | None = None
+        self._making: asyncio.Future[bool] | None = None
+
+    def start(self) -> None:
+        """Make the ballast beside the first requests."""
+        for environment in self._box.environments:
+            environment.database.go_first(DOOR, self._make_room)
+        loop = asyncio.get_running_loop()
+        self._making = loop.run_in_executor(None, self._ballast.make)
+
+    async def close(self) -> None:
+        """Leave the ballast where it is."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._making is not None:
+            await self._making
+
+    def _make_room(self) -> bool:
+        if not self._ballast.release():
+            return False
+        for environment in self._box.environments:
+            environment.database.set_full(full=True)
+        self._look_later()
+        return True
+
+    def _look_later(self) -> None:
+        self._alarm = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        if not self._ballast.has_room_for_all():
+            self._look_later()
+            return
+        self._ballast.make()
+        log.warning("there is room on the disk again: everything is taken")
+        for environment in self._box.environments:
+            environment.database.set_full(full=False)
+
+
+@asynccontextmanager
+async def living(
+    box: Box, directory: DataDirectory, environ: Mapping[str, str]
+) -> AsyncIterator[Watchdog]:
+    """Entered when the box is ready to serve, left before it stops."""
+    watchdog = Watchdog(directory.root / "log" / DUMP, environ)
+    reserve = Reserve(box, Ballast(directory.root))
+    nights = Nights(box, directory)
+    reserve.start()
+    await nights.start()
+    watchdog.start()
+    try:
+        yield watchdog
+    finally:
+        sd_notify(environ, "STOPPING=1")
+        watchdog.close()
+        await nights.close()
+        await reserve.close()
