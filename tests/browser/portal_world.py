@@ -46,7 +46,7 @@ class PortalWorld:
         )
         # Loopback is trusted as https is: a Secure cookie travels.
         cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
-        await context.add_cookies([{**cookie, "url": f"{self.box.url}/"}])
+        await context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
         page = await context.new_page()
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
