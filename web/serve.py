@@ -8,8 +8,9 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -17,14 +18,22 @@ from aiohttp import web
 
 from appliance.box import Box, open_box
 from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.poke import hear_pokes
 from appliance.settings import Settings
+from appliance.tls.certificates import Certificates
+from appliance.upkeep.life import living
+from appliance.upkeep.sd_notify import sd_notify
 from web.application import build_application
 from web.connection import Connection
 from web.connection_limit import ConnectionLimit, affordable_connections
 from web.drain import Drain
+from web.first_start import show_setup_link
+from web.names.mdns import announcing
+from web.names.tls import accept_tls, open_certificates, speaks_tls
+from web.portal.context import RESTART
 
 log = logging.getLogger(__name__)
 
@@ -45,9 +54,19 @@ class Stopping:
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     status: int = 0
+    may_restart: bool = False
+    begins_anew: bool = False
+    kept: socket.socket | None = None
+
+    def on_restart(self) -> None:
+        """The owner wants the settings that were saved to be in force."""
+        if not self.asked.is_set():
+            self.begins_anew = True
+            self.asked.set()
 
     def on_signal(self) -> None:
         """Somebody wants the box to stop."""
+        self.begins_anew = False
         self.asked.set()
 
     def on_broken(self, error: BaseException) -> None:
@@ -58,6 +77,7 @@ class Stopping:
             file=sys.stderr,
         )
         self.status = 1
+        self.begins_anew = False
         self.asked.set()
 
 
@@ -67,12 +87,23 @@ Beside = Callable[[Box], AbstractAsyncContextManager[None]]
 def run_serve(arguments: argparse.Namespace, console: Console) -> int:
     """`venuebox serve`: the exit status."""
     directory = console.directory(arguments)
+    if directory.is_free():
+        found_unfurnished_box(directory, console)
     directory.check()
     settings = console.settings(directory)
     host = arguments.host or settings.server.host
     port = settings.server.port if arguments.port is None else arguments.port
     listener = listen(host, port)
-    return serve_directory(directory, settings, console, listener, host=host)
+    local = f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    @asynccontextmanager
+    async def show_link(box: Box) -> AsyncIterator[None]:
+        await show_setup_link(box, local, as_qr=arguments.qr)
+        yield
+
+    return serve_directory(
+        directory, settings, console, listener, host=host, beside=show_link, may_restart=True
+    )
 
 
 def serve_directory(
@@ -83,8 +114,12 @@ def serve_directory(
     *,
     host: str,
     beside: Beside | None = None,
+    may_restart: bool = False,
 ) -> int:
     """Serve the box in `directory` on `listener` until a signal; the exit status.
+
+    `may_restart`: its owner may let it begin anew, with the settings as they then stand; who
+    connects meanwhile waits.
 
     `beside` is entered with the open box before the first request is accepted, and left
     after the last. Prints `ready http://H:P` in between. Trouble when another process
@@ -92,8 +127,17 @@ def serve_directory(
     """
     os.umask(_PRIVATE)
     sys.setswitchinterval(_SWITCH_SECONDS)
-    with directory.lock(), listener:
-        return asyncio.run(_serve(directory, settings, console, listener, host, beside))
+    with directory.lock():
+        directory.sweep()
+        tempfile.tempdir = str(directory.tmp)  # the machine's own may be full, or cleaned
+        while True:
+            stopping = Stopping(may_restart=may_restart)
+            with listener:
+                asyncio.run(_serve(directory, settings, console, listener, host, beside, stopping))
+            if stopping.kept is None or not stopping.begins_anew:
+                return stopping.status
+            listener = stopping.kept
+            settings = console.settings(directory)
 
 
 async def _serve(
@@ -103,8 +147,8 @@ async def _serve(
     listener: socket.socket,
     host: str,
     beside: Beside | None,
-) -> int:
-    stopping = Stopping()
+    stopping: Stopping,
+) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
@@ -122,19 +166,37 @@ async def _serve(
     )
     try:
         directory.remember_address(app_url)
-        with hear_pokes(directory.poke, box.look_again):
-            async with nullcontext() if beside is None else beside(box):
+        certificates = None
+        if speaks_tls(host, settings.server.tls_port):
+            certificates = open_certificates(directory, box)
+
+        def look_again() -> None:
+            box.look_again()
+            if certificates is not None:
+                certificates.load()
+
+        with hear_pokes(directory.poke, look_again):
+            async with (
+                nullcontext() if beside is None else beside(box),
+                announcing(box, host, port),
+                living(box, directory, os.environ),
+            ):
                 address = f"http://{_in_url(host)}:{port}"
-                await _accept_until_stopped(box, listener, address, stopping)
+                await _accept_until_stopped(box, listener, address, stopping, certificates)
     finally:
         await box.close()
-    return stopping.status
 
 
 async def _accept_until_stopped(
-    box: Box, listener: socket.socket, address: str, stopping: Stopping
+    box: Box,
+    listener: socket.socket,
+    address: str,
+    stopping: Stopping,
+    certificates: Certificates | None,
 ) -> None:
-    app = build_application(box)
+    app = build_application(box, certificates)
+    if stopping.may_restart:
+        app[RESTART] = stopping.on_restart
     drain = Drain(app)
     runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_CUT_OFF_SECONDS)
     await runner.setup()
@@ -147,10 +209,22 @@ async def _accept_until_stopped(
         )
         # For asyncio the two are one: it would open a thousand files before it counted any.
         listener.listen(_BACKLOG)
+        secured = None
+        if certificates is not None:
+            port = listen(listener.getsockname()[0], box.settings.server.tls_port)
+            uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
+            inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
+            secured = await accept_tls(port, inner, certificates.context, limit)
         gc.freeze()  # what the program is made of need not be looked at again
         print(f"ready {address}", flush=True)
+        sd_notify(os.environ, "READY=1")
         await stopping.asked.wait()
+        if stopping.begins_anew:  # who comes meanwhile waits in the queue of this socket
+            stopping.kept = listener.dup()
+            stopping.kept.setblocking(False)  # noqa: FBT003 - the library's own way to say it
         server.close()
+        if secured is not None:
+            secured.close()
         if not await drain.wait(_DRAIN_SECONDS):
             log.warning("some requests did not end in time and are cut off")
     finally:

@@ -1,7 +1,11 @@
 """The first start: a one-time link for whoever stands at the box, and the first owner (S8)."""
 
+from dataclasses import replace
+
+from appliance.actions.edit_venue import edit_venue
 from appliance.actions.note_security import note_security
 from appliance.actions.sign_in import OpenedSession, start_session
+from appliance.model.venue import Venue, fingerprint
 from appliance.store.connection import Transaction
 from appliance.store.setup import (
     begin_setup,
@@ -11,6 +15,7 @@ from appliance.store.setup import (
     set_setup_steps,
 )
 from appliance.store.staff import has_owner, insert_staff, set_language, set_password
+from appliance.store.venue import get_venue
 from appliance.tokens import hash_token
 
 SETUP_LINK_MILLISECONDS = 30 * 60 * 1000
@@ -67,3 +72,13 @@ def pass_step(tx: Transaction, step: str) -> None:
     found = find_setup(tx)
     behind = set(found.steps if found else ()) | {step}
     set_setup_steps(tx, [name for name in STEPS if name in behind])
+
+
+def name_venue(tx: Transaction, wished: Venue, seen: str | None = None) -> None:
+    """Say what the box is for, and open it for reservations; its id stays.
+
+    `seen` is the fingerprint of the venue that the author saw, if that is to be checked. Raises
+    what `edit_venue` raises.
+    """
+    venue = get_venue(tx)
+    edit_venue(tx, seen or fingerprint(venue), replace(wished, id=venue.id, status="active"))

@@ -35,12 +35,12 @@ def sign_in_delay(wrong: int) -> int:
 
     Then 30 s, doubled by each further one, 15 minutes at most (reliability.md S9).
     """
-    if wrong < _FREE_TRIES:
+    if wrong < FREE_TRIES:
         return 0
-    doublings = min(wrong - _FREE_TRIES, 10)
+    doublings = min(wrong - FREE_TRIES, 10)
     return min(_FIRST_DELAY << doublings, _LONGEST_DELAY)
 
 
-_FREE_TRIES = 5
+FREE_TRIES = 5
 _FIRST_DELAY = 30_000
 _LONGEST_DELAY = 15 * 60_000

@@ -85,3 +85,20 @@ def update_waiting_letter(tx: Transaction, letter_id: str, **values: str | int |
         f"UPDATE letter SET {changes} WHERE id = :id_ AND state = 'waiting'",  # noqa: S608
         {**values, "id_": letter_id},
     )
+
+
+def count_letters(reader: Reader) -> dict[str, int]:
+    """How many letters there are in each state."""
+    rows = reader.rows("SELECT state, count(*) FROM letter GROUP BY state")
+    return {row[0]: row[1] for row in rows}
+
+
+def list_troubles(reader: Reader, limit: int) -> list[tuple[int, str]]:
+    """When the latest letters that are not sent were written, and what they ran into."""
+    rows = reader.rows(
+        """SELECT created_at, trouble FROM letter
+           WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
+           ORDER BY created_at DESC LIMIT :limit""",
+        {"limit": limit},
+    )
+    return [(row[0], row[1]) for row in rows]

@@ -43,7 +43,10 @@ def list_security_entries(
             WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit""",  # noqa: S608
         {"before": before, "limit": limit},
     )
-    return [SecurityEntry(*head, json.loads(detail)) for *head, detail in rows]
+    return [
+        SecurityEntry(seq, at, actor, what, json.loads(detail))
+        for seq, at, actor, what, detail in rows
+    ]
 
 
 def find_broken_security_link(reader: Reader) -> int | None:

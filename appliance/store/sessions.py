@@ -1,7 +1,7 @@
 """Rows of `session`, `known_device` and `sign_in_failure`: who is signed in, and who guesses."""
 
 from appliance.model.notices import SessionEnded
-from appliance.model.session import Session
+from appliance.model.session import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, Session
 from appliance.store.connection import Reader, Row, Transaction
 from appliance.store.staff import STAFF_COLUMNS, staff_member
 
@@ -60,6 +60,23 @@ def delete_sessions(tx: Transaction, staff_id: str) -> int:
     ended = [session_id for (session_id,) in tx.rows(sql, {"id": staff_id})]
     tx.notices.extend(SessionEnded(session_id) for session_id in ended)
     return len(ended)
+
+
+def delete_other_sessions(tx: Transaction, staff_id: str, session_id: str) -> int:
+    """End every session of that person but this one; how many there were."""
+    sql = "DELETE FROM session WHERE staff_id = :staff_id AND id <> :id"
+    return tx.execute(sql, {"staff_id": staff_id, "id": session_id})
+
+
+def count_sessions(reader: Reader) -> dict[str, int]:
+    """In how many browsers each person is signed in now."""
+    now = reader.now
+    rows = reader.rows(
+        """SELECT staff_id, count(*) FROM session
+           WHERE seen_at > :seen AND created_at > :created GROUP BY staff_id""",
+        {"seen": now - IDLE_MILLISECONDS, "created": now - LONGEST_MILLISECONDS},
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 def delete_old_sessions(tx: Transaction, seen_before: int, created_before: int) -> int:

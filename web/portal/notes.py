@@ -25,6 +25,8 @@ _NOTES: Mapping[str, str] = {
     "key-rotated": _("A new key signs from now on."),
     "entered": _("The reservation is made: the table is held."),
     "entered-letter": _("The reservation is made, and the letter to the guest is on its way."),
+    "saved-for-later": _("Saved. It is in force from the next start of the box."),
+    "session-ended": _("Signed out there."),
     "signed-out": _("You are signed out."),
     "password-changed": _("The password is changed. Please sign in with the new one."),
 }

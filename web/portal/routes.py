@@ -1,9 +1,13 @@
 """The portal on one screen: method, path, the least role, handler."""
 
+from web.portal.account.routes import ACCOUNT_ROUTES
+from web.portal.box.routes import BOX_ROUTES
 from web.portal.door.routes import DOOR_ROOM_ROUTES
 from web.portal.integrations.routes import INTEGRATION_ROUTES
+from web.portal.people.routes import PEOPLE_ROUTES
 from web.portal.reservations.routes import RESERVATION_ROUTES
 from web.portal.route import PortalRoute
+from web.portal.setup.routes import SETUP_ROUTES
 from web.portal.sign_in import choose_language, go_home, leave
 from web.portal.tonight.routes import TONIGHT_ROUTES
 from web.portal.venue.routes import VENUE_ROUTES
@@ -17,4 +21,8 @@ PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     *INTEGRATION_ROUTES,
     *VENUE_ROUTES,
     *DOOR_ROOM_ROUTES,
+    *ACCOUNT_ROUTES,
+    *PEOPLE_ROUTES,
+    *BOX_ROUTES,
+    *SETUP_ROUTES,
 )

@@ -4,7 +4,12 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.actions.sign_in import begin_sign_in, open_session, sign_out
+from appliance.actions.sign_in import (
+    begin_sign_in,
+    note_wrong_password,
+    open_session,
+    sign_out,
+)
 from appliance.clock import Clock
 from appliance.errors import RateLimited, Refusal, ValidationError
 from appliance.store.staff import has_owner, set_language
@@ -61,6 +66,7 @@ class SignIn:
             return await self._refuse(request, refusal, language)
         right = await request.app[PASSWORDS].matches(attempt.password_hash, password)
         if not right or attempt.person is None:
+            await house.database.write(note_wrong_password, attempt)
             wrong = language.gettext("This name and password do not belong together.")
             return await self._form(request, name=name, problem=wrong, status=401)
         device = describe_device(request.headers.get("User-Agent", ""))

@@ -12,7 +12,6 @@ from aiohttp import web
 from appliance.actions.accept_invitation import accept_invitation
 from appliance.clock import Clock
 from appliance.errors import RateLimited
-from appliance.model.guessable import is_guessable
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN, StaffMember
 from appliance.store.connection import Reader
 from appliance.store.staff import find_invited
@@ -20,6 +19,7 @@ from appliance.store.venue import get_venue
 from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, language_of, page
+from web.portal.new_password import password_problem
 from web.portal.passwords import PASSWORDS
 from web.portal.private import is_private
 from web.rate_limit import RateLimit
@@ -125,14 +125,5 @@ def _find_invited(reader: Reader, link_hash: bytes) -> _Invited | None:
 
 
 def _problem(request: web.Request, password: str, invited: _Invited) -> str | None:
-    """What is wrong with the password, in the visitor's language (reliability.md S7)."""
-    gettext = language_of(request).gettext
-    if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
-        return gettext(
-            "Please choose %(shortest)s to %(longest)s characters.",
-            shortest=PASSWORD_MIN,
-            longest=PASSWORD_MAX,
-        )
-    if is_guessable(password, (invited.person.name, invited.venue)):
-        return gettext("That one is among the first that anyone would try. Please choose another.")
-    return None
+    """What is wrong with the password, in the visitor's language."""
+    return password_problem(password, (invited.person.name, invited.venue), language_of(request))

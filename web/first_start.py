@@ -1,0 +1,72 @@
+"""A box without an owner: it shows one link, and answers nothing but the page behind it (S8)."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TextIO
+
+from aiohttp import web
+
+from appliance.actions.set_up import offer_setup
+from appliance.box import Box
+from appliance.errors import NotSetUp
+from appliance.model.qr import link_blocks
+from appliance.store.setup import is_closed
+from web.public_page import wants_page
+
+SETUP_PATH = "/portal/setup"
+_OPEN = frozenset({SETUP_PATH, "/health", "/ready"})
+_STATIC = "/static/"
+_BLACK_ON_WHITE, _AS_BEFORE = "\x1b[97;40m", "\x1b[0m"
+
+
+class FirstStart:
+    """Keeps the box closed until its first owner is there; after that it costs nothing."""
+
+    def __init__(self, box: Box) -> None:
+        self._database = box.live.database
+        self._closed = self._database.look_up(is_closed)
+
+    def check(self, request: web.Request) -> None:
+        """NotSetUp, or for a browser the way to the setup page, while nobody owns the box."""
+        if not self._closed or request.path in _OPEN or request.path.startswith(_STATIC):
+            return
+        self._closed = self._database.look_up(is_closed)
+        if not self._closed:
+            return
+        if request.method in {"GET", "HEAD"} and wants_page(request):
+            raise web.HTTPSeeOther(SETUP_PATH)
+        raise NotSetUp
+
+
+FIRST_START: web.AppKey[FirstStart] = web.AppKey("first_start", FirstStart)
+
+
+@web.middleware
+async def keep_closed(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Nothing is answered before there is an owner but what sets the box up."""
+    request.app[FIRST_START].check(request)
+    return await handler(request)
+
+
+async def show_setup_link(box: Box, local: str, *, as_qr: bool, out: TextIO = sys.stdout) -> None:
+    """Print a fresh one-time link while the box has no owner; the ones before are dead.
+
+    `local` is the box's address on this machine: a password travels there or over https, and
+    nowhere else. The QR code follows where a phone could use it, or when it was asked for.
+    """
+    if not box.live.database.look_up(is_closed):
+        return
+    secret = await box.live.database.write(offer_setup)
+    base = box.live.links.base
+    is_https = base.startswith("https:")
+    link = f"{base if is_https else local}{SETUP_PATH}#{secret}"
+    print(f"This box is new. Set it up here, within 30 minutes; the link works once:\n\n  {link}\n",
+          file=out)  # fmt: skip
+    if as_qr or (is_https and out.isatty()):
+        code = link_blocks(link)
+        if out.isatty():
+            code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_AS_BEFORE}" for line in code.split("\n"))
+        print(code + "\n", file=out)
+    print("Too late? Start venuebox again: it shows a new one.", file=out, flush=True)

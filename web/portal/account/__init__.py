@@ -1,0 +1,1 @@
+"""One's own account: where one is signed in, and the password."""

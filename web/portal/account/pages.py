@@ -1,0 +1,103 @@
+"""`/portal/account`: everybody's own sessions, password and language."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from aiohttp import web
+
+from appliance.actions.manage_staff import end_session
+from appliance.actions.sign_in import begin_sign_in, change_password, right_password
+from appliance.errors import Refusal
+from appliance.model.booking import parse_uuid
+from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
+from appliance.store.connection import Reader
+from appliance.store.sessions import delete_other_sessions, list_sessions
+from appliance.store.venue import get_venue
+from web.languages import Language
+from web.portal.answer import language_of, portal_page, refusal_text, see_other
+from web.portal.context import HOUSE, SESSION
+from web.portal.forms import read_form
+from web.portal.guard import staff_of
+from web.portal.new_password import password_problem
+from web.portal.passwords import PASSWORDS
+from web.portal.session_cookie import device_secret, forget_session
+
+
+async def show_account(request: web.Request) -> web.Response:
+    """`GET /portal/account`."""
+    return await _page(request)
+
+
+async def end_one(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/account/sessions/{id}/end`: another browser is signed out at once."""
+    person, session_id = staff_of(request), parse_uuid(request.match_info["id"]) or ""
+    await request[HOUSE].database.write(
+        end_session, person.id, session_id, actor=f"staff:{person.id}"
+    )
+    return see_other(request, "/account", "session-ended")
+
+
+async def end_others(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/account/sessions/end-others`: only this browser stays signed in."""
+    session = request[SESSION]
+    await request[HOUSE].database.write(delete_other_sessions, session.person.id, session.id)
+    return see_other(request, "/account", "session-ended")
+
+
+async def set_new_password(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/account/password`: every session ends, this one too."""
+    form, person, house = await read_form(request), staff_of(request), request[HOUSE]
+    language, wanted = language_of(request), form.secret("new")
+    try:
+        attempt = await house.database.write(begin_sign_in, person.name, device_secret(request))
+    except Refusal as refusal:  # guessed too often, by whoever found the browser open
+        return await _page(request, refusal_text(refusal, language), refusal.status)
+    passwords = request.app[PASSWORDS]
+    if not await passwords.matches(attempt.password_hash, form.secret("password")):
+        wrong = language.gettext("The present password is another one.")
+        return await _page(request, wrong, 400)
+    await house.database.write(right_password, attempt)
+    venue = (await house.database.read(get_venue)).name
+    problem = password_problem(wanted, (person.name, venue), language)
+    if problem is not None:
+        return await _page(request, problem, 400)
+    await house.database.write(change_password, person.id, await passwords.hash(wanted))
+    response = web.Response(
+        status=303, headers={"Location": "/portal/sign-in?note=password-changed"}
+    )
+    forget_session(response)
+    return response
+
+
+async def _page(
+    request: web.Request, problem: str | None = None, status: int = 200
+) -> web.Response:
+    house, language = request[HOUSE], language_of(request)
+    sessions = await house.database.read(list_sessions, staff_of(request).id)
+    zone = await house.database.read(find_zone)
+    now = house.database.clock.now()
+    values: dict[str, object] = {
+        "sessions": [
+            (s, moment(s.created_at, zone, language), moment(s.seen_at, zone, language))
+            for s in sessions
+            if not s.is_over(now)
+        ],
+        "own": request[SESSION].id,
+        "problem": problem,
+        "shortest": PASSWORD_MIN,
+        "longest": PASSWORD_MAX,
+    }
+    return portal_page(request, "portal/account/page.html", values, status)
+
+
+def find_zone(reader: Reader) -> ZoneInfo:
+    """In which time the venue lives."""
+    return reader.zones.zone(get_venue(reader).time_zone)
+
+
+def moment(at: int | None, zone: ZoneInfo, language: Language) -> str:
+    """`sam. 21 nov. 19:05`, in venue time; an empty text for None."""
+    if at is None:
+        return ""
+    then = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
+    return f"{language.short_date(then.date())} {then:%H:%M}"

@@ -1,0 +1,16 @@
+"""The routes of one's own account."""
+
+from functools import partial
+
+from web.portal.account import pages
+from web.portal.route import PortalRoute
+
+_own = partial(PortalRoute, role="door", of_the_house=True)
+_AT = "/portal/account"
+
+ACCOUNT_ROUTES = (
+    _own("GET", _AT, handler=pages.show_account),
+    _own("POST", f"{_AT}/password", handler=pages.set_new_password),
+    _own("POST", f"{_AT}/sessions/end-others", handler=pages.end_others),
+    _own("POST", f"{_AT}/sessions/{{id}}/end", handler=pages.end_one),
+)

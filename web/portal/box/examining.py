@@ -1,0 +1,92 @@
+"""The doctor's checks beside a running box: in a thread, once at a time, with a deadline."""
+
+import asyncio
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from appliance.data_directory import DataDirectory
+from appliance.doctor.check import Check, warn
+from appliance.doctor.examination import examine
+from appliance.doctor.patient import Patient
+from appliance.errors import Trouble
+from appliance.settings import Settings, parse_settings
+from web.portal.box.saved import directory_of
+from web.portal.context import BOX
+
+DEADLINE = 8.0  # seconds a page waits; the checks go on, and the next page has them
+FRESH_MILLISECONDS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found, and when (ms since 1970)."""
+
+    checks: tuple[Check, ...]
+    at: int
+
+
+class Examiner:
+    """Remembers the latest findings: a page that is looked at again costs nothing."""
+
+    def __init__(self, deadline: float = DEADLINE) -> None:
+        self._deadline = deadline
+        self._task: asyncio.Task[Findings] | None = None
+        self._latest: Findings | None = None
+
+    async def look(self, request: web.Request, *, again: bool) -> Findings | None:
+        """Findings of the last minute, else fresh ones; None when they take too long.
+
+        `again` asks for fresh ones in any case.
+        """
+        box, latest = request.app[BOX], self._latest
+        age = None if latest is None else box.clock.now() - latest.at
+        if not again and age is not None and 0 <= age < FRESH_MILLISECONDS:
+            return latest
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._examine(request))
+        done, _ = await asyncio.wait({self._task}, timeout=self._deadline)
+        return self._latest if done else None
+
+    async def close(self, _app: web.Application) -> None:
+        """Let the thread end before the databases close."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=self._deadline)
+
+    async def _examine(self, request: web.Request) -> Findings:
+        box = request.app[BOX]
+        directory = directory_of(request)
+        patient = Patient(
+            directory=directory,
+            settings=_settings(directory, box.settings),
+            clock=box.clock,
+            zones=box.zones,
+        )
+        checks = await asyncio.to_thread(examine, patient)
+        if not any(check.name.startswith("backup") for check in checks):
+            checks.append(_NO_BACKUP)
+        self._latest = Findings(tuple(checks), box.clock.now())
+        return self._latest
+
+
+# Until a check of that name tells more.
+_NO_BACKUP = warn(
+    "backup",
+    "Pas encore de sauvegarde.",
+    "No backup yet.",
+    "Arrêtez la box et copiez tout son dossier de données, secrets/ compris, sur un autre disque.",
+    "Stop the box and copy its whole data directory, secrets/ included, onto another disk.",
+)
+EXAMINER = web.AppKey("examiner", Examiner)
+
+
+def _settings(directory: DataDirectory, used: Settings) -> Settings | str:
+    """Those in force, unless their file would stop the next start."""
+    try:
+        file = directory.settings_file
+        parse_settings(file.read_text("utf-8") if file.exists() else "", {})
+    except (OSError, UnicodeDecodeError) as error:
+        return f"settings.toml cannot be read: {error}"
+    except Trouble as trouble:
+        return str(trouble)
+    return used

@@ -1,0 +1,124 @@
+"""`/portal/box`: one lamp, one sentence, and below them everything that makes it so."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from appliance.actions.set_up import STEPS
+from appliance.doctor.check import Said, worst
+from appliance.doctor.conditions import FRENCH
+from appliance.store.conditions import list_conditions
+from appliance.store.connection import Reader
+from appliance.store.letters import count_letters, list_troubles
+from appliance.store.setup import find_setup
+from web.languages import Language
+from web.portal.account.pages import find_zone, moment
+from web.portal.answer import language_of, portal_page
+from web.portal.box.examining import EXAMINER
+from web.portal.box.saved import directory_of, waits_for_restart
+from web.portal.context import BOX, RESTART
+
+_LOG_BYTES = 16_384
+_LOG_LINES = 60
+_TROUBLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A finding in the reader's language, or in French where it was not put into it."""
+
+    name: str
+    status: str
+    finding: str
+    remedy: str | None
+    language: str
+
+
+async def show_box(request: web.Request) -> web.Response:
+    """`GET /portal/box`: with `?again=1` everything is looked at once more."""
+    return await box_page(request)
+
+
+async def box_page(
+    request: web.Request, *, tried: object = None, recipient: str = "", status: int = 200
+) -> web.Response:
+    """The page; `tried` is what came of a test letter."""
+    box, language = request.app[BOX], language_of(request)
+    again = request.method == "GET" and "again" in request.query
+    findings = await request.app[EXAMINER].look(request, again=again)
+    house = box.live.database
+    zone = await house.read(find_zone)
+    mail, setup = await house.read(_read_mail), await house.read(find_setup)
+    conditions = [c for e in box.environments for c in await e.database.read(list_conditions)]
+    checks = list(findings.checks) if findings else []
+    values: dict[str, object] = {
+        "lamp": worst(checks) if findings else None,
+        "checks": [_shown(c.name, c.status, c.finding, c.remedy, language) for c in checks],
+        "looked_at": moment(findings.at, zone, language) if findings else None,
+        "conditions": [
+            (moment(c.since, zone, language),
+             c.detail if language.code == "en" else FRENCH.get(c.name, c.detail))
+            for c in conditions
+        ],
+        "now": moment(box.clock.now(), zone, language),
+        "zone": zone.key,
+        "tz_version": box.zones.version,
+        "tz_source": box.zones.origin,
+        "mail": mail,
+        "troubles": [(moment(at, zone, language), trouble) for at, trouble in mail.troubles],
+        "mail_settings": box.settings.mail,
+        "tried": tried,
+        "recipient": recipient,
+        "waits": waits_for_restart(request),
+        "may_restart": RESTART in request.app,
+        "retention": box.settings.retention,
+        "left": [step for step in STEPS if setup is not None and step not in setup.steps],
+        "log": await asyncio.to_thread(_tail, directory_of(request).root / "log"),
+    }  # fmt: skip
+    return portal_page(request, "portal/box/page.html", values, status)
+
+
+@dataclass(frozen=True, slots=True)
+class MailState:
+    """How many letters are in which state, and what the latest that failed ran into."""
+
+    waiting: int
+    sent: int
+    failed: int
+    troubles: tuple[tuple[int, str], ...]
+
+
+def _read_mail(reader: Reader) -> MailState:
+    counts = count_letters(reader)
+    return MailState(
+        counts.get("waiting", 0),
+        counts.get("sent", 0),
+        counts.get("failed", 0),
+        tuple(list_troubles(reader, _TROUBLES)),
+    )
+
+
+def _shown(name: str, status: str, finding: Said, remedy: Said | None, language: Language) -> Shown:
+    spoken = "en" if language.code == "en" else "fr"
+
+    def say(said: Said) -> str:
+        return said.en if spoken == "en" else said.fr
+
+    return Shown(name, status, say(finding), say(remedy) if remedy else None, spoken)
+
+
+def _tail(folder: Path) -> list[str]:
+    """The last lines of the newest file in the log's folder; none where nothing is written."""
+    try:
+        files = [path for path in folder.iterdir() if path.is_file() and path.suffix == ".log"]
+        newest = max(files, key=lambda path: path.stat().st_mtime, default=None)
+        if newest is None:
+            return []
+        with newest.open("rb") as file:
+            file.seek(max(0, newest.stat().st_size - _LOG_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.splitlines()[-_LOG_LINES:]

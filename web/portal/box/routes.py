@@ -1,0 +1,16 @@
+"""The routes of the box's own room."""
+
+from functools import partial
+
+from web.portal.box import doing
+from web.portal.box.pages import show_box
+from web.portal.route import PortalRoute
+
+_of_the_house = partial(PortalRoute, of_the_house=True)
+_AT = "/portal/box"
+
+BOX_ROUTES = (
+    _of_the_house("GET", _AT, "manager", show_box),
+    _of_the_house("POST", f"{_AT}/test-letter", "manager", doing.send_test_letter),
+    _of_the_house("POST", f"{_AT}/restart", "owner", doing.restart),
+)

@@ -1,0 +1,51 @@
+"""settings.toml from the portal: what stands in it, what is in force, and how it is changed."""
+
+import asyncio
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from appliance.data_directory import DataDirectory, write_file
+from appliance.errors import Trouble
+from appliance.settings import Settings, parse_settings
+from appliance.settings_file import change_settings
+from web.portal.context import BOX, RESTART
+from web.portal.forms import field_error
+
+
+def saved_settings(request: web.Request) -> Settings:
+    """What stands in settings.toml; those in force where it cannot be read."""
+    try:
+        return parse_settings(directory_of(request).settings_file.read_text("utf-8"), {})
+    except (OSError, UnicodeDecodeError, Trouble):
+        return request.app[BOX].settings
+
+
+def waits_for_restart(request: web.Request) -> bool:
+    """Whether mail or address were saved since the box started."""
+    if RESTART not in request.app:
+        return False
+    saved, used = saved_settings(request), request.app[BOX].settings
+    return saved.mail != used.mail or saved.server.app_url != used.server.app_url
+
+
+async def save_settings(
+    request: web.Request, changes: Mapping[str, str | int | bool | list[str]]
+) -> None:
+    """Write them to settings.toml; ValidationError for what is not allowed there."""
+    file = directory_of(request).settings_file
+    try:
+        text = file.read_text("utf-8") if file.exists() else ""
+        changed = change_settings(text, changes)
+    except (OSError, UnicodeDecodeError, Trouble):
+        raise field_error(
+            next(iter(changes)).split(".")[1],
+            "une valeur permise, et un settings.toml lisible.",
+            "an allowed value, and a settings.toml that can be read.",
+        ) from None
+    await asyncio.to_thread(write_file, file, changed.encode())
+
+
+def directory_of(request: web.Request) -> DataDirectory:
+    """The box's data directory."""
+    return DataDirectory(request.app[BOX].live.database.path.parent)

@@ -1,0 +1,61 @@
+"""`/portal/people`: everybody, as the owner sees them."""
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from appliance.model.session import FREE_TRIES
+from appliance.model.staff import ROLES, StaffMember
+from appliance.store.connection import Reader
+from appliance.store.sessions import count_sessions
+from appliance.store.staff import list_locked, list_open_invitations, list_staff
+from appliance.tokens import account_hash
+from web.portal.account.pages import find_zone, moment
+from web.portal.answer import language_of, portal_page
+from web.portal.context import HOUSE
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A person with what the owner may want to do something about."""
+
+    person: StaffMember
+    sessions: int
+    is_locked: bool
+    link_until: int | None
+
+
+async def show_people(request: web.Request) -> web.Response:
+    """`GET /portal/people`."""
+    return await people_page(request)
+
+
+async def people_page(
+    request: web.Request,
+    *,
+    link: tuple[str, str] | None = None,
+    problem: str | None = None,
+    status: int = 200,
+) -> web.Response:
+    """The page; `link` is (whose, the address), shown this once."""
+    house, language = request[HOUSE], language_of(request)
+    people = await house.database.read(_read)
+    zone = await house.database.read(find_zone)
+    values: dict[str, object] = {
+        "people": [(p, moment(p.link_until, zone, language)) for p in people],
+        "roles": ROLES,
+        "link": link,
+        "problem": problem,
+    }
+    return portal_page(request, "portal/people/page.html", values, status)
+
+
+def _read(reader: Reader) -> list[Listed]:
+    people = list_staff(reader)
+    accounts = {p.id: account_hash(p.name) for p in people}
+    locked = list_locked(reader, accounts, FREE_TRIES)
+    links, sessions = list_open_invitations(reader), count_sessions(reader)
+    return [
+        Listed(p, sessions.get(p.id, 0), p.id in locked and p.disabled_at is None, links.get(p.id))
+        for p in people
+    ]

@@ -1,0 +1,146 @@
+"""The steps that connect the box: mail, the address that guests use, the first phone.
+
+Settings are written to settings.toml and hold from the next start on, as every page says.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from aiohttp import web
+
+from appliance.actions.offer_pairing import offer_pairing
+from appliance.errors import Refusal
+from appliance.model.qr import link_svg
+from appliance.model.terminal import ROLES
+from appliance.settings import MailSettings
+from web.portal.answer import language_of, refusal_text
+from web.portal.box.letters import try_letter
+from web.portal.box.saved import save_settings, saved_settings, waits_for_restart
+from web.portal.context import HOUSE
+from web.portal.forms import Form, field_error, read_form
+from web.portal.guard import staff_of
+from web.portal.setup.progress import go_on, step_page
+
+SECURITIES = ("starttls", "tls", "none")
+_PORT_MAX = 65535
+_HOST_MAX = 253
+
+
+async def show_mail(request: web.Request) -> web.Response:
+    """`GET /portal/setup/mail`: by which server letters leave."""
+    return await _mail_page(request, saved_settings(request).mail)
+
+
+async def save_mail(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/setup/mail`: try a letter with what was typed, or keep it."""
+    form, stored = await read_form(request), saved_settings(request).mail
+    wished, result = _mail(form, stored), None
+    if form.text("do") == "try":
+        result = await try_letter(request, wished, form.text("recipient", 254))
+        return await _mail_page(request, wished, result=result, recipient=form.text("recipient"))
+    try:
+        await save_settings(
+            request,
+            {"mail.host": wished.host, "mail.port": wished.port, "mail.security": wished.security,
+             "mail.user": wished.user, "mail.password": wished.password,
+             "mail.sender": wished.sender},
+        )  # fmt: skip
+    except Refusal as refusal:
+        problem = refusal_text(refusal, language_of(request))
+        return await _mail_page(request, wished, problem=problem, status=refusal.status)
+    return await go_on(request, "mail", "saved-for-later")
+
+
+async def show_address(request: web.Request) -> web.Response:
+    """`GET /portal/setup/address`: where guests find the box."""
+    return await _address_page(request, saved_settings(request).server.app_url)
+
+
+async def save_address(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/setup/address`: the base of every link from the next start on."""
+    url = (await read_form(request)).text("app_url", 500).rstrip("/")
+    try:
+        await save_settings(request, {"server.app_url": url})
+    except Refusal as refusal:
+        problem = refusal_text(refusal, language_of(request))
+        return await _address_page(request, url, problem, refusal.status)
+    return await go_on(request, "address", "saved-for-later")
+
+
+async def show_phone(request: web.Request) -> web.Response:
+    """`GET /portal/setup/phone`: what a phone at the door needs."""
+    return await _phone_page(request, {})
+
+
+async def pair_phone(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/setup/phone`: a link that makes one phone a terminal, once."""
+    form, house = await read_form(request), request[HOUSE]
+    name, role = form.text("name", 60), form.text("role") or "override"
+    if form.text("do") == "done":
+        return await go_on(request, "phone")
+    if not name or role not in ROLES:
+        raise field_error("name", "un nom.", "a name.")
+    actor = f"staff:{staff_of(request).id}"
+    code = await house.database.write(offer_pairing, name, role, actor=actor)
+    url = f"{house.links.base}/door#pair={code}"
+    picture = await asyncio.to_thread(link_svg, url)
+    return await _phone_page(request, {"code": code, "url": url, "picture": picture})
+
+
+def _mail(form: Form, stored: MailSettings) -> MailSettings:
+    """What was typed; an empty password is the one that is stored."""
+    security = form.text("security")
+    if security not in SECURITIES:
+        raise field_error("security", "starttls, tls ou none.", "starttls, tls or none.")
+    return replace(
+        stored,
+        host=form.text("host", _HOST_MAX),
+        port=form.whole("port", 1, _PORT_MAX),
+        security=security,
+        user=form.text("user"),
+        password=form.secret("password")[:1000] or stored.password,
+        sender=form.text("sender", 254),
+    )
+
+
+async def _mail_page(
+    request: web.Request,
+    mail: MailSettings,
+    *,
+    result: object = None,
+    recipient: str = "",
+    problem: str | None = None,
+    status: int = 200,
+) -> web.Response:
+    values: dict[str, object] = {
+        "mail": mail,
+        "securities": SECURITIES,
+        "result": result,
+        "recipient": recipient,
+        "problem": problem,
+    }
+    return await step_page(request, "mail", values, status)
+
+
+async def _address_page(
+    request: web.Request, url: str, problem: str | None = None, status: int = 200
+) -> web.Response:
+    values: dict[str, object] = {
+        "app_url": url,
+        "problem": problem,
+        "in_force": request[HOUSE].links.base,
+    }
+    return await step_page(request, "address", values, status)
+
+
+async def _phone_page(request: web.Request, offer: dict[str, object]) -> web.Response:
+    base = request[HOUSE].links.base
+    values: dict[str, object] = {
+        "code": None,
+        "url": None,
+        "picture": None,
+        "is_https": base.startswith("https:"),
+        "waits": waits_for_restart(request),
+        **offer,
+    }
+    return await step_page(request, "phone", values)

@@ -1,0 +1,180 @@
+"""The steps that furnish the venue: itself, its tables, its slots; in live and in test alike."""
+
+import re
+import unicodedata
+
+from aiohttp import web
+
+from appliance.actions.edit_slots import add_slot
+from appliance.actions.edit_tables import add_tables, copy_room
+from appliance.actions.set_up import name_venue
+from appliance.errors import Refusal
+from appliance.model.venue import Slot, Table, Venue, fingerprint
+from appliance.model.venue_file import UNFURNISHED, SlotEntry
+from appliance.model.venue_list import PastedTables, parse_tables
+from appliance.store.connection import Reader
+from appliance.store.venue import get_venue, list_slots, list_tables
+from web.portal.answer import language_of, refusal_text, see_other
+from web.portal.context import BOX, HOUSE
+from web.portal.forms import Form, field_error, read_form
+from web.portal.setup.progress import go_on, step_page
+
+ZONES = (
+    "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Algiers", "Africa/Tunis", "Africa/Dakar",
+    "Africa/Abidjan", "Africa/Cairo", "Europe/Paris", "Europe/Brussels", "Europe/Madrid",
+    "Europe/Lisbon", "Europe/London", "Asia/Dubai", "America/Montreal",
+)  # fmt: skip
+CURRENCIES = ("MAD", "EUR", "USD", "GBP", "TND", "DZD", "XOF", "AED")
+_SHORT = re.compile(
+    r"([^,;\t]*?)\s*[,;:\t]\s*(\d{1,4})(?:\s*(?:[-–—]|à|to)\s*(\d{1,4}))?"
+    r"\s*(?:places?|pers(?:onnes?)?\.?|couverts?|seats?|guests?|مقاعد|أشخاص)?\s*"
+)
+
+
+async def show_venue(request: web.Request) -> web.Response:
+    """`GET /portal/setup/venue`: name, zone, currency, how reservations are taken."""
+    return await _venue_page(request, await request[HOUSE].database.read(get_venue))
+
+
+async def save_venue(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/setup/venue`: from now on the box takes reservations."""
+    form, box = await read_form(request), request.app[BOX]
+    venue = await box.live.database.read(get_venue)
+    name = form.text("name")
+    wished = Venue(
+        id=venue.id,
+        name=name,
+        slug=(form.text("slug", 100) or make_slug(name)).lower(),
+        status="active",
+        reservation_mode=form.text("reservation_mode"),
+        auto_confirm=form.ticked("auto_confirm"),
+        request_expiry_hours=venue.request_expiry_hours,
+        currency=form.text("currency").upper(),
+        time_zone=form.text("time_zone", 60),
+        evening_ends_at=venue.evening_ends_at,
+        policies=venue.policies,
+    )
+    try:
+        await box.live.database.write(name_venue, wished, form.text("seen"))
+        await box.test.database.write(name_venue, wished)
+    except Refusal as refusal:
+        problem = refusal_text(refusal, language_of(request))
+        return await _venue_page(request, wished, problem, refusal.status)
+    return await go_on(request, "venue", "saved")
+
+
+async def show_tables(request: web.Request) -> web.Response:
+    """`GET /portal/setup/tables`: many at once."""
+    return await _tables_page(request)
+
+
+async def save_tables(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/setup/tables`: shows what was understood, and adds it when asked to."""
+    form, box = await read_form(request), request.app[BOX]
+    text = form.lines("file") or form.lines("tables")
+    taken = {table.number for table in await box.live.database.read(list_tables)}
+    pasted = parse_tables(tidy_lines(text), frozenset(taken))
+    if form.text("do") != "add" or pasted.faults or not pasted.tables:
+        return await _tables_page(request, text, pasted, status=400 if pasted.faults else 200)
+    await box.live.database.write(add_tables, pasted.tables)
+    await _copy_to_test(request)
+    return await go_on(request, "tables", "saved")
+
+
+async def show_slots(request: web.Request) -> web.Response:
+    """`GET /portal/setup/slots`: when guests may come."""
+    return await _slots_page(request, None)
+
+
+async def save_slot(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/setup/slots`: one slot more; the page stays for the next."""
+    form, box = await read_form(request), request.app[BOX]
+    start = form.text("start", 10)
+    entry = SlotEntry(
+        name=form.text("name", 100) or start,
+        start=start,
+        end=form.text("end", 10),
+        days_of_week=_days(form),
+    )
+    try:
+        await box.live.database.write(add_slot, entry)
+    except Refusal as refusal:
+        problem = refusal_text(refusal, language_of(request))
+        return await _slots_page(request, entry, problem, refusal.status)
+    await _copy_to_test(request)
+    return see_other(request, "/setup/slots", "saved")
+
+
+async def pass_slots(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/setup/slots/done`: that was the last one."""
+    return await go_on(request, "slots")
+
+
+def make_slug(name: str) -> str:
+    """`riad-atlas` of `Riad Âtlas`; `venue` where no letter of it is Latin."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "venue"
+
+
+def tidy_lines(text: str) -> str:
+    """`T1–T12, 2–4 places` as the columns of a list of tables; other lines as they are."""
+    return "\n".join(_tidy(line) for line in text.split("\n"))
+
+
+def _tidy(line: str) -> str:
+    found = _SHORT.fullmatch(line.strip())
+    if found is None:
+        return line
+    number, fewest, most = found.groups()
+    return f"{number};;{fewest};{most}" if most else f"{number};;1;{fewest}"
+
+
+def _days(form: Form) -> tuple[int, ...]:
+    days = form.all("days")
+    if not all(day in set("0123456") for day in days):
+        raise field_error("days", "des jours de la semaine.", "days of the week.")
+    return tuple(sorted({int(day) for day in days}))
+
+
+async def _copy_to_test(request: web.Request) -> None:
+    """The test environment has the same room, for whoever builds against the box."""
+    box = request.app[BOX]
+    tables, slots = await box.live.database.read(_read_room)
+    await box.test.database.write(copy_room, tables, slots)
+
+
+def _read_room(reader: Reader) -> tuple[list[Table], list[Slot]]:
+    return list_tables(reader), list_slots(reader)
+
+
+async def _venue_page(
+    request: web.Request, venue: Venue, problem: str | None = None, status: int = 200
+) -> web.Response:
+    stored = await request[HOUSE].database.read(get_venue)
+    fresh = venue.name == UNFURNISHED.name
+    values: dict[str, object] = {
+        "venue": venue,
+        "name": "" if fresh else venue.name,
+        "slug": "" if fresh else venue.slug,
+        "seen": fingerprint(stored),
+        "zones": ZONES,
+        "currencies": CURRENCIES,
+        "problem": problem,
+    }
+    return await step_page(request, "venue", values, status)
+
+
+async def _tables_page(
+    request: web.Request, text: str = "", pasted: PastedTables | None = None, status: int = 200
+) -> web.Response:
+    tables = await request[HOUSE].database.read(list_tables)
+    values: dict[str, object] = {"tables": tables, "text": text, "pasted": pasted}
+    return await step_page(request, "tables", values, status)
+
+
+async def _slots_page(
+    request: web.Request, entry: SlotEntry | None, problem: str | None = None, status: int = 200
+) -> web.Response:
+    slots = await request[HOUSE].database.read(list_slots)
+    values: dict[str, object] = {"slots": slots, "entry": entry, "problem": problem}
+    return await step_page(request, "slots", values, status)
