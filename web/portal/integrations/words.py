@@ -99,11 +99,7 @@ def health_of(endpoint: Endpoint, conditions: Iterable[Condition], language: Lan
                    "webhooks.allow_networks in settings.toml.")  # fmt: skip
         return Said(_("Blocked"), "bad", remedy)
     if endpoint.failures_in_a_row:
-        count = endpoint.failures_in_a_row
-        failed = language.ngettext(
-            "%(count)s failure in a row.", "%(count)s failures in a row.", count
-        )
-        return Said(_("Failing"), "bad", failed)
+        return Said(_("Failing"), "bad")
     if endpoint.last_success_at is None:
         return Said(_("Nothing sent yet"))
     return Said(_("In order"), "good")
