@@ -72,7 +72,7 @@ def _admit(request: web.Request) -> Environment:
         raise NotFound
     authorization = request.headers.get("Authorization")
     if authorization is None:
-        if not _is_this_machine(request):
+        if not is_this_machine(request):
             raise Unauthorized
         return environment
     scheme, _, token = authorization.partition(" ")
@@ -86,7 +86,7 @@ def _admit(request: web.Request) -> Environment:
     return environment
 
 
-def _is_this_machine(request: web.Request) -> bool:
+def is_this_machine(request: web.Request) -> bool:
     """Whether the caller sits at the box.
 
     A proxy or a tunnel on the box calls from loopback too, and so may a page that made its
