@@ -1,7 +1,10 @@
 import base64
+import io
 import re
 
 import pytest
+import zxingcpp
+from PIL import Image
 
 from appliance.clock import parse_instant
 from appliance.model.guest_pass import decode_pass
@@ -176,7 +179,7 @@ async def test_the_page_holds_nothing_that_its_policy_refuses(world, guest):
 
     assert re.findall(r"<style|\sstyle=|\son\w+=|javascript:", html) == []
     assert re.findall(r"<script(?![^>]*\ssrc=)", html) == []
-    assert re.findall(r'(?:src|href)="https?:', html) == []
+    assert re.findall(r'(?:src|href)="https?:', html) == []  # a venue without an address
 
 
 async def test_looking_changes_nothing(world, guest):
@@ -275,3 +278,87 @@ async def test_the_links_handed_on_are_those_of_the_public_address(world, guest)
     assert f'data-share="https://box.example{path}"' in html
     assert f'href="{path}/calendar.ics?lang=fr"' in html
     assert "mailto:?subject=" in html
+
+
+async def test_a_page_that_is_still_so_is_not_sent_again(world, guest):
+    reservation = await world.reserve()
+    path = world.access(reservation)
+    mark = (await guest.get(path)).headers["ETag"]
+
+    same = await guest.get(path, headers={"If-None-Match": mark})
+    in_another_language = await guest.get(f"{path}?lang=ar", headers={"If-None-Match": mark})
+    await world.change(reservation, checked_in_at=world.clock.now(), arrived=4)
+    changed = await guest.get(path, headers={"If-None-Match": mark})
+
+    assert (same.status, await same.read()) == (304, b"")
+    assert in_another_language.status == 200
+    assert changed.status == 200
+    assert changed.headers["ETag"] != mark
+
+
+async def test_the_page_says_until_when_a_phone_may_keep_it(world, guest):
+    answer = await guest.get(world.access(await world.reserve()))
+
+    assert int(answer.headers["Venuebox-Link-Ends"]) == parse_instant("2026-11-22T12:00:00Z")
+
+
+async def test_the_saved_picture_is_the_pass_and_is_called_after_the_evening(world, guest):
+    path = world.access(await world.reserve())
+
+    answer = await guest.get(f"{path}/pass.png")
+    image = Image.open(io.BytesIO(await answer.read()))
+    read = zxingcpp.read_barcode(image.convert("L"))
+
+    assert answer.content_type == "image/png"
+    assert 'filename="riad-atlas-2026-11-21.png"' in answer.headers["Content-Disposition"]
+    assert read.text == pass_in(await (await guest.get(path)).text())
+    assert read.ec_level == "M"
+    assert image.size == (784, 784)
+
+
+@pytest.mark.parametrize("status", ["cancelled", "declined"])
+async def test_a_freed_table_has_no_picture(world, guest, status):
+    path = world.access(await world.reserve(status=status))
+
+    assert (await guest.get(f"{path}/pass.png")).status == 404
+
+
+async def test_the_service_worker_keeps_to_the_cards_of_its_environment(worlds, guest):
+    for world in worlds:
+        answer = await guest.get(f"{world.environment.prefix}/access/service-worker.js")
+        scope = f"{world.environment.prefix}/access/"
+
+        assert answer.headers["Service-Worker-Allowed"] == scope
+        assert f'"scope": "{scope}"' in await answer.text()
+        assert answer.content_type == "text/javascript"
+
+
+@pytest.mark.parametrize(
+    ("address", "map_url", "href"),
+    [
+        (
+            "12 derb X, Fès",
+            None,
+            "https://www.openstreetmap.org/search?query=12%20derb%20X%2C%20F%C3%A8s",
+        ),
+        ("12 derb X, Fès", "https://maps.example/x", "https://maps.example/x"),
+        (None, "https://maps.example/x", "https://maps.example/x"),
+    ],
+)
+async def test_the_card_leads_to_the_venue(world, guest, address, map_url, href):
+    await world.database.write(
+        lambda tx: tx.execute(
+            "UPDATE venue SET address = :a, map_url = :m", {"a": address, "m": map_url}
+        )
+    )
+
+    html = await (await guest.get(world.access(await world.reserve()))).text()
+
+    assert f'href="{href}" rel="noreferrer"' in html
+    assert (address or "Itinéraire") in html
+
+
+async def test_a_venue_without_an_address_leads_nowhere(world, guest):
+    html = await (await guest.get(world.access(await world.reserve()))).text()
+
+    assert "noreferrer" not in html
