@@ -68,6 +68,7 @@ run: setup
 
 test: dev
 	@test -x $(CHROMIUM) || $(call apt,chromium) || true
+	@command -v certutil >/dev/null || $(call apt,libnss3-tools) || true
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@$(call say,testing)
@@ -75,6 +76,8 @@ test: dev
 	said="left out: tests/journeys/test_binary.py, which needs the built file: make binary-test"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
 		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
+	command -v certutil >/dev/null || { without="$$without --ignore=tests/browser/test_https.py"; \
+		said="$$said\nleft out: tests/browser/test_https.py, because there is no certutil (libnss3-tools) here"; }; \
 	for program in curl php; do \
 		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \

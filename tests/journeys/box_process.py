@@ -203,7 +203,7 @@ class BoxProcess:
     def _read(self):
         for line in self.process.stdout:
             self.lines.append(line.rstrip("\n"))
-            match = re.fullmatch(r"ready http://127\.0\.0\.1:(\d+)\n", line)
+            match = re.fullmatch(r"ready http://[\d.]+:(\d+)\n", line)
             if match:
                 self.port = int(match.group(1))
                 self._ready.set()

@@ -1,0 +1,210 @@
+"""The box's certificates: made, renewed in time, never for names that nobody vouched for."""
+
+import ssl
+import stat
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from appliance.clock import StoppedClock
+from appliance.errors import Trouble
+from appliance.settings import ServerSettings
+from appliance.tls.authority import ends_at, make_authority, names_in
+from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.files import AUTHORITY, LEAF, read_certificate, read_identity, write_identity
+from appliance.tls.names import Names, wanted_names
+
+DAY = 86_400
+
+
+class World:
+    """The certificates of a box whose names and clock a test may change."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.clock = StoppedClock("2026-11-21T19:00:00Z")
+        self.names = Names(("localhost", "riad-atlas.local"), ("127.0.0.1", "192.168.1.20"))
+        self.certificates = Certificates(
+            folder, self.clock, lambda: "Riad Atlas", lambda: self.names, make_context()
+        )
+
+    def leaf(self):
+        return read_certificate(self.folder / LEAF)
+
+    def authority(self):
+        return read_certificate(self.folder / AUTHORITY)
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path / "tls")
+
+
+def handshake(world, host):
+    """Whether a client that trusts nothing but the authority accepts what is served as `host`."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.load_verify_locations(cadata=world.certificates.authority_pem().decode())
+    return shake(client, world.certificates.context, host)
+
+
+def shake(client, server, host):
+    """The version of TLS that the two agree on; ssl.SSLError when they do not."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(to_client, to_server, server_hostname=host)
+    answering = server.wrap_bio(to_server, to_client, server_side=True)
+    done = set()
+    while len(done) < 2:
+        for side in (asking, answering):
+            try:
+                side.do_handshake()
+                done.add(side)
+            except ssl.SSLWantReadError:
+                continue
+    return asking.version()
+
+
+def test_a_client_that_trusts_the_authority_accepts_each_name_and_address(world):
+    world.certificates.prepare()
+
+    for host in (*world.names.dns, *world.names.addresses):
+        assert handshake(world, host) == "TLSv1.3"
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(world, "bank.example")
+
+
+def test_keys_are_private_and_on_p256(world):
+    world.certificates.prepare()
+
+    for name in (AUTHORITY, LEAF):
+        path = world.folder / name
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert isinstance(read_identity(path).key.curve, ec.SECP256R1)
+    (world.folder / LEAF).chmod(0o644)
+    with pytest.raises(Trouble, match="chmod 600"):
+        world.certificates.prepare()
+
+
+def test_the_authority_may_sign_for_its_own_names_and_ranges_alone(world):
+    world.certificates.prepare()
+
+    constraints = world.authority().extensions.get_extension_for_class(x509.NameConstraints)
+
+    permitted = {str(entry.value) for entry in constraints.value.permitted_subtrees}
+    assert constraints.critical
+    assert permitted == {"localhost", "riad-atlas.local", "127.0.0.0/8", "::1/128",
+                         "192.168.0.0/16"}  # fmt: skip
+
+
+def test_a_certificate_for_other_names_is_refused_though_the_authority_signed_it(world):
+    world.certificates.prepare()
+    authority = read_identity(world.folder / AUTHORITY)
+    wider = make_authority("X", Names(("bank.example",), ()), world.clock.now())
+    forged = forge(authority, wider, world.clock.now())
+    write_identity(world.folder / LEAF, forged)
+    world.certificates.load()
+
+    with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree violation"):
+        handshake(world, "bank.example")
+
+
+def forge(authority, wider, now):
+    """Signed by `authority` with the check of names taken from `wider`."""
+    from appliance.tls import authority as module  # noqa: PLC0415 - of this forger alone
+    from appliance.tls.authority import Identity  # noqa: PLC0415 - as above
+
+    mixed = Identity(authority.key, authority.certificate)
+    allowed = module.within
+    try:
+        module.within = lambda _certificate, names: names
+        return module.make_leaf(mixed, Names(("bank.example",), ()), now)
+    finally:
+        module.within = allowed
+
+
+def test_it_lasts_less_than_825_days_and_is_renewed_in_the_last_thirty(world):
+    world.certificates.prepare()
+    first = world.leaf()
+    assert (first.not_valid_after_utc - first.not_valid_before_utc).days <= 825
+
+    world.clock.advance((ends_at(first) - world.clock.now()) / 1000 - 31 * DAY)
+    assert not world.certificates.renew()
+    world.clock.advance(2 * DAY)
+    assert world.certificates.renew()
+
+    assert ends_at(world.leaf()) > ends_at(first)
+    assert world.leaf().public_key() != first.public_key()
+
+
+def test_a_new_address_gets_a_new_certificate_of_the_same_authority(world):
+    world.certificates.prepare()
+    before = world.authority()
+    world.names = Names(world.names.dns, ("127.0.0.1", "192.168.7.9"))
+
+    assert world.certificates.renew()
+
+    assert world.authority() == before
+    assert names_in(world.leaf()) == world.names
+    assert handshake(world, "192.168.7.9")
+    assert not world.certificates.renew()
+
+
+def test_the_context_serves_the_new_certificate_without_a_restart(world):
+    world.certificates.prepare()
+    context = world.certificates.context
+    world.names = Names((*world.names.dns, "vm.riad-atlas.local"), world.names.addresses)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(world, "vm.riad-atlas.local")
+
+    world.certificates.renew()
+
+    assert world.certificates.context is context
+    assert handshake(world, "vm.riad-atlas.local")
+
+
+def test_a_name_outside_the_authority_waits_for_a_new_authority(world):
+    world.certificates.prepare()
+    world.clock.advance(10 * DAY)
+    world.names = Names((*world.names.dns, "dar-lune.local"), world.names.addresses)
+
+    assert not world.certificates.renew()
+
+    assert "dar-lune.local" not in names_in(world.leaf()).dns
+
+
+def test_a_venue_that_gets_its_name_on_the_first_day_gets_its_authority_too(world):
+    world.certificates.prepare()
+    world.names = Names(("dar-lune.local", "localhost"), world.names.addresses)
+
+    assert world.certificates.renew()
+
+    assert handshake(world, "dar-lune.local")
+
+
+def test_a_clock_before_the_day_of_the_build_makes_no_certificate_of_1970(world):
+    world.clock.set("1970-01-02T00:00:00Z")
+    world.certificates.prepare()
+
+    world.clock.set("2026-11-21T19:00:00Z")
+
+    assert handshake(world, "riad-atlas.local")
+
+
+def test_tls_below_1_2_is_refused(world):
+    world.certificates.prepare()
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.load_verify_locations(cadata=world.certificates.authority_pem().decode())
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert shake(client, world.certificates.context, "localhost") == "TLSv1.2"
+    assert world.certificates.context.minimum_version == ssl.TLSVersion.TLSv1_2
+    for cipher in world.certificates.context.get_ciphers():
+        assert cipher["aead"]
+
+
+def test_wanted_are_the_slug_the_machine_and_what_the_settings_name():
+    server = ServerSettings(app_url="https://Riad.Example:443", names=("box.lan", "10.0.0.7"))
+
+    found = wanted_names("Riad-Atlas", server, ["192.168.1.20"])
+
+    assert {"riad-atlas.local", "riad.example", "box.lan", "localhost"} <= set(found.dns)
+    assert found.addresses == ("10.0.0.7", "127.0.0.1", "192.168.1.20", "::1")

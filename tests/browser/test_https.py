@@ -1,0 +1,121 @@
+"""A phone on the house's network: what works once it trusts the box's authority, and before."""
+
+import os
+import socket
+import subprocess
+
+import pytest
+from playwright.async_api import async_playwright
+
+from appliance.tls.names import own_addresses
+from tests.browser.door_world import ARGUMENTS, CHROMIUM
+from tests.journeys.box_process import BoxProcess, found_box
+
+CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def lan_address():
+    """An address of this machine that browsers do not take for the machine itself."""
+    four = [text for text in own_addresses() if ":" not in text]
+    assert four, "this machine has no address but loopback"
+    return four[0]
+
+
+@pytest.fixture
+def served(tmp_path, lan_address):
+    """A box that the house's network reaches; (its address over http, over https)."""
+    founded = found_box(tmp_path)
+    secure = free_port()
+    settings = {"VENUEBOX_SERVER_TLS_PORT": str(secure), "VENUEBOX_SERVER_MDNS": "false"}
+    box = BoxProcess(founded.data, log=tmp_path / "box.log", settings=settings)
+    box.port = free_port()
+    box.spawn("--data", str(founded.data), "--host", lan_address, "--port", str(box.port))
+    try:
+        box.wait_until_ready()
+        yield f"http://{lan_address}:{box.port}", f"https://{lan_address}:{secure}"
+    finally:
+        box.kill()
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Where a browser keeps the authorities it trusts; none of them is the box's yet."""
+    folder = tmp_path / "home" / ".pki" / "nssdb"
+    folder.mkdir(parents=True)
+    subprocess.run(["certutil", "-N", "--empty-password", "-d", f"sql:{folder}"], check=True)
+    return folder
+
+
+@pytest.fixture
+async def browser(tmp_path, store):
+    """Opens a browser that keeps its authorities in `store`."""
+    async with async_playwright() as playwright:
+        opened = []
+
+        async def open_browser():
+            context = await playwright.chromium.launch_persistent_context(
+                str(tmp_path / f"profile-{len(opened)}"),
+                executable_path=CHROMIUM,
+                args=[*ARGUMENTS, *CAMERA],
+                env={**os.environ, "HOME": str(tmp_path / "home")},
+                locale="en-GB",
+            )
+            opened.append(context)
+            return context.pages[0]
+
+        yield open_browser
+        for context in opened:
+            await context.close()
+
+
+def trust(store, authority):
+    """What a person does by hand, following the guide."""
+    subprocess.run(
+        ["certutil", "-A", "-d", f"sql:{store}", "-n", "box", "-t", "C,,", "-i", authority],
+        check=True,
+    )
+
+
+async def test_without_the_authority_the_page_says_what_to_do(served, browser):
+    plain, secure = served
+    page = await browser()
+
+    await page.goto(f"{plain}/trust")
+
+    await page.locator("[data-state=todo]").wait_for()
+    assert await page.evaluate("isSecureContext") is False
+    assert await page.locator("[data-check=camera]").get_attribute("data-holds") == "no"
+    assert await page.locator("[data-check=offline]").get_attribute("data-holds") == "no"
+    assert await page.get_by_text("What to do, once for each device").is_visible()
+    assert await page.get_by_role("link", name="Load the certificate").first.is_visible()
+    with pytest.raises(Exception, match="ERR_CERT_AUTHORITY_INVALID"):
+        await page.goto(f"{secure}/trust")
+
+
+async def test_with_the_authority_camera_and_service_worker_work(served, browser, store, tmp_path):
+    plain, secure = served
+    page = await browser()
+    answer = await page.context.request.get(f"{plain}/trust/ca.crt")
+    assert answer.headers["content-type"] == "application/x-x509-ca-cert"
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes(await answer.body())
+    trust(store, authority)
+    page = await browser()
+
+    await page.goto(f"{plain}/trust")
+    await page.locator("[data-state=trusted] a").click()
+    await page.locator("[data-state=done]").wait_for()
+
+    assert page.url.startswith(secure)
+    camera = "navigator.mediaDevices.getUserMedia({video: true}).then(s => s.getTracks().length)"
+    assert await page.evaluate(camera) == 1
+    await page.goto(f"{secure}/door")
+    ready = "navigator.serviceWorker.ready.then(found => found.active.scriptURL)"
+    assert (await page.evaluate(ready)).startswith(f"{secure}/door/")
