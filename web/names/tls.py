@@ -59,7 +59,7 @@ class CountedTls(SSLProtocol):
         if self._counted is not None:
             self._limit.leave(self._counted)
             self._counted = None
-            super().connection_lost(cast("Exception | None", exc))
+        super().connection_lost(cast("Exception | None", exc))
 
 
 def speaks_tls(host: str, tls_port: int) -> bool:

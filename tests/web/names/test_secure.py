@@ -1,0 +1,219 @@
+"""What may go without https, and where pages are read over it."""
+
+import asyncio
+import plistlib
+import ssl
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from cryptography import x509
+
+from appliance.clock import StoppedClock
+from appliance.errors import HttpsRequired
+from appliance.settings import ServerSettings
+from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.names import Names
+from tests.conftest import running_box, with_settings
+from web.connection_limit import ConnectionLimit
+from web.names.mdns import describe
+from web.names.secure import Secure
+from web.names.tls import accept_tls, speaks_tls
+from web.names.trust import kind_of, profile
+from web.serve import listen
+
+OTHER = "192.168.1.77"
+
+
+def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", **headers):
+    shown = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = make_mocked_request("GET", path, headers={"Host": host, **shown})
+    return request.clone(remote=remote, scheme=scheme)
+
+
+@pytest.mark.parametrize(
+    ("settings", "remote", "scheme", "proto", "passes"),
+    [
+        ({}, OTHER, "http", None, False),
+        ({}, OTHER, "https", None, True),
+        ({}, "127.0.0.1", "http", None, True),
+        ({}, "::1", "http", None, True),
+        ({}, OTHER, "http", "https", False),  # whoever says so himself
+        ({"trusted_proxies": (OTHER,)}, OTHER, "http", "https", True),
+        ({"trusted_proxies": (OTHER,)}, OTHER, "http", "http", False),
+        ({"trusted_proxies": (OTHER,)}, OTHER, "http", None, False),
+        ({"trusted_proxies": ("127.0.0.1",)}, "127.0.0.1", "http", "http", False),
+        ({"allow_http": True}, OTHER, "http", None, True),
+    ],
+)
+def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, passes):
+    secure = Secure(ServerSettings(**settings), 8443)
+    request = a_request(remote, scheme=scheme, **({"X_Forwarded_Proto": proto} if proto else {}))
+
+    if passes:
+        secure.demand(request)
+    else:
+        with pytest.raises(HttpsRequired):
+            secure.demand(request)
+
+
+def test_the_owner_who_allows_http_allows_no_password_over_it():
+    secure = Secure(ServerSettings(allow_http=True), 8443)
+
+    assert not secure.is_private(a_request(OTHER))
+
+
+@pytest.mark.parametrize(
+    ("app_url", "port", "host", "base"),
+    [
+        ("", 8443, "192.168.1.20:8080", "https://192.168.1.20:8443"),
+        ("", 443, "riad.local", "https://riad.local"),
+        ("", 8443, "[fd00::2]:8080", "https://[fd00::2]:8443"),
+        ("", 0, "riad.local", None),
+        ("https://riad.example", 8443, "riad.local", "https://riad.example"),
+        ("http://riad.example", 0, "riad.local", None),
+    ],
+)
+def test_the_https_address_is_the_public_one_or_the_boxs_own(app_url, port, host, base):
+    secure = Secure(ServerSettings(app_url=app_url), port)
+
+    assert secure.base_for(a_request(OTHER, host=host)) == base
+
+
+@pytest.mark.parametrize(
+    ("app_url", "remote", "accept", "elsewhere"),
+    [
+        ("https://riad.example", OTHER, "text/html", "https://riad.example/access/x?lang=fr"),
+        ("https://riad.example", OTHER, "*/*", None),
+        ("https://riad.example", "127.0.0.1", "text/html", None),
+        ("", OTHER, "text/html", None),  # phones of guests do not know the box's own certificate
+    ],
+)
+def test_pages_lead_to_the_public_address_and_programs_nowhere(app_url, remote, accept, elsewhere):
+    secure = Secure(ServerSettings(app_url=app_url), 8443)
+    request = a_request(remote, path="/access/x?lang=fr", Accept=accept)
+
+    assert secure.public_address_of(request) == elsewhere
+
+
+@pytest.fixture
+async def proxied(tmp_path, clock, settings):
+    """A box behind a proxy on this machine, and certificates of its own."""
+    behind = with_settings(
+        api={"rate_limit_per_minute": 1000, "unauthenticated_per_minute": 1000},
+        server={"trusted_proxies": ("127.0.0.1",), "app_url": "https://riad.example"},
+    )
+    async with running_box(tmp_path, clock, behind) as found:
+        yield found
+
+
+async def test_over_plain_http_api_and_terminals_are_refused_and_pages_are_led_away(proxied):
+    plain = {"X-Forwarded-Proto": "http", "X-Forwarded-For": OTHER}
+    for path in ("/v1/venue", "/test/v1/venue", "/terminal/v1/me", "/test/terminal/v1/evening"):
+        status, body, _ = await proxied.call("GET", path, headers=plain)
+        assert (status, body["code"]) == (403, "HTTPS_REQUIRED"), path
+    for path in ("/door", "/access/x", "/test/door"):
+        answer = await proxied.client.get(
+            path, headers=plain | {"Accept": "text/html"}, allow_redirects=False
+        )
+        assert answer.status == 307, path
+        assert answer.headers["Location"] == f"https://riad.example{path}"
+
+    status, _, _ = await proxied.call("GET", "/v1/venue", headers={"X-Forwarded-Proto": "https"})
+    assert status == 200
+    assert (await proxied.client.get("/health", headers=plain)).status == 200
+
+
+async def test_without_certificates_of_its_own_the_guide_offers_none(running):
+    page = await (await running.client.get("/trust", headers={"Accept": "text/html"})).text()
+
+    assert "/trust/ca.crt" not in page
+    assert "data-check" in page
+    assert (await running.client.get("/trust/ca.crt")).status == 404
+    assert (await running.client.get("/trust/ca.mobileconfig")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("agent", "kind"),
+    [
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)", "iphone"),
+        ("Mozilla/5.0 (Linux; Android 15; Pixel 9)", "android"),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64)", "windows"),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "mac"),
+        ("Mozilla/5.0 (X11; Linux x86_64)", "linux"),
+        ("curl/8", ""),
+    ],
+)
+def test_the_guide_knows_the_kind_of_device(agent, kind):
+    assert kind_of(agent) == kind
+
+
+def some_certificates(folder):
+    names = Names(("localhost", "riad.local"), ("127.0.0.1",))
+    clock = StoppedClock("2026-11-21T19:00:00Z")
+    found = Certificates(folder, clock, lambda: "Riad", lambda: names, make_context())
+    found.prepare()
+    return found
+
+
+def test_the_profile_for_iphones_holds_the_authority_and_no_key(tmp_path):
+    der = some_certificates(tmp_path).authority_der()
+
+    found = plistlib.loads(profile("Riad", der))
+
+    (payload,) = found["PayloadContent"]
+    assert payload["PayloadType"] == "com.apple.security.root"
+    assert x509.load_der_x509_certificate(payload["PayloadContent"]).issuer
+    assert b"PRIVATE" not in profile("Riad", der)
+    assert profile("Riad", der) == profile("Riad", der)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "speaks"),
+    [("10.0.0.1", 8443, True), ("192.168.1.5", 443, True), ("10.0.0.1", 0, False),
+     ("127.0.0.1", 8443, False), ("::1", 8443, False), ("localhost", 8443, False)],
+)  # fmt: skip
+def test_a_box_that_only_this_machine_reaches_speaks_no_tls(host, port, speaks):
+    assert speaks_tls(host, port) is speaks
+
+
+class Echo(asyncio.Protocol):
+    """Says hello to whoever got through the handshake."""
+
+    def connection_made(self, transport):
+        transport.write(b"hello")
+
+
+async def test_a_connection_counts_before_its_handshake_and_no_longer_than_it_lasts(tmp_path):
+    certificates = some_certificates(tmp_path)
+    limit = ConnectionLimit(2)
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    server = await accept_tls(listener, Echo, certificates.context, limit)
+    client = ssl.create_default_context(cadata=certificates.authority_pem().decode())
+    try:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        with pytest.raises((ConnectionError, ssl.SSLError)):
+            await asyncio.open_connection("127.0.0.1", port, ssl=client)
+        for _, writer in silent:
+            writer.close()
+            await writer.wait_closed()
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port, ssl=client, server_hostname="riad.local"
+            )
+            assert await reader.readexactly(5) == b"hello"
+            writer.transport.abort()
+            await asyncio.sleep(0.05)
+    finally:
+        server.close()
+
+
+def test_the_box_is_announced_under_its_slug():
+    info = describe("Riad-Atlas", "Riad Atlas. Le bon", ["192.168.1.20", "fd00::2"], 8443, tls=True)
+
+    assert info.type == "_https._tcp.local."
+    assert info.server == "riad-atlas.local."
+    assert info.port == 8443
+    assert sorted(info.parsed_addresses()) == ["192.168.1.20", "fd00::2"]
+    assert describe("x", "", [], 80, tls=False).name == "x._http._tcp.local."
