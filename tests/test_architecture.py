@@ -17,6 +17,7 @@ LAYERS = (
         "appliance",
         "appliance.accidents",
         "appliance.errors",
+        "appliance.log_files",
         "appliance.clock",
         "appliance.clock_steps",
         "appliance.clock_trust",

@@ -31,7 +31,8 @@ from web.guest.routes import GUEST_ROUTES
 from web.health import Health
 from web.home import HOME_ROUTES
 from web.hosts import HOSTS, Hosts
-from web.middleware import Handler, answer_everything
+from web.metrics import Metrics
+from web.middleware import REQUESTS, Counter, Handler, answer_everything
 from web.names.secure import SECURE, Secure, kept_secret, led_to_https
 from web.names.tls import renewing
 from web.names.trust import CERTIFICATES, TRUST_ROUTES
@@ -109,6 +110,9 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
     for method, path, handler in (*HOME_ROUTES, *TRUST_ROUTES):
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
+    app[REQUESTS] = Counter()
+    for method, path, handler in Metrics(box).routes():
+        _add(app, method, path, _public(handler, box.live), ANYBODY)
     health = Health(box)
     app.cleanup_ctx.append(health.running)
     for method, path, handler in health.routes():

@@ -19,6 +19,7 @@ from appliance.commands import (
     key,
     replay,
     restore,
+    service,
     signing_key,
     staff,
     terminal,
@@ -35,7 +36,7 @@ from terminal_bridge.bridge import command as bridge
 _COMMANDS = (
     init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog,
     tls, bridge,
-    backup, restore, verify, signing_key,
+    backup, restore, verify, service, signing_key,
     version,
 )  # fmt: skip
 

@@ -20,9 +20,22 @@ from web.wire import COMMON_HEADERS, refuse
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+class Counter:
+    """How many there were."""
+
+    __slots__ = ("total",)
+
+    def __init__(self) -> None:
+        self.total = 0
+
+
+REQUESTS: web.AppKey[Counter] = web.AppKey("requests", Counter)
+
+
 @web.middleware
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give every request an answer in the documented form, and every answer its headers."""
+    request.app[REQUESTS].total += 1
     try:
         if not request.app[HOSTS].allows(request.host):
             raise Misdirected  # noqa: TRY301 - answered below like every refusal

@@ -21,6 +21,7 @@ from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.log_files import keep_log
 from appliance.poke import hear_pokes
 from appliance.settings import Settings
 from appliance.tls.certificates import Certificates
@@ -129,6 +130,7 @@ def serve_directory(
     sys.setswitchinterval(_SWITCH_SECONDS)
     with directory.lock():
         directory.sweep()
+        keep_log(directory.root / "log")
         tempfile.tempdir = str(directory.tmp)  # the machine's own may be full, or cleaned
         while True:
             stopping = Stopping(may_restart=may_restart)

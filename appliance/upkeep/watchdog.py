@@ -16,7 +16,18 @@ from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
 
 PATIENCE = 30.0  # seconds, G10
 _BEAT = 1.0
+_MOMENT = 0.01
 _STATUS = 70  # sysexits: an internal fault
+
+
+class Lateness:
+    """How late the event loop is, for whoever asks."""
+
+    async def measure(self) -> float:
+        """Seconds that pass beyond a moment's sleep."""
+        begun = time.monotonic()
+        await asyncio.sleep(_MOMENT)
+        return max(time.monotonic() - begun - _MOMENT, 0.0)
 
 
 def _leave() -> None:
