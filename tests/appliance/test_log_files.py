@@ -1,0 +1,72 @@
+"""The log in files: JSON lines, within a size, of our own packages alone."""
+
+import json
+import logging
+
+import pytest
+
+from appliance.accidents import log_accident
+from appliance.log_files import keep_log
+
+
+@pytest.fixture
+def handler(tmp_path):
+    levels = {shown: shown.level for shown in logging.getLogger().handlers}
+    made = keep_log(tmp_path / "log", size=2000, files=3)
+    yield made
+    logging.getLogger().removeHandler(made)
+    made.close()
+    for shown, level in levels.items():
+        shown.setLevel(level)
+    for name in ("appliance", "terminal_bridge", "web"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "log/venuebox.jsonl").read_text().splitlines()]
+
+
+def test_a_message_is_a_line_of_json(tmp_path, handler):
+    logging.getLogger("appliance.upkeep").warning("upkeep waits %s", "a minute")
+
+    [line] = lines(tmp_path)
+    assert line.pop("at").endswith("Z")
+    assert line == {"level": "warning", "from": "appliance.upkeep",
+                    "message": "upkeep waits a minute"}  # fmt: skip
+
+
+def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path, handler):
+    guest = "Salma " + "Idrissi " + "+2126" + "00000001"
+    try:
+        int(guest)
+    except ValueError as error:
+        log_accident("parsing", error)
+        logging.getLogger("web").exception("it failed")
+
+    text = (tmp_path / "log/venuebox.jsonl").read_text()
+    assert "parsing failed: ValueError" in text
+    assert "Idrissi" not in text
+    assert "212600000001" not in text
+
+
+def test_what_libraries_say_of_each_request_is_left_out(tmp_path, handler):
+    logging.getLogger("aiohttp.access").info("GET /access/secret")
+    logging.getLogger("appliance").info("the clock is confirmed")
+
+    assert [line["message"] for line in lines(tmp_path)] == ["the clock is confirmed"]
+
+
+def test_the_files_stay_within_their_size(tmp_path, handler):
+    for number in range(500):
+        logging.getLogger("appliance").warning("message %d", number)
+
+    files = list((tmp_path / "log").iterdir())
+    assert len(files) == 4
+    assert sum(file.stat().st_size for file in files) <= 8000
+    assert "message 499" in (tmp_path / "log/venuebox.jsonl").read_text()
+
+
+def test_ten_files_of_five_megabytes_are_fifty():
+    from appliance import log_files  # noqa: PLC0415
+
+    assert log_files._BYTES * (log_files._FILES + 1) <= 50_000_000

@@ -1,0 +1,89 @@
+"""The watchdog: a loop that stands still ends the process; systemd hears from the loop itself."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
+from appliance.upkeep.watchdog import Watchdog
+
+STUCK = """
+import asyncio, sys, time
+from pathlib import Path
+from appliance.upkeep.watchdog import Watchdog
+
+def stand_still():
+    time.sleep(60)
+
+async def main():
+    watchdog = Watchdog(Path(sys.argv[1]), {}, patience=1.0)
+    watchdog.start()
+    await asyncio.sleep(0.2)
+    stand_still()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def systemd(tmp_path):
+    """Its end of the socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.settimeout(10)
+        yield listening, {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+
+
+def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood(tmp_path):
+    begun = time.monotonic()
+
+    done = subprocess.run([sys.executable, "-c", STUCK, str(tmp_path / "stuck.txt")], timeout=50,
+                          check=False)  # fmt: skip
+
+    assert done.returncode == 70
+    assert "stand_still" in (tmp_path / "stuck.txt").read_text()
+    assert time.monotonic() - begun < 45
+
+
+async def test_a_loop_that_turns_is_left_alone(tmp_path):
+    left = []
+    watchdog = Watchdog(tmp_path / "stuck.txt", {}, patience=3.0, leave=lambda: left.append(1))
+    watchdog.start()
+
+    await asyncio.sleep(4)
+    watchdog.close()
+
+    assert left == []
+
+
+async def test_systemd_hears_that_the_loop_turns(tmp_path, systemd):
+    listening, environ = systemd
+    watchdog = Watchdog(tmp_path / "stuck.txt", {**environ, "WATCHDOG_USEC": "200000"})
+    watchdog.start()
+
+    heard = await asyncio.to_thread(lambda: [listening.recv(100) for _ in range(3)])
+    watchdog.close()
+
+    assert heard == [b"WATCHDOG=1"] * 3
+
+
+def test_whoever_was_not_started_by_systemd_tells_nobody(tmp_path, systemd):
+    listening, environ = systemd
+
+    sd_notify({}, "READY=1")
+    sd_notify({"NOTIFY_SOCKET": str(tmp_path / "nobody")}, "READY=1")
+    sd_notify(environ, "STOPPING=1")
+
+    assert listening.recv(100) == b"STOPPING=1"
+
+
+def test_the_watchdog_of_another_process_is_not_ours():
+    assert watchdog_seconds({"WATCHDOG_USEC": "30000000"}) == 15
+    assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}) == 15
+    assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}) is None
+    assert watchdog_seconds({}) is None
