@@ -25,7 +25,7 @@ EXPRESSION = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
 STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 # Macros that write attributes into a tag.
 ATTRIBUTES = re.compile(r"\{%-? macro [^%]*%\}([^<]*?)\{%-? endmacro -?%\}", re.DOTALL)
-# What is to be typed, or sent, is no word: addresses, queries, lines of a list, headers, certificates.
+# What is to be typed or sent is no word: addresses, queries, lists, headers, certificates.
 SAMPLE = re.compile(r"\S*(?:://|@|\.example|;)\S*|[\w-]+=\S*|-----[A-Z ]+-----|\bX-[A-Za-z-]+")
 PARSER = jinja2.Environment(extensions=["jinja2.ext.do"])  # noqa: S701 - parses, renders nothing
 

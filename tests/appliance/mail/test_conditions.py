@@ -48,7 +48,9 @@ async def test_a_server_that_does_not_let_us_send_is_said_to_need_other_settings
     assert conditions() == []
 
 
-async def test_a_server_without_the_security_asked_for_needs_other_settings(at_port, a_letter, clock, conditions):
+async def test_a_server_without_the_security_asked_for_needs_other_settings(
+    at_port, a_letter, clock, conditions
+):
     async with smtp_server() as (port, _):
         postman = Postman(at_port(port, security="starttls"), clock)
         await postman.start()
