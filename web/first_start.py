@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TextIO
 
 from aiohttp import web
 
@@ -50,7 +49,7 @@ async def keep_closed(
     return await handler(request)
 
 
-async def show_setup_link(box: Box, local: str, *, as_qr: bool, out: TextIO = sys.stdout) -> None:
+async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
     """Print a fresh one-time link while the box has no owner; the ones before are dead.
 
     `local` is the box's address on this machine: a password travels there or over https, and
@@ -58,6 +57,7 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool, out: TextIO = sy
     """
     if not box.live.database.look_up(is_closed):
         return
+    out = sys.stdout
     secret = await box.live.database.write(offer_setup)
     base = box.live.links.base
     is_https = base.startswith("https:")

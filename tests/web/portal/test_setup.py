@@ -1,0 +1,260 @@
+import asyncio
+import re
+
+import pytest
+
+from appliance.actions.set_up import SETUP_LINK_MILLISECONDS, offer_setup
+from appliance.actions.sign_in import OpenedSession
+from appliance.clock import StoppedClock
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.data_directory import DataDirectory
+from appliance.settings import Settings, read_settings
+from appliance.store.venue import get_venue, list_slots, list_tables
+from appliance.tokens import Tokens
+from tests.conftest import Running, running_box
+from tests.web.portal.people import Person
+from web.first_start import show_setup_link
+from web.portal.setup.room import make_slug, tidy_lines
+
+PASSWORD = "le thé est servi à minuit"
+FROM_OURS = {"Sec-Fetch-Site": "same-origin", "Accept-Language": "en"}
+
+
+@pytest.fixture
+async def new_box(tmp_path, clock):
+    """A box made of nothing, before anybody owns it."""
+    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
+    async with running_box(tmp_path, clock, Settings()) as running:
+        yield running
+
+
+async def a_link(running: Running) -> str:
+    secret = await running.live.database.write(offer_setup)
+    assert secret is not None
+    return secret
+
+
+async def send(running: Running, secret: str, name="Yasmine", password=PASSWORD, **headers):
+    form = {"link": secret, "name": name, "password": password, "language": "en"}
+    async with running.client.post(
+        "/portal/setup", data=form, headers={**FROM_OURS, **headers}, allow_redirects=False
+    ) as response:
+        cookie = response.cookies.get("__Host-venuebox-session")
+        return response.status, await response.text(), cookie.value if cookie else None
+
+
+async def the_owner(running: Running) -> Person:
+    _, _, secret = await send(running, await a_link(running))
+    assert secret is not None
+    return Person("owner", running, OpenedSession(secret, ""))
+
+
+async def test_before_there_is_an_owner_nothing_answers_but_the_setup_page(new_box):
+    for path in ("/", "/portal/tonight", "/portal/sign-in", "/portal/welcome", "/door", "/docs",
+                 "/v1/venue", "/test/v1/venue", "/access/x", "/test/outbox", "/nowhere"):  # fmt: skip
+        async with new_box.client.get(path, headers={"Accept": "text/html"},
+                                      allow_redirects=False) as response:  # fmt: skip
+            assert (response.status, response.headers["Location"]) == (303, "/portal/setup"), path
+        async with new_box.client.get(path) as response:
+            assert response.status == 503, path
+            assert (await response.json())["code"] == "UNAVAILABLE"
+    for path in ("/health", "/portal/setup"):
+        async with new_box.client.get(path) as response:
+            assert response.status == 200, path
+
+
+async def test_a_key_made_at_the_console_opens_nothing_before_there_is_an_owner(new_box):
+    status, body, _ = await new_box.call("GET", "/v1/venue")
+    assert (status, body["code"]) == (503, "UNAVAILABLE")
+
+    await the_owner(new_box)
+
+    assert (await new_box.call("GET", "/v1/venue"))[0] == 200
+
+
+async def test_the_link_makes_an_owner_who_is_signed_in(new_box):
+    owner = await the_owner(new_box)
+
+    status, text, _ = await owner.get("/portal/setup/venue")
+
+    assert status == 200
+    assert "Which venue is it?" in text
+
+
+async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(new_box):
+    replaced, expired = await a_link(new_box), await a_link(new_box)
+    new_box.clock.advance(SETUP_LINK_MILLISECONDS / 1000)
+    answers = {(await send(new_box, s))[:2] for s in (replaced, expired, "unknown", "")}
+    used = await a_link(new_box)
+    await send(new_box, used)
+    answers.add((await send(new_box, used, name="Karim"))[:2])
+
+    [(status, text)] = answers
+    assert status == 404
+    assert "This link no longer works" in text
+
+
+async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
+    secret = await a_link(new_box)
+
+    answers = await asyncio.gather(
+        send(new_box, secret, name="Yasmine"), send(new_box, secret, name="Karim")
+    )
+
+    assert sorted(answer[0] for answer in answers) == [303, 404]
+    owners = await new_box.live.database.read(
+        lambda r: [name for (name,) in r.rows("SELECT name FROM staff")]
+    )
+    assert len(owners) == 1
+
+
+@pytest.mark.parametrize("password", ["short", "12345678", "Yasmine2026", "casablanca2026"])
+async def test_a_bad_password_is_explained_and_the_link_stays_good(new_box, password):
+    secret = await a_link(new_box)
+
+    status, text, _ = await send(new_box, secret, password=password)
+
+    assert (status, "Please choose" in text) == (400, True)
+    assert (await send(new_box, secret))[0] == 303
+
+
+async def test_another_site_and_another_name_of_the_host_do_nothing(new_box):
+    secret = await a_link(new_box)
+
+    assert (await send(new_box, secret, **{"Sec-Fetch-Site": "cross-site"}))[0] == 403
+    assert (await send(new_box, secret, Host="evil.example"))[0] == 421
+    assert (await send(new_box, secret))[0] == 303
+
+
+async def test_ten_tries_a_minute_and_no_more(new_box):
+    for _ in range(10):
+        await send(new_box, "guess")
+
+    assert (await send(new_box, await a_link(new_box)))[0] == 429
+
+
+async def test_no_link_is_offered_once_there_is_an_owner(new_box, capsys):
+    await show_setup_link(new_box.box, "http://127.0.0.1:1", as_qr=True)
+    shown = capsys.readouterr().out
+    secret = re.search(r"#([\w-]{43})\n", shown)[1]
+    assert "█" in shown
+    assert (await send(new_box, secret))[0] == 303
+
+    await show_setup_link(new_box.box, "http://127.0.0.1:1", as_qr=True)
+
+    assert capsys.readouterr().out == ""
+
+
+async def test_the_wizard_furnishes_both_environments(new_box):
+    owner = await the_owner(new_box)
+    _, text, _ = await owner.get("/portal/setup/venue")
+    seen = re.search(r'name="seen" value="(\w+)"', text)[1]
+
+    venue = {"seen": seen, "name": "Riad Âtlas", "time_zone": "Africa/Casablanca",
+             "currency": "mad", "reservation_mode": "free", "auto_confirm": "1"}  # fmt: skip
+    assert (await owner.post("/portal/setup/venue", venue))[0] == 303
+    look = {"tables": "T1–T12, 2–4 places\nVIP1;Salon;4;10;vip;3000", "do": "look"}
+    status, text, _ = await owner.post("/portal/setup/tables", look)
+    assert (status, "13 tables were understood" in text) == (200, True)
+    assert (await owner.post("/portal/setup/tables", {**look, "do": "add"}))[0] == 303
+    slot = [("name", "Dîner"), ("start", "19:30"), ("end", "22:00"), ("days", "5"), ("days", "6")]
+    assert (await owner.post("/portal/setup/slots", slot))[0] == 303
+
+    for environment in new_box.box.environments:
+        venue_ = await environment.database.read(get_venue)
+        assert (venue_.name, venue_.slug, venue_.status) == ("Riad Âtlas", "riad-atlas", "active")
+        tables = await environment.database.read(list_tables)
+        assert [t.number for t in tables] == [f"T{n}" for n in range(1, 13)] + ["VIP1"]
+        assert {(t.capacity_min, t.capacity_max) for t in tables} == {(2, 4), (4, 10)}
+        [found] = await environment.database.read(list_slots)
+        assert (found.start, found.days_of_week) == ("19:30", (5, 6))
+
+
+async def test_lines_that_cannot_be_read_are_named_and_nothing_is_added(new_box):
+    owner = await the_owner(new_box)
+
+    form = {"tables": "T1, 2-4\nT2;;4;2\nT1\n<b>x</b>;;zero", "do": "add"}
+    status, text, _ = await owner.post("/portal/setup/tables", form)
+
+    assert status == 400
+    assert "3 lines cannot be read" in text
+    assert "Line 2" in text
+    assert "<b>x</b>" not in text
+    assert await new_box.live.database.read(list_tables) == []
+
+
+async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_path):
+    owner = await the_owner(new_box)
+
+    mail = {"host": "smtp.example.com", "port": "465", "security": "tls", "user": "box",
+            "password": 'p"w', "sender": "box@example.com", "do": "save"}  # fmt: skip
+    assert (await owner.post("/portal/setup/mail", mail))[0] == 303
+    address = {"app_url": "https://riad.example/"}
+    assert (await owner.post("/portal/setup/address", address))[0] == 303
+    bad = await owner.post("/portal/setup/address", {"app_url": "riad"})
+
+    settings = read_settings(tmp_path / "settings.toml", {})
+    assert (settings.mail.host, settings.mail.password) == ("smtp.example.com", 'p"w')
+    assert settings.server.app_url == "https://riad.example"
+    assert bad[0] == 400
+    _, text, _ = await owner.get("/portal/setup/mail")
+    assert "p&#34;w" not in text
+
+
+async def test_a_step_can_wait_and_the_progress_is_kept(new_box):
+    owner = await the_owner(new_box)
+
+    _, _, headers = await owner.post("/portal/setup/later", {"step": "venue"})
+
+    assert headers["Location"] == "/portal/setup/tables"
+    _, text, _ = await owner.get("/portal/setup/tables")
+    assert text.count('class="behind"') == 1
+    assert (await owner.post("/portal/setup/later", {"step": "nonsense"}))[0] == 400
+
+
+async def test_the_first_phone_gets_a_code_and_a_picture(new_box):
+    owner = await the_owner(new_box)
+
+    status, text, _ = await owner.post("/portal/setup/phone", {"name": "Front door"})
+
+    assert status == 200
+    assert re.search(r"/door#pair=\d{8}", text)
+    assert "<svg" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [("Riad Âtlas", "riad-atlas"), ("رياض", "venue"), ("Café  d'Or!", "cafe-d-or")],
+)
+def test_a_short_name_is_made_of_the_name(name, slug):
+    assert make_slug(name) == slug
+
+
+@pytest.mark.parametrize(
+    ("line", "tidy"),
+    [
+        ("T1–T12, 2–4 places", "T1–T12;;2;4"),
+        ("T1, 4", "T1;;1;4"),
+        ("T1-T3 ; 2 à 6 personnes", "T1-T3;;2;6"),
+        ("T1;Terrasse;2;4", "T1;Terrasse;2;4"),
+        ("T1", "T1"),
+    ],
+)
+def test_a_short_line_says_how_many_sit_there(line, tidy):
+    assert tidy_lines(line) == tidy
+
+
+def test_a_first_start_that_was_cut_off_begins_anew(tmp_path):
+    directory = DataDirectory(tmp_path / "box")
+    console = Console(StoppedClock("2026-11-21T19:00:00Z"), Tokens(), {})
+    assert directory.is_free()
+    with pytest.raises(ZeroDivisionError), directory.founding(Tokens(), by_serve=True):
+        raise ZeroDivisionError
+
+    assert directory.is_free()
+    found_unfurnished_box(directory, console)
+    assert not directory.is_free()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a file of somebody").touch()
+    assert not DataDirectory(tmp_path / "other").is_free()
