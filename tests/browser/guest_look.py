@@ -1,0 +1,57 @@
+"""A browser in front of the guest's pages, for the tests of this folder."""
+
+import io
+import os
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from PIL import Image
+from playwright.async_api import Browser, Page, async_playwright
+
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+PHONE, DESKTOP = (360, 640), (1280, 800)
+ROOT = Path(__file__).parents[2]
+AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()
+RULES = """async () => {
+  const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
+    "wcag22aa", "best-practice"], resultTypes: ["violations"] });
+  return found.violations.map((one) => `${one.id}: ${one.nodes.map((n) => n.html).join(" ")}`);
+}"""
+
+
+@asynccontextmanager
+async def chromium():
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+async def a_guests_page(browser: Browser, size=PHONE, locale="fr-MA", **options) -> Page:
+    """A page in a fresh profile; `complaints` and `addresses` tell what it said and asked."""
+    width, height = size
+    context = await browser.new_context(
+        viewport={"width": width, "height": height}, locale=locale, **options
+    )
+    page = await context.new_page()
+    page.complaints, page.addresses = [], []
+    page.on("console", lambda message: page.complaints.append(message.text))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("request", lambda request: page.addresses.append(request.url))
+    return page
+
+
+async def violations(page: Page) -> list[str]:
+    """What axe-core finds. The page's policy lets no script in: the debugger runs it."""
+    session = await page.context.new_cdp_session(page)
+    await session.send("Runtime.evaluate", {"expression": AXE})
+    await session.detach()
+    return await page.evaluate(RULES)
+
+
+async def picture(page: Page) -> Image.Image:
+    return Image.open(io.BytesIO(await page.screenshot(full_page=True))).convert("L")
