@@ -25,16 +25,12 @@ class FirstStart:
         self._database = box.live.database
         self._closed = self._database.look_up(is_closed)
 
-    def check(self, request: web.Request) -> None:
-        """NotSetUp, or for a browser the way to the setup page, while nobody owns the box."""
+    def lets_pass(self, request: web.Request) -> bool:
+        """Whether the request may go on: always, once somebody owns the box."""
         if not self._closed or request.path in _OPEN or request.path.startswith(_STATIC):
-            return
+            return True
         self._closed = self._database.look_up(is_closed)
-        if not self._closed:
-            return
-        if request.method in {"GET", "HEAD"} and wants_page(request):
-            raise web.HTTPSeeOther(SETUP_PATH)
-        raise NotSetUp
+        return not self._closed
 
 
 FIRST_START: web.AppKey[FirstStart] = web.AppKey("first_start", FirstStart)
@@ -45,8 +41,11 @@ async def keep_closed(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     """Nothing is answered before there is an owner but what sets the box up."""
-    request.app[FIRST_START].check(request)
-    return await handler(request)
+    if request.app[FIRST_START].lets_pass(request):
+        return await handler(request)
+    if request.method in {"GET", "HEAD"} and wants_page(request):
+        return web.Response(status=303, headers={"Location": SETUP_PATH})
+    raise NotSetUp
 
 
 async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
