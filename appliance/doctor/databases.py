@@ -127,8 +127,8 @@ def signing_key(patient: Patient) -> Check:
             "signing_key",
             f"La clé des pass a {days} jours : on la change chaque année.",
             f"The guest pass key is {days} days old: it is changed every year.",
-            "Prévoyez son renouvellement : les pass déjà donnés restent valables.",
-            "Have it renewed: passes already given stay valid.",
+            "Portail, L'entrée, ou venuebox signing-key rotate : les pass donnés restent valables.",
+            "Portal, Door, or venuebox signing-key rotate: passes already given stay valid.",
         )
     return well("signing_key", f"La clé des pass a {days} jours.",
                 f"The guest pass key is {days} days old.")  # fmt: skip
