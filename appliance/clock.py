@@ -1,9 +1,12 @@
 """The clock, venue time, and which tz database is in use."""
 
 import time
+import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -75,7 +78,7 @@ class ZoneDatabase:
 
     version: str
     origin: str
-    root: Path | None
+    root: Traversable | None
     _read: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
 
     def zone(self, name: str) -> ZoneInfo:
@@ -98,24 +101,41 @@ class ZoneDatabase:
             ) from None
 
 
-def newest_zone_database(system_root: Path = _SYSTEM_ZONES) -> ZoneDatabase:
-    """The newer of the packaged and the system database (decisions.md, Time).
+def newest_zone_database(
+    system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
+) -> ZoneDatabase:
+    """The newest of the packaged, the system's and the owner's database (decisions.md, Time).
+
+    `own_root` is `tz/` in the data directory: a zoneinfo folder, or the file of a newer tzdata
+    package (a wheel) in it, updates a box without a new program.
 
     Python alone would prefer the system's, which on many machines still has Morocco at +01.
     """
     import tzdata  # type: ignore[import-untyped]  # noqa: PLC0415 - for its version alone
 
-    packaged = ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)
-    version = _system_version(system_root)
-    if version > packaged.version:
-        return ZoneDatabase(version, "system", system_root)
-    return packaged
+    found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
+    found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
+    for root in _own_roots(own_root):
+        found.append(ZoneDatabase(_version_of(root), "own", root))
+    return max(found, key=lambda database: database.version)  # of equals the first
 
 
-def _system_version(root: Path) -> str:
+def _own_roots(folder: Path | None) -> Iterator[Traversable]:
+    if folder is None or not folder.is_dir():
+        return
+    yield folder
+    yield folder / "zoneinfo"
+    for file in sorted((*folder.glob("*.whl"), *folder.glob("*.zip"))):
+        try:
+            yield zipfile.Path(file, "tzdata/zoneinfo/")
+        except (OSError, zipfile.BadZipFile):
+            continue
+
+
+def _version_of(root: Traversable) -> str:
     try:
         with (root / "tzdata.zi").open(encoding="ascii") as file:
             first = file.readline().split()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError, KeyError):
         return ""
     return first[2] if first[:2] == ["#", "version"] and len(first) == 3 else ""

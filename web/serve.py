@@ -17,6 +17,7 @@ from functools import partial
 from aiohttp import web
 
 from appliance.box import Box, open_box
+from appliance.clock import newest_zone_database
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
@@ -163,7 +164,7 @@ async def _serve(
         app_url=app_url,
         clock=console.clock,
         tokens=console.tokens,
-        zones=console.zones,
+        zones=newest_zone_database(own_root=directory.root / "tz"),
         on_broken=stopping.on_broken,
     )
     try:

@@ -1,5 +1,6 @@
 """Which tz database is in use, and what it says of Casablanca from 2018 to 2040."""
 
+import zipfile
 from datetime import UTC, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -179,3 +180,22 @@ def test_the_machines_clock_tells_milliseconds_since_1970():
 
     assert abs(clock.now() / 1000 - datetime.now(UTC).timestamp()) < 5
     assert clock.monotonic() <= clock.monotonic()
+
+
+def test_a_newer_package_put_into_the_data_directory_is_used(tmp_path):
+    folder = Path(tzdata.__file__).parent / "zoneinfo"
+    with zipfile.ZipFile(tmp_path / "tzdata-2031.1-py2.py3-none-any.whl", "w") as wheel:
+        wheel.write(folder / "Africa" / "Casablanca", "tzdata/zoneinfo/Africa/Casablanca")
+        wheel.writestr("tzdata/zoneinfo/tzdata.zi", "# version 2031a\n")
+
+    found = newest_zone_database(own_root=tmp_path)
+
+    assert (found.version, found.origin) == ("2031a", "own")
+    assert found.zone("Africa/Casablanca").key == "Africa/Casablanca"
+
+
+def test_what_is_no_newer_in_the_data_directory_is_passed_over(tmp_path):
+    (tmp_path / "broken.zip").write_bytes(b"no zip")
+    (tmp_path / "tzdata.zi").write_text("# version 2019a\n")
+
+    assert newest_zone_database(own_root=tmp_path).origin != "own"

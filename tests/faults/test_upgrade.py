@@ -24,7 +24,7 @@ from tests.appliance.backup.making import a_box_with_guests
 KILLS = int(os.environ.get("UPGRADE_KILLS", "200" if os.environ.get("SOAK") else "12"))
 SECOND = "ALTER TABLE reservation ADD COLUMN mood TEXT; " + "".join(  # noqa: S608 - made up here
     f"CREATE TABLE extra_{n} (a INTEGER PRIMARY KEY, b TEXT) STRICT; "
-    f"INSERT INTO extra_{n} (b) SELECT notes FROM reservation; "  # noqa: S608
+    f"INSERT INTO extra_{n} (b) SELECT notes FROM reservation; "
     f"UPDATE reservation SET mood = 'm{n}';"
     for n in range(25)
 )
