@@ -115,8 +115,7 @@ def newest_zone_database(
 
     found = [ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)]
     found.append(ZoneDatabase(_version_of(system_root), "system", system_root))
-    for root in _own_roots(own_root):
-        found.append(ZoneDatabase(_version_of(root), "own", root))
+    found += [ZoneDatabase(_version_of(root), "own", root) for root in _own_roots(own_root)]
     return max(found, key=lambda database: database.version)  # of equals the first
 
 

@@ -25,9 +25,9 @@ def unshare():
     return None
 
 
-def on_small_disk(folder, content):
+def on_small_disk(folder, content, megabytes=MEGABYTES):
     """A command prefix: what follows sees `folder` as a small volume with a copy of `content`."""
-    return (*unshare(), "sh", "-c", _MOUNT.format(size=MEGABYTES), str(folder), str(content))
+    return (*unshare(), "sh", "-c", _MOUNT.format(size=megabytes), str(folder), str(content))
 
 
 class Filler:

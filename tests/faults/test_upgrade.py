@@ -22,10 +22,10 @@ from appliance.store.start_check import check_before_serving
 from tests.appliance.backup.making import a_box_with_guests
 
 KILLS = int(os.environ.get("UPGRADE_KILLS", "200" if os.environ.get("SOAK") else "12"))
-SECOND = "ALTER TABLE reservation ADD COLUMN mood TEXT; " + "".join(  # noqa: S608 - made up here
+SECOND = "ALTER TABLE reservation ADD COLUMN mood TEXT; " + "".join(
     f"CREATE TABLE extra_{n} (a INTEGER PRIMARY KEY, b TEXT) STRICT; "
     f"INSERT INTO extra_{n} (b) SELECT notes FROM reservation; "
-    f"UPDATE reservation SET mood = 'm{n}';"
+    f"UPDATE reservation SET mood = 'm{n}';"  # noqa: S608 - made up here
     for n in range(25)
 )
 THIRD = "CREATE INDEX reservation_mood ON reservation (mood); DROP TABLE extra_3;"
