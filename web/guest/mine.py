@@ -7,6 +7,7 @@ from aiohttp import web
 
 from appliance.actions.ask_erasure import ask_erasure
 from appliance.actions.claim import correct
+from appliance.actions.export_guest import export_guests
 from appliance.errors import RateLimited, Refusal
 from appliance.model.booking import parse_uuid
 from appliance.store.claims import delete_claims
@@ -25,7 +26,6 @@ from web.guest.card import make_card, moment_in_words
 from web.guest.correction import correction_values, read_correction, refusal_in_words
 from web.guest.desk import desk_of
 from web.guest.device import find_device, forget_device
-from web.guest.known_of_guest import known_of_guest
 from web.guest.opened_link import OpenedLink, find_kept, list_kept
 
 
@@ -79,7 +79,7 @@ async def my_data(request: web.Request) -> web.Response:
     if opened is None:
         return dead_link(request)
     known: dict[str, Any] = await environment_of(request).database.read(
-        known_of_guest, opened.reservation.id
+        export_guests, [opened.reservation.id]
     )
     body = json.dumps(known, ensure_ascii=False, indent=2).encode()
     return file_answer(body, "application/json", f"{opened.venue.slug}-my-data.json")

@@ -220,9 +220,11 @@ async def test_a_guest_gets_all_that_is_known_of_them(world, guest):
     known = json.loads(await answer.text())
 
     assert answer.headers["Content-Disposition"].startswith("attachment;")
-    assert known["customer"]["email"] == "salma@example.org"
-    assert known["customer"]["notes"] == "Sans noix"
-    assert known["history"][-1]["what"] == "claimed"
+    [about] = known["reservations"]
+    assert about["customer"]["email"] == "salma@example.org"
+    assert about["notes"] == "Sans noix"
+    assert [line["what"] for line in about["history"]] == ["claimed"]
+    assert about["keptInBrowsers"] == 1
 
 
 async def test_before_the_evening_staff_are_asked_to_erase_once(world, guest):
