@@ -32,7 +32,7 @@ from web.rendering import LANGUAGES
 _TRIES_PER_MINUTE = 10
 _SECRET_MAX = 100
 # A browser carries the old fragment on unless it is given another: the secret goes.
-_FIRST_STEP = "/portal/setup/venue#main"
+_FIRST_STEP = "/portal/setup/venue#begin"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
