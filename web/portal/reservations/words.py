@@ -117,6 +117,7 @@ def _what(entry: HistoryEntry, tables: Iterable[Table], currency: str, language:
         "late": _("Comes late"),
         "not_late": _("Does not come late after all"),
         "claimed": _("Claimed by the guest"),
+        "erasure_asked": _("Asks for their data to be erased"),
         "erased": _("Personal data erased"),
     }
     return words.get(entry.what, entry.what)
