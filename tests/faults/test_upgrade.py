@@ -22,11 +22,13 @@ from appliance.store.start_check import check_before_serving
 from tests.appliance.backup.making import a_box_with_guests
 
 KILLS = int(os.environ.get("UPGRADE_KILLS", "200" if os.environ.get("SOAK") else "12"))
+EACH = """
+CREATE TABLE extra_@ (a INTEGER PRIMARY KEY, b TEXT) STRICT;
+INSERT INTO extra_@ (b) SELECT notes FROM reservation;
+UPDATE reservation SET mood = 'm@';
+"""
 SECOND = "ALTER TABLE reservation ADD COLUMN mood TEXT; " + "".join(
-    f"CREATE TABLE extra_{n} (a INTEGER PRIMARY KEY, b TEXT) STRICT; "
-    f"INSERT INTO extra_{n} (b) SELECT notes FROM reservation; "
-    f"UPDATE reservation SET mood = 'm{n}';"  # noqa: S608 - made up here
-    for n in range(25)
+    EACH.replace("@", str(number)) for number in range(25)
 )
 THIRD = "CREATE INDEX reservation_mood ON reservation (mood); DROP TABLE extra_3;"
 CHILD = """

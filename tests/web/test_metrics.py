@@ -1,0 +1,24 @@
+"""`GET /metrics`: for this machine and the owner; what it counts is what there is."""
+
+import pytest
+
+from tests.builders import a_body
+
+
+async def test_the_numbers_are_those_of_the_rows(running):
+    await running.call("POST", "/v1/reservations", json=a_body())
+
+    async with running.client.get("/metrics") as response:
+        text = await response.text()
+
+    assert response.status == 200
+    assert 'venuebox_reservations{environment="live",status="confirmed"} 1.0' in text
+    assert "venuebox_requests_total" in text
+    assert 'venuebox_wal_bytes{environment="live"}' in text
+    assert "Idrissi" not in text
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via"])
+async def test_whoever_comes_through_a_proxy_finds_no_such_page(running, header):
+    async with running.client.get("/metrics", headers={header: "203.0.113.9"}) as response:
+        assert response.status == 404
