@@ -14,6 +14,7 @@ from importlib import resources
 from aiohttp import web
 from babel import Locale
 from babel.dates import format_date, format_skeleton
+from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
@@ -108,12 +109,20 @@ def load_languages() -> Languages:
 def _words(code: str) -> gettext.NullTranslations:
     if code == _WRITTEN_IN:
         return gettext.NullTranslations()
-    source = resources.files("web").joinpath("catalogues", f"{code}.po")
+    catalogue = _catalogue(f"{code}.po", code)
+    if code == "ar":  # the refusals bring their own French and English
+        for message in _catalogue("refusals.ar.po", code):
+            if message.id:
+                catalogue.add(message.id, message.string)
     compiled = io.BytesIO()
-    with source.open("rb") as file:
-        write_mo(compiled, read_po(file, locale=code))
+    write_mo(compiled, catalogue)
     compiled.seek(0)
     return gettext.GNUTranslations(compiled)
+
+
+def _catalogue(name: str, code: str) -> Catalog:
+    with resources.files("web").joinpath("catalogues", name).open("rb") as file:
+        return read_po(file, locale=code)
 
 
 def _wish(part: str) -> tuple[str, float]:

@@ -6,6 +6,7 @@ import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
+from appliance.errors import Refusal
 from web.languages import isolate, load_languages
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +54,20 @@ def test_every_message_of_the_pages_is_translated_and_no_other_is_kept(code):
     }
 
     assert messages_in_the_pages() == translated
+
+
+def all_refusals(kind=Refusal):
+    return {other for sub in kind.__subclasses__() for other in ({sub} | all_refusals(sub))}
+
+
+def test_every_refusal_is_said_in_arabic_with_the_same_blanks():
+    with (ROOT / "web" / "catalogues" / "refusals.ar.po").open("rb") as file:
+        said = {m.id: m.string for m in read_po(file, locale="ar") if m.id}
+
+    assert said.keys() == {refusal.english for refusal in all_refusals()}
+    for english, arabic in said.items():
+        assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", arabic))
+        assert LANGUAGES.get("ar").gettext(english) == arabic
 
 
 @pytest.mark.parametrize("code", ["fr", "ar"])
