@@ -124,9 +124,10 @@ async def test_what_stands_in_an_address_is_text_too(running, everything):
                     path, params=query, headers=everything.headers, allow_redirects=False
                 ) as response:
                     assert response.status < 500, (path, name)
+                    text = (await response.read()).decode(errors="replace")
                     if response.content_type != "text/html":
                         continue
-                    read = Reader(await response.text())
+                    read = Reader(text)
                     assert read.inline == [], (path, name)
                     assert not any(
                         key.startswith("on") for _, attributes in read.tags for key in attributes
@@ -162,7 +163,8 @@ async def test_looking_at_pages_changes_nothing(running, everything):
     after = await everything_stored()
 
     for name in tables:
-        if name not in {"heartbeat", "clock_mark", "condition"}:  # the box's own pulse
+        # The box's own pulse, and that guests' data left the house: an export is noted.
+        if name not in {"heartbeat", "clock_mark", "condition", "security_log"}:
             assert after[name] == before[name], name
 
 

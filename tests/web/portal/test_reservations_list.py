@@ -7,7 +7,7 @@ import pytest
 
 from appliance.actions.record_payment import record_payment
 from tests.web.portal.people import a_person
-from tests.web.portal.seating import path_of, seat
+from tests.web.portal.seating import path_of, rows, seat
 
 LIST = "/portal/reservations"
 CSV = "/portal/reservations/export.csv"
@@ -127,6 +127,8 @@ async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(runnin
     assert row["phone"] == "'+212 600 123 457"
     assert (row["paid"], row["minimum_spend"], row["currency"]) == ("300", "500", "MAD")
     assert (row["status"], row["notes"]) == ("Partly paid", "one two")
+    noted = await rows(running, "SELECT actor, what, detail FROM security_log ORDER BY seq")
+    assert noted[-1] == (f"staff:{manager.id}", "reservations_exported", '{"count":1}')
 
 
 async def test_the_export_is_written_in_batches_and_complete(running, monkeypatch):
@@ -136,8 +138,8 @@ async def test_the_export_is_written_in_batches_and_complete(running, monkeypatc
 
     _, text, _ = await manager.get(CSV)
 
-    rows = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
-    assert [row["id"] for row in rows] == [each.id for each in made]
+    lines = list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+    assert [row["id"] for row in lines] == [each.id for each in made]
 
 
 async def test_hosts_look_and_only_managers_take_everything_with_them(running, host):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
+from appliance.actions.note_security import note_security
 from appliance.model.reservation import Reservation
 from appliance.model.spreadsheet import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.store.connection import Reader
@@ -14,6 +15,7 @@ from appliance.store.reservation_search import list_by_seq, list_found
 from appliance.store.venue import get_venue, list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import HEADERS, language_of
+from web.portal.guard import staff_of
 from web.portal.reservations.finding import read_finding
 from web.portal.reservations.words import status_word
 
@@ -31,6 +33,8 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     language, database = language_of(request), request[ENVIRONMENT].database
     finding = read_finding(request, await database.read(find_tonight))
     seqs = await database.read(list_found, finding.wanted)
+    actor = f"staff:{staff_of(request).id}"
+    await database.write(note_security, actor, "reservations_exported", count=len(seqs))
     venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))
     zone = database.zones.zone(venue.time_zone)
     at_table = {table.id: table for table in tables}
