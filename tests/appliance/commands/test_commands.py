@@ -22,7 +22,6 @@ def transaction(box, environment="live"):
         ("terminal", "create", "--environment", "live", "--name", "N"),
         ("staff", "create", "--name", "N", "--role", "owner"),
         ("deliveries", "--environment", "live"),
-        ("serve",),
     ],
 )
 def test_without_a_box_the_sentence_says_to_run_init(program, argv):
