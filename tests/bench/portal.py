@@ -45,15 +45,17 @@ WATCH = """() => {
 def furnish(tx: Transaction) -> list[Reservation]:
     """The big evening."""
     for n in range(7, TABLES + 1):
-        tx.insert("venue_table", {"id": tx.new_id(), "position": n, "number": f"T{n}",
-                                  "name": f"Terrasse {n}", "capacity_min": 2, "capacity_max": 8,
-                                  "minimum_spend": 500, "type": "standard", "bookable": 1})  # fmt: skip
+        table = {"id": tx.new_id(), "position": n, "number": f"T{n}", "name": f"Terrasse {n}",
+                 "capacity_min": 2, "capacity_max": 8, "minimum_spend": 500, "type": "standard",
+                 "bookable": 1}  # fmt: skip
+        tx.insert("venue_table", table)
     tx.execute("UPDATE venue_table SET bookable = 1")
     tx.execute("DELETE FROM slot")
     for position, start in enumerate(SLOTS):
         end = f"{int(start[:2]) + 1}:30"
-        tx.insert("slot", {"id": tx.new_id(), "position": position, "name": f"Service {position}",
-                           "start": start, "end": end, "days_of_week": "[0,1,2,3,4,5,6]"})  # fmt: skip
+        slot = {"id": tx.new_id(), "position": position, "name": f"Service {position}",
+                "start": start, "end": end, "days_of_week": "[0,1,2,3,4,5,6]"}  # fmt: skip
+        tx.insert("slot", slot)
     ids = dict(tx.rows("SELECT number, id FROM venue_table"))
     return [
         add_reservation(

@@ -128,7 +128,7 @@ async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(runnin
     assert (row["paid"], row["minimum_spend"], row["currency"]) == ("300", "500", "MAD")
     assert (row["status"], row["notes"]) == ("Partly paid", "one two")
     noted = await rows(running, "SELECT actor, what, detail FROM security_log ORDER BY seq")
-    assert noted[-1] == (f"staff:{manager.id}", "reservations_exported", '{"count":1}')
+    assert noted[-1] == (f"staff:{manager.id}", "exported", '{"name":"reservations.csv"}')
 
 
 async def test_the_export_is_written_in_batches_and_complete(running, monkeypatch):

@@ -34,7 +34,7 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     finding = read_finding(request, await database.read(find_tonight))
     seqs = await database.read(list_found, finding.wanted)
     actor = f"staff:{staff_of(request).id}"
-    await database.write(note_security, actor, "reservations_exported", count=len(seqs))
+    await database.write(note_security, actor, "exported", name="reservations.csv")
     venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))
     zone = database.zones.zone(venue.time_zone)
     at_table = {table.id: table for table in tables}
