@@ -76,6 +76,7 @@ def test_every_setting_can_be_given_as_a_variable():
     for name, variable, default, _ in describe_settings():
         texts = {bool: "true", int: "17", str: "none", tuple: "10.0.0.1"}
         text = "https://x.example" if name == "server.app_url" else texts[type(default)]
+        text = "false" if default is True else text
         section, _, setting = name.partition(".")
         environ = {"VENUEBOX_MAIL_SENDER": "table@riad.example", variable: text}
         found = getattr(getattr(read_settings(ABSENT, environ), section), setting)
