@@ -35,13 +35,18 @@ class Load:
 
 
 def run_load(
-    child: Child, script: str, seconds: int, environment: Mapping[str, str], start: int
+    child: Child,
+    script: str,
+    seconds: int,
+    environment: Mapping[str, str],
+    start: int,
+    connections: int = CONNECTIONS,
 ) -> Load:
     """Runs one script of lua/ against a server, on numbers from `start` on.
 
     Any error or refusal, on the wire or in a status, ends the bench.
     """
-    argv = ["wrk", "-t", str(THREADS), "-c", str(CONNECTIONS), "-d", f"{seconds}s"]
+    argv = ["wrk", "-t", str(THREADS), "-c", str(connections), "-d", f"{seconds}s"]
     argv += ["--timeout", "10s", "-s", str(LUA / script), child.url]
     ours = {"BENCH_LUA": str(LUA), "BENCH_START": str(start), **environment}
     cpu = child.cpu_seconds()

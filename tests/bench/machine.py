@@ -3,6 +3,7 @@
 import os
 import platform
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -35,19 +36,31 @@ def filesystem_of(folder: Path) -> str:
     return kind
 
 
-def durable_commits_per_second(folder: Path, seconds: float = 2.0) -> float:
-    """One-row transactions of SQLite in WAL at synchronous=FULL, one after the other."""
+@dataclass(frozen=True)
+class Commits:
+    """One-row transactions, one after the other; times in milliseconds."""
+
+    per_second: float
+    p50: float
+    p99: float
+
+
+def durable_commits(folder: Path, seconds: float = 2.0) -> Commits:
+    """Of SQLite in WAL at synchronous=FULL, with nothing around them."""
     connection = apsw.Connection(str(folder / "commits.db"))
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("CREATE TABLE t(n INTEGER PRIMARY KEY, s TEXT)")
-    commits, start = 0, time.perf_counter()
-    while time.perf_counter() < start + seconds:
+    times, start = [], time.perf_counter()
+    before = start
+    while before < start + seconds:
         connection.execute("INSERT INTO t(s) VALUES (?)", ("x" * 100,))
-        commits += 1
-    elapsed = time.perf_counter() - start
+        now = time.perf_counter()
+        times.append((now - before) * 1000)
+        before = now
     connection.close()
-    return commits / elapsed
+    times.sort()
+    return Commits(len(times) / seconds, times[len(times) // 2], times[len(times) * 99 // 100])
 
 
 def _field(path: str, name: str) -> str:

@@ -14,6 +14,7 @@ from rounds import Step
 BOOK, READ, SCAN = "POST /v1/reservations", "GET /v1/availability", "POST /terminal/v1/scans"
 BARE_BOOK, BARE_READ, BARE_SCAN = "bare POST (booking)", "bare GET", "bare POST (scan)"
 CREATE = "PocketBase create"
+DOORS = "8 doors scanning"
 
 
 def steps(
@@ -50,6 +51,7 @@ def steps(
         Step(READ, data, serve_box, "read.lua", read, short),
         Step(BARE_SCAN, None, serve_bare, "scan.lua", {**scan, "BENCH_PATH": bare.SCAN}, short),
         Step(SCAN, data, serve_box, "scan.lua", scan, seconds, scans_are_right, past.supply()),
+        Step(DOORS, data, serve_box, "scan.lua", scan, short, scans_are_right, past.supply(), 8),
     ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import cost
 import peers
 from load import Load, faster, median_of, spread
+from machine import Commits
 from standing import Idle
 
 _BUSY = 1.3
@@ -38,6 +39,16 @@ def compare(figures: Mapping[str, list[Load]]) -> tuple[str, dict[str, float], d
     if quiet > _BUSY:
         lines.append(f"the machine was busy: rounds of a bare peer differ by {quiet:.1f} ×")
     return "\n".join(lines), ratios, medians
+
+
+def door_target(medians: Mapping[str, Load], commits: Commits) -> tuple[str, bool]:
+    """A scan at one of 8 busy doors, beside one durable commit of nothing else."""
+    ratio = medians[peers.DOORS].p99 / commits.p99
+    sentence = (
+        f"8 doors: p99 of a scan {medians[peers.DOORS].p99:.2f} ms, {ratio:.1f} × that of one "
+        f"durable commit ({commits.p99:.2f} ms), at most 5"
+    )
+    return sentence, ratio <= 5
 
 
 def compare_ages(new: cost.Aged, old: cost.Aged) -> tuple[str, dict[str, float], dict[str, Load]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from children import BenchError, Child, Children
-from load import Load, run_load
+from load import CONNECTIONS, Load, run_load
 from progress import Progress
 
 WARM_UP_SECONDS = 1
@@ -30,6 +30,7 @@ class Step:
     seconds: int
     check: Check | None = None
     supply: int | None = None
+    connections: int = CONNECTIONS
 
 
 def interleave(
@@ -49,7 +50,9 @@ def interleave(
 def _take(step: Step, children: Children, folder: Path) -> Load:
     data = fresh_copy(step.template, folder / "round")
     child = step.serve(data)
-    warm, load = warm_and_measure(child, step.script, step.seconds, step.environment)
+    warm, load = warm_and_measure(
+        child, step.script, step.seconds, step.environment, connections=step.connections
+    )
     children.stop(child)
     if step.supply is not None and load.reached > step.supply:
         raise BenchError(f"{step.name} used up its {step.supply} fresh numbers: shorten the rounds")
@@ -59,11 +62,16 @@ def _take(step: Step, children: Children, folder: Path) -> Load:
 
 
 def warm_and_measure(
-    child: Child, script: str, seconds: int, environment: Mapping[str, str], start: int = 0
+    child: Child,
+    script: str,
+    seconds: int,
+    environment: Mapping[str, str],
+    start: int = 0,
+    connections: int = CONNECTIONS,
 ) -> tuple[Load, Load]:
     """Two loads, on numbers of the plan that follow each other from `start` on."""
-    warm = run_load(child, script, WARM_UP_SECONDS, environment, start)
-    return warm, run_load(child, script, seconds, environment, warm.reached)
+    warm = run_load(child, script, WARM_UP_SECONDS, environment, start, connections)
+    return warm, run_load(child, script, seconds, environment, warm.reached, connections)
 
 
 def fresh_copy(template: Path | None, target: Path) -> Path:

@@ -65,13 +65,15 @@ def run(children: Children, folder: Path, rounds: int, seconds: int, past_rows: 
     """Prepares, measures, prints."""
     require_wrk()
     progress = Progress()
+    commits = machine.durable_commits(folder)
     result: dict[str, object] = {
         "machine": machine.describe(folder),
         "pocketbase": pocketbase.version(),
-        "durable_commits_per_second": round(machine.durable_commits_per_second(folder)),
+        "durable_commits": commits,
     }
     progress.say(f"machine {result['machine']}")
-    progress.say(f"one durable commit after the other: {result['durable_commits_per_second']}/s")
+    progress.say(f"one durable commit after the other: {commits.per_second:,.0f}/s, "
+                 f"p50 {commits.p50:.2f} ms, p99 {commits.p99:.2f} ms")  # fmt: skip
 
     progress.say("preparing the box: venue, partner, terminal, endpoint, tonight's guests")
     prepared = box.prepare(children, folder, peers.serve_receiver(children))
@@ -93,6 +95,7 @@ def run(children: Children, folder: Path, rounds: int, seconds: int, past_rows: 
         tables.append(table)
         ratios, medians = ratios | more, medians | loads
     held = report.targets(ratios, medians, first_answer, rest)
+    held.append(report.door_target(medians, commits))
     result |= {
         "ratios": ratios,
         "loads": medians,
