@@ -1,7 +1,7 @@
 """The watchdog: an event loop that stands still ends the process, and the service starts anew.
 
-It needs no systemd: a thread looks whether the loop still turns. systemd is told from the loop
-itself, so that it hears nothing when the loop stands still.
+It needs no systemd: a thread looks whether the loop still turns, as long as it has work.
+systemd is told from the loop itself, so that it hears nothing when the loop stands still.
 """
 
 import asyncio
@@ -11,11 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
 
 PATIENCE = 30.0  # seconds, G10
-_BEAT = 1.0
+_LOOK = 1.0  # seconds between two looks at a loop that works
 _MOMENT = 0.01
 _STATUS = 70  # sysexits: an internal fault
 
@@ -35,7 +36,10 @@ def _leave() -> None:
 
 
 class Watchdog:
-    """Belongs to the loop that makes it."""
+    """Belongs to the loop that makes it.
+
+    It watches while the loop works and sleeps while the loop does: an idle box is not woken.
+    """
 
     def __init__(
         self,
@@ -49,54 +53,71 @@ class Watchdog:
         self._environ = environ
         self._patience = patience
         self._leave = leave
-        self._turned_at = time.monotonic()
-        self._late = 0.0
-        self._told_at = 0.0
+        self._turned_at: float | None = None  # None while the loop waits for something to do
+        self._sleeps = False
+        self._roused = threading.Event()
+        self._closing = threading.Event()
         self._tell_every = watchdog_seconds(environ)
         self._alarm: asyncio.TimerHandle | None = None
-        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-
-    @property
-    def late(self) -> float:
-        """By how many seconds the loop was late at its latest beat."""
-        return self._late
 
     def start(self) -> None:
         """Watch from now on."""
-        self._beat_in(_BEAT)
+        self._follow(asyncio.get_running_loop())
+        self._turned_at = time.monotonic()
         self._thread.start()
+        if self._tell_every is not None:
+            self._tell(self._tell_every)
 
     def close(self) -> None:
         """Watch no longer."""
         if self._alarm is not None:
             self._alarm.cancel()
-        self._closed.set()
+        self._closing.set()
+        self._roused.set()
         self._thread.join()
 
-    def _beat_in(self, seconds: float) -> None:
-        loop = asyncio.get_running_loop()
-        due = time.monotonic() + seconds
-        self._alarm = loop.call_later(seconds, self._beat, due)
+    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Note when the loop begins to wait and when it works: asyncio itself tells nobody."""
+        selector: Any = loop._selector  # type: ignore[attr-defined] # noqa: SLF001 - see above
+        wait = selector.select
 
-    def _beat(self, due: float) -> None:
-        now = time.monotonic()
-        self._turned_at, self._late = now, max(now - due, 0.0)
-        if self._tell_every is not None and now - self._told_at >= self._tell_every:
-            self._told_at = now
-            sd_notify(self._environ, "WATCHDOG=1")
-        self._beat_in(min(_BEAT, self._tell_every or _BEAT))
+        def select(timeout: float | None = None) -> Any:
+            if timeout is None or timeout > 0:
+                self._turned_at = None
+            found = wait(timeout)
+            self._turned_at = time.monotonic()
+            if self._sleeps:
+                self._sleeps = False
+                self._roused.set()
+            return found
+
+        selector.select = select
+
+    def _tell(self, every: float) -> None:
+        """systemd wants to hear of it, idle or not."""
+        sd_notify(self._environ, "WATCHDOG=1")
+        self._alarm = asyncio.get_running_loop().call_later(every, self._tell, every)
 
     def _watch(self) -> None:
-        looked_at = time.monotonic()
-        while not self._closed.wait(self._patience / 10):
-            now = time.monotonic()
+        while not self._closing.is_set():
+            if self._turned_at is None:
+                self._sleep()
+            looked_at = time.monotonic()
+            self._closing.wait(min(_LOOK, self._patience / 3))
+            since, now = self._turned_at, time.monotonic()
             if now - looked_at > self._patience / 2:  # the whole machine stood still
-                self._turned_at = now
-            looked_at = now
-            if now - self._turned_at > self._patience:
+                continue
+            if since is not None and now - since > self._patience:
                 self._end()
                 return
+
+    def _sleep(self) -> None:
+        """Until the loop has something to do."""
+        self._roused.clear()
+        self._sleeps = True
+        if self._turned_at is None and not self._closing.is_set():
+            self._roused.wait()
 
     def _end(self) -> None:
         try:
