@@ -42,7 +42,7 @@ apt   = { command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n tru
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup dev test check bench soak binary binary-test lock clean
+.PHONY: help run setup dev test check bench soak binary journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080'
@@ -51,7 +51,7 @@ help:
 	@echo 'make bench    measure the box against a bare handler and PocketBase'
 	@echo 'make soak     the long tests in full: 500 kills, real timeouts, ten idle minutes; about half an hour'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
-	@echo 'make binary-test  build it once more elsewhere, compare, and run the whole journey with it'
+	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
 	@echo 'make setup    prepare the program alone: .venv/bin/venuebox'
 	@echo 'make dev      the same with everything that tests and checks it'
 	@echo 'make lock     pin the newest versions and their hashes in requirements/ and package-lock.json'
@@ -73,7 +73,7 @@ test: dev
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@$(call say,testing)
 	@without="--ignore=tests/journeys/test_binary.py"; \
-	said="left out: tests/journeys/test_binary.py, which needs the built file: make binary-test"; \
+	said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
 		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
 	command -v certutil >/dev/null || { without="$$without --ignore=tests/browser/test_https.py"; \
@@ -117,12 +117,12 @@ binary: setup $(BINARY_READY)
 	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py
 	@$(BIN)/python packaging/measure.py dist/venuebox
 
-binary-test: dev $(BINARY_READY)
+journey: dev $(BINARY_READY)
 	@test -x dist/venuebox || $(MAKE) binary
 	@$(call say,building it elsewhere: the bytes must be the same)
 	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py --again
 	@$(call say,testing dist/venuebox)
-	@$(BIN)/pytest -q -n 0 tests/journeys/test_binary.py tests/packaging $(PYTEST_ARGS)
+	@$(BIN)/pytest -q -n 0 tests/journeys/test_binary.py $(PYTEST_ARGS)
 
 # PyInstaller's bootloader is compiled here, with the choice of a place to unpack linked in.
 $(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packaging/runtime_place.c

@@ -15,7 +15,7 @@ from pathlib import Path
 MEGABYTES = 40
 START_SECONDS = 1.2
 MEMORY_MEGABYTES = 90
-STARTS = 12  # at most; the best counts
+STARTS, PAUSE_SECONDS = 20, 3.0  # the best counts; a busy machine is given a minute to calm down
 SETTLE_SECONDS = 3.0
 VENUE = """
 name = "Riad Atlas"
@@ -46,14 +46,12 @@ def main() -> int:
             memory = used or memory
             if number >= 2 and min(starts)[0] < START_SECONDS:
                 break
+            time.sleep(PAUSE_SECONDS * (number >= 2))
     seconds, computing = min(starts)
-    is_busy = os.getloadavg()[0] > (os.cpu_count() or 1)
-    print(f"{'of which it computed':22} {computing:.2f} s{'  (the machine is busy)' * is_busy}")
-    # On a machine that others keep busy, waiting for a turn is not the program's fault.
-    judged = computing if is_busy else seconds
+    print(f"{'of which it computed':22} {computing:>7.2f} s")
     kept = [
         say("size", f"{size:.1f} MB", size, MEGABYTES, "MB"),
-        say("start to first answer", f"{seconds:.2f} s", judged, START_SECONDS, "s"),
+        say("start to first answer", f"{seconds:.2f} s", seconds, START_SECONDS, "s"),
         say("idle memory", f"{memory:.0f} MB", memory, MEMORY_MEGABYTES, "MB"),
     ]
     return 0 if all(kept) else 1

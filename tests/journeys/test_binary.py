@@ -1,4 +1,4 @@
-"""The built file alone: no Python, no rights, no network, nothing around it. `make binary-test`.
+"""The built file alone: no Python, no rights, no network, nothing around it. `make journey`.
 
 It runs as nobody in a root that holds the C library and nothing else. What it is asked there
 stands in binary_visitor.py, which runs in the same namespaces.

@@ -44,14 +44,14 @@ def shared_headers() -> dict[str, Schema]:
 def shared_refusals() -> list[Refusal]:
     """Those that no single operation names."""
     shared = [refusal for _, refusals in _shared().values() for refusal in refusals]
-    return [errors.InvalidJson(), errors.ScopeMissing(scope=""), *shared]
+    return [errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""), *shared]
 
 
 def refusal_responses(
     refusals: Sequence[Refusal], *, scope: str, has_body: bool
 ) -> dict[str, Schema]:
     """The error answers of one operation by status: its own `refusals` and the shared ones."""
-    own: list[Refusal] = [errors.ScopeMissing(scope=scope), *refusals]
+    own: list[Refusal] = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *refusals]
     if has_body:
         own.insert(0, errors.InvalidJson())
     by_status = groupby(sorted(own, key=_status), key=_status)
