@@ -1,3 +1,4 @@
+import gc
 import io
 import json
 import re
@@ -14,6 +15,7 @@ from appliance.store.scan_log import list_log_keys
 from tests.appliance.arrivals import add_reservation
 from tests.terminal_bridge.apart import a_scan
 from tests.web.portal.people import a_person
+from web.portal.door import export
 
 
 async def a_terminal(running, name="Front door", role="override"):
@@ -247,6 +249,18 @@ async def test_an_export_is_streamed_signed_and_verifies(running, tmp_path, kind
     keys = await running.live.database.read(list_log_keys)
     checked = check_file(path, lambda _header: keys)
     assert (checked.count, checked.findings) == (2, [])
+
+
+def test_a_download_that_was_given_up_sends_nothing_when_it_is_cleared_away():
+    sent = []
+    gathered = export._Gathered(sent.append)
+    gathered.write(b"the rest of a log")
+
+    gathered.close()
+    del gathered
+    gc.collect()
+
+    assert sent == []
 
 
 async def test_an_export_of_an_empty_log_is_an_empty_signed_file(running):

@@ -29,6 +29,7 @@ from web.portal.door.rows import read_rows
 from web.portal.door.terminals import actor_of
 
 _CHUNK = 64 * 1024
+_PATIENCE_SECONDS = 5.0  # for a browser that does not read; a stop of the box waits no longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,12 @@ async def export_log(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={**HEADERS, **_file_headers(name, kind)})
     await response.prepare(request)
 
+    async def deliver(chunk: bytes) -> None:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await response.write(chunk)
+
     def send(chunk: bytes) -> None:  # in the thread; waits until the reader has taken it
-        asyncio.run_coroutine_threadsafe(response.write(chunk), loop).result()
+        asyncio.run_coroutine_threadsafe(deliver(chunk), loop).result(2 * _PATIENCE_SECONDS)
 
     rows = read_rows(environment.database, loop, prepared.request.stretch)
 
@@ -63,7 +68,7 @@ async def export_log(request: web.Request) -> web.StreamResponse:
                 prepared.request, rows, prepared.key, write).statement)  # fmt: skip
         else:
             write_export(prepared.request, rows, prepared.key, gathered.write)
-        gathered.flush()
+        gathered.send_rest()
 
     await asyncio.to_thread(write_all)
     await response.write_eof()
@@ -86,11 +91,15 @@ class _Gathered(io.RawIOBase):
         """Keep `data`, and send what has gathered once it is a chunk."""
         self._waiting += data
         if len(self._waiting) >= _CHUNK:
-            self.flush()
+            self.send_rest()
         return len(data)
 
-    def flush(self) -> None:
-        """Send what waits."""
+    def send_rest(self) -> None:
+        """Send what waits.
+
+        Never by `flush`: Python calls that when it clears away a file that was given up, on
+        whichever thread, and the loop would wait for itself.
+        """
         if self._waiting:
             self._send(bytes(self._waiting))
             self._waiting.clear()
