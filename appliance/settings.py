@@ -158,7 +158,7 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
     """The settings in `text`; Trouble as `read_settings`."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
         raise Trouble(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     sections = {f.name: f.default_factory for f in _sections()}

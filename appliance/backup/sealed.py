@@ -10,13 +10,14 @@ out, moved, or cut off at the end is found, and so is any change to the line.
 import hashlib
 import json
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import BinaryIO
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from appliance.backup.recovery_key import RecoveryKey
+from appliance.clock import parse_instant
 from appliance.errors import Trouble
 
 _MAGIC = b"VENUEBOX BACKUP 1\n"
@@ -51,10 +52,18 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
     line = file.readline(_LONGEST_HEADER)
     try:
         header = Header(**json.loads(line))
-        bytes.fromhex(header.salt)
-    except (ValueError, TypeError):
+        _check(header)
+    except (ValueError, TypeError, OverflowError, RecursionError):
         raise Trouble("the beginning of this backup is damaged: use another backup") from None
     return header, _MAGIC + line
+
+
+def _check(header: Header) -> None:
+    """ValueError, TypeError or OverflowError when it says something that none of ours says."""
+    if any(type(getattr(header, each.name)) is not each.type for each in fields(Header)):
+        raise TypeError
+    bytes.fromhex(header.salt)
+    parse_instant(header.made_at)
 
 
 class SealedWriter:

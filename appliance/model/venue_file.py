@@ -80,7 +80,7 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     """The venue in `text`; Trouble names the field, what it is and what is allowed."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
         raise Trouble(f"the venue file is not TOML: {error}") from None
     fields = _Fields(document, "")
     venue = VenueFile(

@@ -1,0 +1,240 @@
+"""Every decoder is handed what nobody meant: it reads it, or refuses it in its documented way.
+
+Half of what it gets is genuine and then spoiled, so that it comes further than the first look.
+`SOAK=1` tries fifty times as many.
+"""
+
+import io
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import date
+from importlib import resources
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from appliance.backup.recovery_key import RecoveryKey, parse_recovery_key
+from appliance.backup.sealed import Header, SealedReader, SealedWriter, read_header
+from appliance.clock import newest_zone_database
+from appliance.door_log.statement import Statement, read_statement, sign_statement
+from appliance.errors import Refusal, Trouble
+from appliance.model.access_code import parse_access_code
+from appliance.model.booking import parse_booking
+from appliance.model.endpoint import parse_ca, parse_pin
+from appliance.model.evening import parse_date
+from appliance.model.guest_pass import GuestPass, decode_passes, encode_pass
+from appliance.model.strict_json import parse_object
+from appliance.model.terminal import Terminal
+from appliance.model.venue_file import parse_venue_file
+from appliance.model.venue_list import parse_tables
+from appliance.settings import parse_settings
+from appliance.settings_file import settings_example
+from appliance.tls.authority import make_authority
+from appliance.tls.names import Names
+from appliance.tokens import Keyring
+from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
+from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.snapshot import read_snapshot
+from terminal_bridge.readers.lines import Lines
+from terminal_bridge.reading import parse_apart_scans, parse_request
+from tests.builders import a_body
+from web.hosts import Hosts
+from web.languages import load_languages
+from web.portal.device import describe_device
+from web.portal.forms import Form
+
+EXAMPLES = 5000 if os.environ.get("SOAK") else 100
+ID = "01890000-0000-7000-8000-000000000001"
+SIGNER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+KEYRING = Keyring(bytes(range(32)), "live")
+KEY = RecoveryKey(bytes(range(32)))
+ZONES = newest_zone_database()
+TERMINAL = Terminal(ID, "Front door", "override", "fr", 0, None, None)
+HOSTS = Hosts(("https://box.example",), ("venue.lan",), lambda: "riad-atlas")
+LANGUAGES = load_languages()
+HEADER = Header("Riad Atlas", "riad-atlas", ID, "2026-11-21T19:00:00.000Z", "0.1.0", 1,
+                KEY.check, "00" * 16)  # fmt: skip
+PASS = encode_pass(GuestPass(1, 7, b"venu", b"pass-id8", date(2026, 11, 21), "19:30", 2, 1), SIGNER)
+SCAN = {"scanId": "a", "code": PASS, "at": "2026-11-21T19:00:00Z", "arrivals": 2,
+        "override": {"reason": "known"}, "shown": "admitted"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Decoder:
+    read: Callable[[bytes], object]
+    genuine: bytes
+    refuses: tuple[type[Exception], ...] = ()
+
+
+def of_text(read: Callable[[str], object]) -> Callable[[bytes], object]:
+    return lambda raw: read(raw.decode("utf-8", "replace"))
+
+
+def of_json(read: Callable[[dict], object]) -> Callable[[bytes], object]:
+    return lambda raw: read(parse_object(raw))
+
+
+def a_backup() -> bytes:
+    file = io.BytesIO()
+    writer = SealedWriter(file, HEADER, KEY)
+    writer.write(b"all that a box knows" * 50)
+    writer.finish()
+    return file.getvalue()
+
+
+def read_lines(raw: bytes) -> object:
+    lines = Lines()
+    return lines.feed(raw), lines.pause()
+
+
+def read_form(raw: bytes) -> object:
+    form = Form({"name": raw.decode("utf-8", "surrogateescape")})
+    return form.text("name"), form.lines("name"), form.all("name"), form.whole("name", 0, 99)
+
+
+def read_links(text: str) -> object:
+    readers = (
+        KEYRING.read_access_token, KEYRING.read_claim_token, KEYRING.read_device_token,
+        KEYRING.read_form_token, KEYRING.read_echo_token,
+    )  # fmt: skip
+    return [read(text) for read in readers]
+
+
+CERTIFICATE = make_authority("Riad Atlas", Names(("riad-atlas.local",), ()), 0).certificate
+BRIDGE = Identity("http://box", keys=((1, "A" * 43),))
+STATEMENT = Statement({"format": "svc-door-log-v1"}, 0, None, None, None, None, "")
+VENUE = resources.files("web").joinpath("demo/venue.toml").read_bytes()
+DECODERS = {
+    "guest pass": Decoder(of_text(lambda text: list(decode_passes(text))), PASS.encode()),
+    "links": Decoder(of_text(read_links), KEYRING.access_token(ID).encode()),
+    "access code": Decoder(of_text(parse_access_code), b"SVC-4F7K"),
+    "date": Decoder(of_text(parse_date), b"2026-11-21"),
+    "json": Decoder(parse_object, json.dumps(a_body()).encode(), (Refusal,)),
+    "booking": Decoder(of_json(parse_booking), json.dumps(a_body()).encode(), (Refusal,)),
+    "scan": Decoder(
+        of_json(lambda body: parse_request(body, TERMINAL)), json.dumps(SCAN).encode(), (Refusal,)
+    ),
+    "scans made apart": Decoder(
+        of_json(lambda body: parse_apart_scans(body.get("scans"), TERMINAL)),
+        json.dumps({"scans": [SCAN]}).encode(),
+        (Refusal,),
+    ),
+    "pasted tables": Decoder(
+        of_text(parse_tables), b"T1-T12;Terrasse;2;4;terrace;500\nT13,Coin,2,8"
+    ),
+    "venue file": Decoder(of_text(lambda text: parse_venue_file(text, ZONES)), VENUE, (Trouble,)),
+    "settings file": Decoder(
+        of_text(lambda text: parse_settings(text, {})), settings_example().encode(), (Trouble,)
+    ),
+    "backup header": Decoder(lambda raw: read_header(io.BytesIO(raw)), a_backup(), (Trouble,)),
+    "backup's line": Decoder(
+        lambda raw: read_header(io.BytesIO(b"VENUEBOX BACKUP 1\n" + raw)),
+        json.dumps(asdict(HEADER)).encode() + b"\n",
+        (Trouble,),
+    ),
+    "backup": Decoder(
+        lambda raw: SealedReader(io.BytesIO(raw), KEY).finish(), a_backup(), (Trouble,)
+    ),
+    "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (Trouble,)),
+    "statement of a door log": Decoder(
+        of_text(read_statement), sign_statement(STATEMENT, SIGNER).encode()
+    ),
+    "snapshot": Decoder(
+        of_json(lambda signed: read_snapshot(signed, BRIDGE)),
+        json.dumps({"payload": "{}", "kid": 1, "signature": "A" * 86}).encode(),
+        (Refusal,),
+    ),
+    "a reader's line": Decoder(read_lines, f"\x02{PASS}\r\n".encode()),
+    "form": Decoder(read_form, b"12", (Refusal,)),
+    "Host": Decoder(of_text(HOSTS.allows), b"riad-atlas.local:8080"),
+    "Accept-Language": Decoder(of_text(LANGUAGES.accepted), b"ar;q=0.9, fr-MA;q=0.8, *;q=0"),
+    "User-Agent": Decoder(of_text(describe_device), b"Mozilla/5.0 (X11; Linux) Firefox/140.0"),
+    "certificate": Decoder(
+        of_text(parse_ca),
+        CERTIFICATE.public_bytes(Encoding.PEM),
+        (Refusal, Trouble),
+    ),
+    "fingerprint": Decoder(
+        of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (Refusal, Trouble)
+    ),
+    "head of a receiver's answer": Decoder(
+        parse_head, b"HTTP/1.1 200 OK\r\nContent-Length: 2", (MalformedAnswer,)
+    ),
+    "chunks of a receiver's answer": Decoder(
+        read_chunks, b"2;a=b\r\nok\r\n0\r\n\r\n", (MalformedAnswer,)
+    ),
+}
+# What has brought down parsers elsewhere.
+NASTY = [
+    b"", b"\x00", b"[" * 50_000, b'{"a":' * 20_000, b"a=" + b"[" * 50_000, b"a." * 5_000 + b"a=1",
+    b"9" * 5_000, b"a=" + b"9" * 5_000, b'{"a":' + b"9" * 5_000 + b"}", b"a={" * 5_000,
+    b"-" * 9_000,
+    "\u0660\u0661\u0662".encode(), "\u202e\u2066".encode(), b"\xff\xfe", b"\xed\xa0\x80",
+    b"\xef\xbb\xbf", b"1e999999", b"NaN", b"[::1", b"//[", b"%" * 500, b"\r\n" * 500, b"=" * 900,
+]  # fmt: skip
+
+
+ANYTHING = st.binary(max_size=200) | st.text(max_size=200).map(str.encode)
+
+
+def spoiled(genuine: bytes) -> st.SearchStrategy[bytes]:
+    """The genuine one, with something cut out and something else in its place."""
+    place = st.integers(0, len(genuine))
+    return st.builds(
+        lambda one, other, junk: genuine[: min(one, other)] + junk + genuine[max(one, other) :],
+        place,
+        place,
+        st.binary(max_size=12) | st.text(max_size=12).map(str.encode) | st.sampled_from(NASTY),
+    )
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_what_is_genuine_is_read(name):
+    decoder = DECODERS[name]
+
+    decoder.read(decoder.genuine)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("raw", NASTY, ids=range(len(NASTY)))
+def test_what_has_brought_down_parsers_is_read_or_refused(name, raw):
+    decoder = DECODERS[name]
+    for text in (raw, decoder.genuine + raw, decoder.genuine[: len(decoder.genuine) // 2] + raw):
+        try:
+            decoder.read(text)
+        except decoder.refuses:
+            continue
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_whatever_comes_is_read_or_refused(name):
+    decoder = DECODERS[name]
+
+    @settings(max_examples=EXAMPLES, database=None)
+    @given(
+        st.binary(max_size=200) | st.text(max_size=200).map(str.encode) | spoiled(decoder.genuine)
+    )
+    def check(raw):
+        try:
+            decoder.read(raw)
+        except decoder.refuses:
+            return
+
+    check()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"venue": 5}, {"schema": "1"}, {"made_at": "yesterday"}, {"made_at": None}, {"salt": "x"},
+     {"schema": True}, {"more": 1}],
+)  # fmt: skip
+def test_a_backup_that_says_impossible_things_of_itself_is_damaged(changes):
+    line = json.dumps({**asdict(HEADER), **changes}).encode() + b"\n"
+
+    with pytest.raises(Trouble, match="damaged"):
+        read_header(io.BytesIO(b"VENUEBOX BACKUP 1\n" + line))
