@@ -275,6 +275,16 @@ def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6) -> 
     return path
 
 
+def film_of(path: Path, picture: Image.Image, frames: int = 60) -> Path:
+    """A film of one thing that is held before the camera."""
+    frame = Image.new("RGB", _FRAME, (38, 34, 30))
+    frame.paste(picture, ((_FRAME[0] - picture.width) // 2, (_FRAME[1] - picture.height) // 2))
+    file = io.BytesIO()
+    frame.save(file, "JPEG", quality=80)
+    path.write_bytes(file.getvalue() * frames)
+    return path
+
+
 def _jpeg(text: str | None) -> bytes:
     """A dim wall with a phone that shows the code."""
     frame = Image.new("RGB", _FRAME, (38, 34, 30))
