@@ -50,7 +50,7 @@ def test_a_box_that_was_off_for_a_year_keeps_what_it_had(made):
 
 
 def test_backups_of_another_venue_are_never_deleted(made):
-    box, (path, proven) = made
+    _box, (path, proven) = made
 
     assert rotate(path.parent, "another venue") == []
     assert [each for each, _ in list_backups(path.parent, proven.header.venue_id)] == [path]
