@@ -262,3 +262,5 @@ for (const button of document.querySelectorAll<HTMLButtonElement>("[data-copies]
 const linked = location.hash.slice(1);
 if (linked) watch(linked);
 else find("borrow").hidden = false;
+
+export {};

@@ -42,3 +42,5 @@ async function look(): Promise<void> {
 
 main.querySelector("[data-again]")?.addEventListener("click", () => void look());
 void look();
+
+export {};
