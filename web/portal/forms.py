@@ -1,5 +1,6 @@
 """Reading the portal's forms: small, ours, and no text that a page or a file would choke on."""
 
+import asyncio
 import unicodedata
 from collections.abc import Mapping
 
@@ -10,6 +11,7 @@ from appliance.errors import ValidationError
 
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 TEXT_MAX = 10_000
+_SECONDS = 30.0
 
 
 class Form:
@@ -61,12 +63,14 @@ class Form:
 
 
 async def read_form(request: web.Request) -> Form:
-    """The form that was sent; ValidationError when it is none of ours."""
+    """The form that was sent; ValidationError when it is none of ours, or not here within 30 s."""
     if request.content_type not in FORM_TYPES:
         raise field_error("form", "un formulaire de cette page.", "a form of this page.")
     try:
-        sent = await request.post()
-    except (ValueError, LookupError):  # another charset than the page's own, or no text at all
+        async with asyncio.timeout(_SECONDS):
+            sent = await request.post()
+    # Another charset than the page's own, no text at all, or one that is not sent to its end.
+    except (ValueError, LookupError, TimeoutError):
         raise field_error("form", "un formulaire lisible.", "a form that can be read.") from None
     fields: MultiDict[str] = MultiDict()
     for name, value in sent.items():

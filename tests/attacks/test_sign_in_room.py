@@ -1,0 +1,75 @@
+"""Whoever guesses passwords keeps nobody else from signing in (reliability.md S9, S31)."""
+
+import asyncio
+from itertools import count
+
+import argon2
+import pytest
+
+from tests.conftest import running_box, with_settings
+from tests.web.portal.test_sign_in import PASSWORD, an_account, sign_in
+from web.portal.passwords import PASSWORDS
+
+PROXY = with_settings(
+    server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "tries", "unknown"),
+    [("/portal/sign-in", 60, 401), ("/portal/welcome", 10, 404), ("/portal/setup", 10, 404)],
+)
+async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
+    tmp_path, clock, path, tries, unknown
+):
+    numbers = count()
+
+    async def status(running, address):
+        form = {"name": f"Nobody {next(numbers)}", "password": "x", "link": "x"}
+        headers = {
+            "X-Forwarded-For": address,
+            "X-Forwarded-Proto": "https",
+            "Sec-Fetch-Site": "same-origin",
+        }
+        async with running.client.post(path, data=form, headers=headers) as response:
+            return response.status
+
+    async with running_box(tmp_path, clock, PROXY) as running:
+        running.app[PASSWORDS]._hasher = argon2.PasswordHasher(1, 64, 1)
+        await an_account(running)
+        one = [await status(running, "203.0.113.5") for _ in range(tries + 1)]
+        # Whoever has IPv6 has a whole network of addresses: they count as one.
+        network = [await status(running, f"2001:db8::{n:x}") for n in range(tries + 1)]
+        other = await status(running, "203.0.113.6")
+
+    assert one == network == [unknown] * tries + [429]
+    assert other == unknown
+
+
+async def test_who_signed_in_here_before_does_not_wait_behind_all_who_guess(running):
+    await an_account(running)
+    cookies = (await sign_in(running))[3]
+    known = f"__Host-venuebox-device={cookies['__Host-venuebox-device']}"
+    passwords = running.app[PASSWORDS]
+
+    async with passwords._one:  # a slow machine
+        guesses = [
+            asyncio.create_task(sign_in(running, f"Nobody {n}", "wrong one")) for n in range(20)
+        ]
+        done, waiting = await asyncio.wait(guesses, return_when=asyncio.FIRST_COMPLETED)
+        while len(done) < 10:
+            more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            done |= more
+        mine = asyncio.create_task(sign_in(running, password=PASSWORD, Cookie=known))
+
+    assert {task.result()[0] for task in done} == {429}
+    assert (await mine)[0] == 303
+    assert {(await task)[0] for task in waiting} == {401}
+
+
+async def test_a_link_with_a_line_break_in_it_shuts_nobody_out(running):
+    await an_account(running)
+
+    status, _, headers, _ = await sign_in(running, path="/portal/sign-in?next=/portal%0d%0aX:1")
+
+    assert (status, headers["Location"]) == (303, "/portal")
