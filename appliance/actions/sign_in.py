@@ -33,6 +33,11 @@ class Try:
     account: bytes
     device: bytes
 
+    @property
+    def is_strangers(self) -> bool:
+        """Whether the browser is none in which that person signed in before."""
+        return self.device == _STRANGER
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedSession:

@@ -7,7 +7,7 @@ from aiohttp import web
 from appliance.errors import HttpsRequired
 from appliance.settings import ServerSettings
 from web.middleware import Handler
-from web.peer import is_private, networks_of
+from web.peer import household_of, is_private, networks_of, peer_of
 from web.public_page import wants_page
 
 _SAFE = frozenset({"GET", "HEAD"})
@@ -26,6 +26,10 @@ class Secure:
     def is_private(self, request: web.Request) -> bool:
         """Whether a password may travel on this connection (reliability.md S6)."""
         return is_private(request, self._proxies)
+
+    def caller_of(self, request: web.Request) -> str:
+        """Under what the tries of whoever asks are counted: not a proxy that speaks for many."""
+        return household_of(peer_of(request, self._proxies))
 
     def demand(self, request: web.Request) -> None:
         """HttpsRequired when a key or a token travelled where others may have read it."""

@@ -6,7 +6,10 @@ from functools import cached_property
 import argon2
 from aiohttp import web
 
+from appliance.errors import RateLimited
 from appliance.model.staff import PASSWORD_MAX
+
+_MOST_STRANGERS = 10  # who wait at once: a second or two for whoever comes after them
 
 
 class Passwords:
@@ -15,6 +18,7 @@ class Passwords:
     def __init__(self) -> None:
         self._hasher = argon2.PasswordHasher()  # RFC 9106's second choice: 64 MiB
         self._one = asyncio.Lock()
+        self._strangers = 0
 
     async def hash(self, password: str) -> str:
         """The standard encoding of a fresh hash."""
@@ -23,12 +27,24 @@ class Passwords:
                 None, self._hasher.hash, password
             )
 
-    async def matches(self, stored: str | None, password: str) -> bool:
-        """Whether it is the password; None, for somebody unknown, takes as long to say no."""
-        async with self._one:
-            return await asyncio.get_running_loop().run_in_executor(
-                None, self._compare, stored, password
-            )
+    async def matches(
+        self, stored: str | None, password: str, *, is_stranger: bool = False
+    ) -> bool:
+        """Whether it is the password; None, for somebody unknown, takes as long to say no.
+
+        RateLimited for a stranger when many strangers wait already: those whom the box knows
+        do not wait behind all who guess.
+        """
+        if is_stranger and self._strangers >= _MOST_STRANGERS:
+            raise RateLimited
+        self._strangers += is_stranger
+        try:
+            async with self._one:
+                return await asyncio.get_running_loop().run_in_executor(
+                    None, self._compare, stored, password
+                )
+        finally:
+            self._strangers -= is_stranger
 
     def _compare(self, stored: str | None, password: str) -> bool:
         try:

@@ -17,6 +17,7 @@ from appliance.store.venue import get_venue
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, page
 from web.languages import Language
+from web.names.secure import SECURE
 from web.portal.answer import refusal_text, see_other
 from web.portal.context import HOUSE, SESSION
 from web.portal.device import describe_device
@@ -31,7 +32,7 @@ from web.rate_limit import RateLimit
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
-_TRIES_PER_MINUTE = 60  # of all devices together: each costs 64 MiB for a moment
+_TRIES_PER_MINUTE = 60  # of one address: each costs 64 MiB for a moment
 
 
 class SignIn:
@@ -59,12 +60,14 @@ class SignIn:
         try:
             form = await read_form(request)
             name, password = form.text("name"), form.secret("password")
-            self._tries.spend(request.remote or "unknown")
+            self._tries.spend(request.app[SECURE].caller_of(request))
             known = device_secret(request)
             attempt = await house.database.write(begin_sign_in, name, known)
+            right = await request.app[PASSWORDS].matches(
+                attempt.password_hash, password, is_stranger=attempt.is_strangers
+            )
         except (RateLimited, ValidationError) as refusal:
             return await self._refuse(request, refusal, language)
-        right = await request.app[PASSWORDS].matches(attempt.password_hash, password)
         if not right or attempt.person is None:
             await house.database.write(note_wrong_password, attempt)
             wrong = language.gettext("This name and password do not belong together.")
@@ -138,6 +141,8 @@ def _go_on(request: web.Request) -> web.Response:
 def _safe_next(target: str | None) -> str:
     """A path of the portal, whatever was asked for: nobody is sent to another site."""
     if target is None or "\\" in target or not target.startswith("/") or target[:2] == "//":
+        return _HOME
+    if not target.isprintable():  # no header carries a line break: nobody would get in that way
         return _HOME
     parts = urlsplit(target)
     inside = parts.path.startswith(("/portal", "/test/portal")) and ".." not in parts.path

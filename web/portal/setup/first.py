@@ -19,6 +19,7 @@ from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, language_of, page
 from web.languages import Language
+from web.names.secure import SECURE
 from web.portal.answer import refusal_text
 from web.portal.device import describe_device
 from web.portal.forms import Form, read_form
@@ -80,7 +81,7 @@ class _First:
         if not is_from_our_page(request, environment_of(request).links.base):
             return _form(request, status=403)
         try:
-            self._tries.spend(request.remote or "unknown")
+            self._tries.spend(request.app[SECURE].caller_of(request))
         except RateLimited as refusal:
             answer = page(request, "portal/slow_down.html", {}, status=429)
             answer.headers.update(refusal.headers)
