@@ -29,6 +29,7 @@ from appliance.store.readings import find_tonight
 from appliance.store.reservations import find_reservation
 from appliance.store.totals import count_evening
 
+_DIGITS_MAX = 18
 REMEMBERED = 1000  # changes that somebody may have missed and still hears of
 _BREATH = 0.05  # seconds: changes that follow each other closely are read together
 
@@ -131,7 +132,8 @@ class Feed:
         if after is None:
             return []
         run, _, number = after.partition("-")
-        if run != self._run or not number.isdecimal() or int(number) > self._last:
+        is_number = number.isdecimal() and len(number) <= _DIGITS_MAX
+        if run != self._run or not is_number or int(number) > self._last:
             return None
         if self._last - int(number) > len(self._remembered):
             return None

@@ -69,17 +69,25 @@ async def read_form(request: web.Request) -> Form:
     try:
         async with asyncio.timeout(_SECONDS):
             sent = await request.post()
-    # Another charset than the page's own, no text at all, or one that is not sent to its end.
-    except (ValueError, LookupError, TimeoutError):
+            fields = _texts_of(sent)
+    # Another charset or encoding than the page's own, no text at all, or one that is not sent to
+    # its end.
+    except (ValueError, LookupError, RuntimeError, TimeoutError):
         raise field_error("form", "un formulaire lisible.", "a form that can be read.") from None
+    return Form(fields)
+
+
+def _texts_of(sent: Mapping[str, str | bytes | bytearray | web.FileField]) -> MultiDict[str]:
+    """What was sent as texts; UnicodeError for one that is none, as some charsets make them."""
     fields: MultiDict[str] = MultiDict()
     for name, value in sent.items():
         if isinstance(value, str):
+            value.encode()
             fields.add(name, value)
         elif isinstance(value, web.FileField):
             raw = value.file.read()
             fields.add(name, raw.decode("utf-8-sig", errors="replace"))
-    return Form(fields)
+    return fields
 
 
 def field_error(field: str, rule_fr: str, rule: str) -> ValidationError:

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from appliance.actions.accept_invitation import accept_invitation
 from appliance.clock import Clock
-from appliance.errors import RateLimited
+from appliance.errors import RateLimited, ValidationError
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN, StaffMember
 from appliance.store.connection import Reader
 from appliance.store.staff import find_invited
@@ -19,6 +19,8 @@ from appliance.store.venue import get_venue
 from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, language_of, page
+from web.names.secure import SECURE
+from web.portal.forms import read_form
 from web.portal.new_password import password_problem
 from web.portal.passwords import PASSWORDS
 from web.portal.private import is_private
@@ -26,7 +28,7 @@ from web.rate_limit import RateLimit
 
 _TRIES_PER_MINUTE = 10
 _SECRET_MAX = 100
-_FORM = "application/x-www-form-urlencoded"
+_LINK_MAX = 2000  # somebody may paste the whole of it
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -78,7 +80,7 @@ class _Welcome:
         if not is_from_our_page(request, environment_of(request).links.base):
             return _form(request, status=403)
         try:
-            self._tries.spend(request.remote or "unknown")
+            self._tries.spend(request.app[SECURE].caller_of(request))
         except RateLimited as refusal:
             answer = page(request, "portal/slow_down.html", {}, status=429)
             answer.headers.update(refusal.headers)
@@ -109,14 +111,12 @@ def _form(
 
 async def _read_form(request: web.Request) -> tuple[str, str]:
     """The link's secret and the password; empty texts where the form has none."""
-    if request.content_type != _FORM:
-        return "", ""
     try:
-        form = await request.post()
-    except (ValueError, LookupError):  # another charset than the page's own, or no text at all
+        form = await read_form(request)
+        secret = form.text("link", _LINK_MAX)
+    except ValidationError:
         return "", ""
-    secret, password = form.get("link", ""), form.get("password", "")
-    return str(secret).strip().rpartition("#")[2][:_SECRET_MAX], str(password)
+    return secret.rpartition("#")[2][:_SECRET_MAX], form.secret("password")
 
 
 def _find_invited(reader: Reader, link_hash: bytes) -> _Invited | None:

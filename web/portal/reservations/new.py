@@ -33,6 +33,7 @@ from web.rendering import LANGUAGES
 
 _PARTY = 2
 _PARTY_MAX = 10_000
+_DIGITS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,8 @@ async def _page(
 ) -> web.Response:
     """The form with what was typed, and the tables that are free for it."""
     environment = request[ENVIRONMENT]
-    guests = int(text) if (text := typed.get("guests", ""))[:5].isdecimal() else _PARTY
+    text = typed.get("guests", "")
+    guests = int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else _PARTY
     day = parse_date(typed.get("date"))
     offer = await environment.database.read(_offer, day, typed.get("slot"), guests)
     values: dict[str, object] = {

@@ -37,7 +37,7 @@ def asked_date(request: web.Request) -> date | None:
     if not text:
         return None
     day = parse_date(text)
-    if day is None:
+    if day is None or not date.min < day < date.max:  # the board has a day before and after
         raise InvalidDate(field="date")
     return day
 
