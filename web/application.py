@@ -37,6 +37,7 @@ from web.names.secure import SECURE, Secure, kept_secret, led_to_https
 from web.names.tls import renewing
 from web.names.trust import CERTIFICATES, TRUST_ROUTES
 from web.portal.box.examining import EXAMINER, Examiner
+from web.portal.box.saved import SAVING
 from web.portal.context import BOX
 from web.portal.guard import guarded
 from web.portal.integrations.replays import INTEGRATIONS, Integrations
@@ -76,6 +77,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app[EXAMINER] = Examiner()
     app.on_cleanup.append(app[EXAMINER].close)
     app[PASSWORDS] = Passwords()
+    app[SAVING] = asyncio.Lock()
     app[INTEGRATIONS] = Integrations(box.clock)
     prepare_pages(app)
     open_desks(app, box)

@@ -202,6 +202,40 @@ async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_pa
     assert "p&#34;w" not in text
 
 
+async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_path):
+    owner = await the_owner(new_box)
+    mail = {"host": "smtp.example.com", "port": "465", "security": "tls", "user": "box",
+            "password": "only for them", "sender": "box@example.com", "do": "save"}  # fmt: skip
+    await owner.post("/portal/setup/mail", mail)
+
+    await owner.post("/portal/setup/mail", {**mail, "password": "", "port": "587"})
+    kept = read_settings(tmp_path / "settings.toml", {}).mail
+    await owner.post("/portal/setup/mail", {**mail, "password": "", "host": "smtp.evil.example"})
+    moved = read_settings(tmp_path / "settings.toml", {}).mail
+
+    assert (kept.port, kept.password) == (587, "only for them")
+    assert (moved.host, moved.password) == ("smtp.evil.example", "")
+
+
+async def test_two_forms_that_are_saved_at_once_are_both_kept(new_box, tmp_path):
+    owner = await the_owner(new_box)
+    mail = {"host": "smtp.example.com", "port": "465", "security": "tls",
+            "sender": "box@example.com", "do": "save"}  # fmt: skip
+    address = {"app_url": "https://riad.example/"}
+
+    answers = await asyncio.gather(
+        owner.post("/portal/setup/mail", mail),
+        owner.post("/portal/setup/address", address),
+        owner.post("/portal/setup/mail", mail),
+        owner.post("/portal/setup/address", address),
+    )
+
+    settings = read_settings(tmp_path / "settings.toml", {})
+    assert [status for status, _, _ in answers] == [303] * 4
+    assert settings.mail.host == "smtp.example.com"
+    assert settings.server.app_url == "https://riad.example"
+
+
 async def test_a_step_can_wait_and_the_progress_is_kept(new_box):
     owner = await the_owner(new_box)
 

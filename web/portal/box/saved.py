@@ -12,6 +12,9 @@ from appliance.settings_file import change_settings
 from web.portal.context import BOX, RESTART
 from web.portal.forms import field_error
 
+# One writes after the other: what both of two forms say is kept.
+SAVING = web.AppKey("saving", asyncio.Lock)
+
 
 def saved_settings(request: web.Request) -> Settings:
     """What stands in settings.toml; those in force where it cannot be read."""
@@ -34,16 +37,17 @@ async def save_settings(
 ) -> None:
     """Write them to settings.toml; ValidationError for what is not allowed there."""
     file = directory_of(request).settings_file
-    try:
-        text = file.read_text("utf-8") if file.exists() else ""
-        changed = change_settings(text, changes)
-    except (OSError, UnicodeDecodeError, Trouble):
-        raise field_error(
-            next(iter(changes)).split(".")[1],
-            "une valeur permise, et un settings.toml lisible.",
-            "an allowed value, and a settings.toml that can be read.",
-        ) from None
-    await asyncio.to_thread(write_file, file, changed.encode())
+    async with request.app[SAVING]:
+        try:
+            text = file.read_text("utf-8") if file.exists() else ""
+            changed = change_settings(text, changes)
+        except (OSError, UnicodeDecodeError, Trouble):
+            raise field_error(
+                next(iter(changes)).split(".")[1],
+                "une valeur permise, et un settings.toml lisible.",
+                "an allowed value, and a settings.toml that can be read.",
+            ) from None
+        await asyncio.to_thread(write_file, file, changed.encode())
 
 
 def directory_of(request: web.Request) -> DataDirectory:

@@ -37,7 +37,9 @@ async def save_mail(request: web.Request) -> web.StreamResponse:
     wished, result = _mail(form, stored), None
     if form.text("do") == "try":
         result = await try_letter(request, wished, form.text("recipient", 254))
-        return await _mail_page(request, wished, result=result, recipient=form.text("recipient"))
+        # The page says whether a password is stored; what was only tried is not.
+        shown = replace(wished, password=_stored_password(stored, wished.host))
+        return await _mail_page(request, shown, result=result, recipient=form.text("recipient"))
     try:
         await save_settings(
             request,
@@ -88,19 +90,24 @@ async def pair_phone(request: web.Request) -> web.StreamResponse:
 
 
 def _mail(form: Form, stored: MailSettings) -> MailSettings:
-    """What was typed; an empty password is the one that is stored."""
-    security = form.text("security")
+    """What was typed; an empty password is the one that is stored for that server."""
+    host, security = form.text("host", _HOST_MAX), form.text("security")
     if security not in SECURITIES:
         raise field_error("security", "starttls, tls ou none.", "starttls, tls or none.")
     return replace(
         stored,
-        host=form.text("host", _HOST_MAX),
+        host=host,
         port=form.whole("port", 1, _PORT_MAX),
         security=security,
         user=form.text("user"),
-        password=form.secret("password")[:1000] or stored.password,
+        password=form.secret("password")[:1000] or _stored_password(stored, host),
         sender=form.text("sender", 254),
     )
+
+
+def _stored_password(stored: MailSettings, host: str) -> str:
+    """It is sent to no other server than the one it was stored for: nobody is to collect it."""
+    return stored.password if host.casefold() == stored.host.casefold() else ""
 
 
 async def _mail_page(
