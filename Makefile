@@ -42,12 +42,13 @@ apt   = { command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n tru
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup dev test check bench soak binary journey lock clean
+.PHONY: help run setup dev test check audit bench soak binary journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080'
 	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
-	@echo 'make check    style, types, import directions, documentation'
+	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
+	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure the box against a bare handler and PocketBase'
 	@echo 'make soak     the long tests in full: 500 kills, real timeouts, ten idle minutes; about half an hour'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
@@ -94,14 +95,28 @@ check: dev
 	@$(BIN)/mypy
 	@$(NPM) run --silent types
 	@$(call say,import directions and documentation)
-	@$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py
+	@$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py tests/attacks/test_checklist.py
+	@$(call say,secrets in the source)
+	@$(BIN)/pytest -q tests/attacks/test_no_secrets.py
+
+# pip-audit calls it no hole when the service answers nothing: what was not looked at is not known.
+audit: dev
+	@$(call say,asking for known holes in requirements/run.txt)
+	@told=$$($(DEADLINE) $(BIN)/pip-audit --requirement requirements/run.txt --require-hashes --disable-pip \
+		--progress-spinner off --timeout 20 2>&1); status=$$?; \
+	case "$$told" in \
+	*"Found "*" known vulnerabilit"*) echo "$$told"; exit $$status ;; \
+	*"could not be audited"*) ;; \
+	*"No known vulnerabilities found"*) echo "$$told"; exit 0 ;; \
+	esac; \
+	echo "make: the vulnerability service could not be asked about everything, so nothing is known: run make audit where the network reaches it" >&2; exit 2
 
 bench: setup $(BENCH)
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	@$(BIN)/python tests/bench/run.py
 
 # The tests that `make test` runs short, in full and one after the other. Never longer than two hours.
-SOAK_TESTS = tests/faults tests/journeys/test_start_and_idle.py
+SOAK_TESTS = tests/faults tests/attacks tests/journeys/test_start_and_idle.py
 soak: dev
 	@$(call say,soaking: about half an hour)
 	@SOAK=1 $(if $(shell command -v timeout),timeout 3600) $(BIN)/pytest -v -s $(SOAK_TESTS) $(PYTEST_ARGS)
