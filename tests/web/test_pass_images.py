@@ -28,6 +28,17 @@ async def test_a_code_that_many_ask_for_at_once_is_drawn_once(monkeypatch):
     assert artist.asked == ["A"]
 
 
+async def test_a_picture_that_one_guest_asks_for_again_and_again_is_drawn_once(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(module, "qr_png", lambda text, _scale: drawn.append(text) or b"\x89PNG")
+    images = PassImages()
+
+    pictures = {await images.png(text, 16) for text in ("A", "A", "B", "A")}
+
+    assert pictures == {b"\x89PNG"}
+    assert drawn == ["A", "B"]
+
+
 async def test_the_code_that_was_asked_for_longest_ago_is_forgotten_first(monkeypatch):
     artist, images = Artist(monkeypatch), PassImages(limit=2)
 

@@ -1,13 +1,11 @@
 """The access page: the guest's card with the pass (contract section 2.7, `guestAccessUrl`)."""
 
-import asyncio
 import hashlib
 import json
 
 from aiohttp import web
 from markupsafe import Markup
 
-from appliance.model.qr import qr_png
 from web.guest.answer import (
     calendar_answer,
     dead_link,
@@ -84,7 +82,8 @@ async def pass_picture(request: web.Request) -> web.Response:
     opened = await open_link(environment, environment.keyring.read_access_token(token))
     if opened is None or opened.guest_pass is None:
         return dead_link(request)
-    picture = await asyncio.to_thread(qr_png, opened.guest_pass, _PIXELS_A_MODULE)
+    images = request.config_dict[PASS_IMAGES]
+    picture = await images.png(opened.guest_pass, _PIXELS_A_MODULE)
     return file_answer(picture, "image/png", f"{opened.venue.slug}-{opened.reservation.date}.png")
 
 
