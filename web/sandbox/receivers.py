@@ -15,13 +15,17 @@ BODY_SHOWN = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """One request as it came in. `attempt` None: it is no delivery of this box."""
+    """One request as it came in: the first BODY_SHOWN bytes of its body, and how many it had.
+
+    `attempt` None: it is no delivery of this box.
+    """
 
     number: int
     at: str
     attempt: int | None
     headers: Sequence[tuple[str, str]]
-    raw: bytes
+    shown: bytes
+    size: int
     verification: Verification
     behaviour: Behaviour
 
@@ -36,8 +40,8 @@ class Echo:
             "delivery": names.get("x-service-delivery", ""),
             "attempt": self.attempt,
             "headers": [list(header) for header in self.headers],
-            "body": self.raw[:BODY_SHOWN].decode("utf-8", "backslashreplace"),
-            "bodyBytes": len(self.raw),
+            "body": self.shown.decode("utf-8", "backslashreplace"),
+            "bodyBytes": self.size,
             "signature": {
                 "verdict": steps.verdict,
                 "t": steps.t,

@@ -22,9 +22,10 @@ from appliance.tokens import Tokens
 from appliance.webhooks.inside import Inside
 from appliance.webhooks.outside import Outside, make_outside
 from web.sandbox.inside import InsideServer
-from web.sandbox.receivers import Echo, EchoReceiver, EchoReceivers
+from web.sandbox.receivers import BODY_SHOWN, Echo, EchoReceiver, EchoReceivers
 from web.sandbox.verification import verify
 
+_HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # deliveries have ten; others need not fill the memory
 _SILENCE_SECONDS = 15.0  # the box gives up after 10
 
 
@@ -83,8 +84,9 @@ class Sandbox:
                 number=receiver.received,
                 at=format_instant(self._clock.now()),
                 attempt=self._attempt(headers.get("x-service-delivery", ""), token),
-                headers=[_legible(*header) for header in request.raw_headers],
-                raw=raw,
+                headers=[_legible(*each) for each in request.raw_headers[:_HEADERS_KEPT]],
+                shown=raw[:BODY_SHOWN],
+                size=len(raw),
                 verification=verify(self._secrets(token), signature, raw, self._clock.now()),
                 behaviour=behaviour,
             )
@@ -132,4 +134,5 @@ def _hang_up(request: web.BaseRequest) -> None:
 
 
 def _legible(name: bytes, value: bytes) -> tuple[str, str]:
-    return name.decode("utf-8", "backslashreplace"), value.decode("utf-8", "backslashreplace")
+    whole = name.decode("utf-8", "backslashreplace"), value.decode("utf-8", "backslashreplace")
+    return whole[0][:_HEADER_KEPT], whole[1][:_HEADER_KEPT]

@@ -139,6 +139,18 @@ async def test_only_what_is_new_is_told_and_the_oldest_are_forgotten(running):
     assert [echo["number"] for echo in last["items"]] == [KEPT_DELIVERIES + 2]
 
 
+async def test_of_a_long_request_only_what_is_shown_is_remembered(running):
+    lent = await borrowed(running)
+    headers = {f"X-Long-{n}": "a" * 8000 for n in range(60)}
+    async with running.client.post(path_of(lent), data=b"b" * 60_000, headers=headers) as response:
+        assert response.status == 204
+
+    (echo,) = await arrived(running, lent)
+
+    assert (len(echo["body"]), echo["bodyBytes"]) == (16 * 1024, 60_000)
+    assert sum(len(value) for _, value in echo["headers"]) < 64 * 1024
+
+
 async def test_however_many_are_borrowed_few_are_remembered(running):
     first = await borrowed(running)
     async with running.client.post(path_of(first), data=b"{}") as response:
