@@ -45,7 +45,7 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
     except web.HTTPException as exception:
         response = _documented(exception)
     except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and noted
-        if not (isinstance(error, ConnectionError) and request.transport is None):
+        if not (isinstance(error, ConnectionError) and _has_left(request)):
             log_accident(f"{request.method} {_route_of(request)}", error)
         response = refuse(InternalError())
     if not response.prepared:
@@ -74,6 +74,11 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
     if exception.status == Unavailable.status:
         return refuse(Unavailable())
     return exception
+
+
+def _has_left(request: web.Request) -> bool:
+    """Whether nobody waits for the answer any more, for instance in the middle of a download."""
+    return request.transport is None or request.transport.is_closing()
 
 
 def _route_of(request: web.Request) -> str:

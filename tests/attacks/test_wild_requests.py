@@ -106,6 +106,7 @@ async def status_of(port, raw):
 
 async def test_no_request_whatever_is_an_accident(running, caplog):
     caplog.set_level(logging.WARNING)
+    caplog.set_level(logging.CRITICAL, logger="aiohttp.server")  # tests/web/test_connection.py
     person = await a_person(running, "owner")
     cheap = PasswordHasher(time_cost=1, memory_cost=64).hash("none that is guessed")
     await running.live.database.write(set_password, person.id, cheap)

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from web.hosts import HOSTS, Hosts
-from web.middleware import answer_everything
+from web.middleware import REQUESTS, Counter, answer_everything
 
 
 async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_client, caplog):
@@ -15,6 +15,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
 
     app = web.Application(middlewares=[answer_everything])
     app[HOSTS] = Hosts((), (), lambda: "venue")
+    app[REQUESTS] = Counter()
     app.router.add_get("/access/{token}", fail)
     client = await aiohttp_client(app)
 
@@ -38,6 +39,7 @@ async def test_no_answer_tells_which_library_made_it(aiohttp_client, path):
 
     app = web.Application(middlewares=[answer_everything])
     app[HOSTS] = Hosts((), (), lambda: "venue")
+    app[REQUESTS] = Counter()
     app.router.add_get("/", answer)
     client = await aiohttp_client(app)
 
