@@ -3,15 +3,18 @@
 import json
 from dataclasses import dataclass
 
-from appliance.errors import CustomerNameRequired, InvalidEmail, WrongState
+from appliance.errors import CustomerNameRequired, InvalidEmail, RateLimited, WrongState
 from appliance.model.booking import NAME_MAX, field_invalid, is_email, is_phone, is_visible
 from appliance.model.letter import LANGUAGES
 from appliance.model.reservation import Reservation
 from appliance.store.claims import add_claim
 from appliance.store.connection import Transaction
+from appliance.store.history import count_history
 from appliance.store.reservations import add_history, get_reservation, update_reservation
 
 _OPEN = ("requested", "pending", "partial", "confirmed")
+# In all, by whoever has the link: each leaves lines that staff read, and that are kept.
+_MOST_CHANGES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ def claim(
     """Bind the reservation to a browser, if it can keep one, and correct it.
 
     A second tap in the same browser changes nothing. What is cancelled or over is neither
-    bound nor corrected. Refusals as `correct`.
+    bound nor corrected. Refusals as `correct`, RateLimited too for ever more browsers.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in _OPEN:
@@ -41,6 +44,7 @@ def claim(
     if correction is not None:
         reservation = correct(tx, reservation_id, correction)
     if device_hash is not None and add_claim(tx, device_hash, reservation_id):
+        _demand_patience(tx, reservation_id)
         add_history(tx, reservation_id, "claimed", "guest")
     return reservation
 
@@ -49,7 +53,8 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
     """Write down how the guest spells their name, and how they can be reached.
 
     CustomerNameRequired, InvalidEmail and ValidationError as at creation; WrongState once the
-    reservation is cancelled or over. The pass in the guest's hands stays good.
+    reservation is cancelled or over; RateLimited after a hundred changes. The pass in
+    the guest's hands stays good.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in _OPEN:
@@ -68,10 +73,16 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
     }
     if not changed:
         return reservation
+    _demand_patience(tx, reservation_id)
     update_reservation(tx, reservation_id, **changed)
     detail = json.dumps({"changed": sorted(changed)})
     add_history(tx, reservation_id, "amended", "guest", detail)
     return get_reservation(tx, reservation_id)
+
+
+def _demand_patience(tx: Transaction, reservation_id: str) -> None:
+    if count_history(tx, reservation_id, "guest") >= _MOST_CHANGES:
+        raise RateLimited
 
 
 def _check(correction: Correction) -> None:

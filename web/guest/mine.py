@@ -67,6 +67,8 @@ async def correct_mine(request: web.Request) -> web.Response:
         if correction is not None:
             database = environment_of(request).database
             await database.write(correct, opened.reservation.id, correction)
+    except RateLimited:
+        return slow_down(request)
     except Refusal as refusal:
         fault = refusal_in_words(refusal, language_of(request))
         return _show(request, opened, fault=fault, status=refusal.status)
