@@ -49,6 +49,8 @@ async def test_a_form_in_no_alphabet_is_refused(running, path, kind, body):
         "/portal/tonight?date=9999-12-31",
         "/portal/tonight/rows?date=9999-12-31",
         "/portal/tonight/sheet?date=0001-01-01",
+        "/portal/door/log/export?date=0001-01-01",
+        "/portal/door/log/export?date=9999-12-31",
         "/portal/reservations/new?guests=12345abc",
         f"/portal/reservations/new?guests={'9' * 5000}",
         "/portal/reservations/new?date=9999-12-31",

@@ -16,15 +16,13 @@ from appliance.clock import format_instant
 from appliance.door_log.export import Request, write_export
 from appliance.door_log.lines import Format
 from appliance.environment import Environment
-from appliance.errors import InvalidDate
-from appliance.model.evening import parse_date
 from appliance.store.connection import Reader, Transaction
 from appliance.store.scan_log import list_types, measure_stretch
 from appliance.store.signing_keys import get_signing_key
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import HEADERS
-from web.portal.door.log import evening_bounds
+from web.portal.door.log import asked_day, evening_bounds
 from web.portal.door.rows import read_rows
 from web.portal.door.terminals import actor_of
 
@@ -42,10 +40,7 @@ async def export_log(request: web.Request) -> web.StreamResponse:
     """One evening (`?date=`) or everything, as JSON lines, or as CSV with its signature (zip)."""
     environment, loop = request[ENVIRONMENT], asyncio.get_running_loop()
     kind: Format = "csv" if request.query.get("format") == "csv" else "jsonl"
-    text = request.query.get("date")
-    day = parse_date(text) if text else None
-    if text and day is None:
-        raise InvalidDate(field="date")
+    day = asked_day(request)
     prepared = await environment.database.read(_prepare, environment, kind, day)
     await environment.database.write(_note, actor_of(request), day.isoformat() if day else None)
     name = f"door-log-{environment.name}-{day or 'all'}.{kind}"

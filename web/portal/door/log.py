@@ -30,7 +30,7 @@ _DIGITS = 6
 async def show_log(request: web.Request) -> web.Response:
     """`GET …/log`: the scans of `?date=`, else of tonight; `result`, `terminal`, `q`, `page`."""
     language, database = language_of(request), request[ENVIRONMENT].database
-    asked = _asked_day(request)
+    asked = asked_day(request)
     wanted = LogFilter(
         refused=request.query.get("result") == "refused",
         terminal_id=parse_uuid(request.query.get("terminal", "")),
@@ -73,7 +73,8 @@ def evening_bounds(reader: Reader, day: date) -> tuple[int, int]:
     return begins, evening_end(day, zone, venue.evening_ends_at)
 
 
-def _asked_day(request: web.Request) -> date | None:
+def asked_day(request: web.Request) -> date | None:
+    """`?date=`, or None; InvalidDate, for the ends of the calendar too."""
     text = request.query.get("date")
     if not text:
         return None
