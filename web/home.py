@@ -16,6 +16,8 @@ async def show_home(request: web.Request) -> web.Response:
     venue = await request[ENVIRONMENT].database.read(get_venue)
     # Only what this box really answers is offered.
     known = {resource.canonical for resource in request.app.router.resources()}
+    if not request[ENVIRONMENT].settings.booking.enabled:
+        known.discard("/book")
     values: dict[str, object] = {"venue": venue.name, "known": known}
     return public_page(request, "home.html", values, request.config_dict[LANGUAGES].of(request))
 

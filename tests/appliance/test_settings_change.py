@@ -8,7 +8,9 @@ READERS = '[[readers]]\nterminal = "Front door"\nkind = "tcp"\nport = 4001\n'
 
 
 def test_a_setting_that_is_switched_off_is_put_in_force_in_its_place():
-    changed = change_settings(settings_example(), {"mail.host": "smtp.example.com"})
+    changes = {"mail.host": "smtp.example.com", "mail.sender": "riad@example.com"}
+
+    changed = change_settings(settings_example(), changes)
 
     assert parse_settings(changed, {}).mail.host == "smtp.example.com"
     assert changed.count("\n") == settings_example().count("\n")
@@ -16,13 +18,13 @@ def test_a_setting_that_is_switched_off_is_put_in_force_in_its_place():
 
 
 def test_a_setting_in_force_is_replaced_and_all_else_stays():
-    text = '# ours\n[server]\nhost = "127.0.0.1" # loopback\n[mail]\nhost = "old"\nport = 25\n'
+    text = '# ours\n[server]\nhost = "127.0.0.1" # loopback\n[mail]\nhost = "old"\nport = 25\nsender = "a@b.example"\n'
 
     changed = change_settings(text, {"mail.host": "new", "server.app_url": "https://a.example"})
 
     assert changed == (
         '# ours\n[server]\napp_url = "https://a.example"\nhost = "127.0.0.1" # loopback\n'
-        '[mail]\nhost = "new"\nport = 25\n'
+        '[mail]\nhost = "new"\nport = 25\nsender = "a@b.example"\n'
     )
 
 

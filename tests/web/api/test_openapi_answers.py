@@ -139,6 +139,7 @@ OF_EVERY_OPERATION = {
     (401, "UNAUTHORIZED"),
     (401, "KEY_REVOKED"),
     (403, "SCOPE_MISSING"),
+    (403, "HTTPS_REQUIRED"),  # over the network: tests/web/names/test_secure.py
     (429, "RATE_LIMITED"),
     (500, "INTERNAL_ERROR"),
     (503, "UNAVAILABLE"),
