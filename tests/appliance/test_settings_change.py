@@ -18,7 +18,10 @@ def test_a_setting_that_is_switched_off_is_put_in_force_in_its_place():
 
 
 def test_a_setting_in_force_is_replaced_and_all_else_stays():
-    text = '# ours\n[server]\nhost = "127.0.0.1" # loopback\n[mail]\nhost = "old"\nport = 25\nsender = "a@b.example"\n'
+    text = (
+        '# ours\n[server]\nhost = "127.0.0.1" # loopback\n'
+        '[mail]\nhost = "old"\nport = 25\nsender = "a@b.example"\n'
+    )
 
     changed = change_settings(text, {"mail.host": "new", "server.app_url": "https://a.example"})
 
