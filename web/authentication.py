@@ -14,7 +14,7 @@ from appliance.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
 from appliance.model.api_key import ApiKey
 from appliance.store.keys import find_key_by_hash
 from appliance.tokens import hash_token
-from web.peer import networks_of, peer_of
+from web.peer import household_of, networks_of, peer_of
 from web.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Gate:
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
-            self._strangers.spend(peer_of(request, self._proxies))
+            self._strangers.spend(household_of(peer_of(request, self._proxies)))
             raise
         self._keys.spend(key.id)
         if scope not in key.scopes:

@@ -17,7 +17,9 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
     """The caller's address, or the nearest one before our own proxies."""
     peer = request.remote or "unknown"
     if proxies and _is_in(peer, proxies):
-        chain = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",")]
+        # Some proxies add a line of their own below the one that the caller made up.
+        lines = request.headers.getall("X-Forwarded-For", [])
+        chain = [part.strip() for part in ",".join(lines).split(",")]
         for address in reversed([part for part in chain if part]):
             peer = address
             if not _is_in(address, proxies):
@@ -30,9 +32,9 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
     if request.secure:
         return True
     remote = request.remote or ""
-    said = request.headers.get("X-Forwarded-Proto")
-    if said is not None and _is_in(remote, proxies):
-        return said == "https"
+    said = request.headers.getall("X-Forwarded-Proto", [])
+    if said and _is_in(remote, proxies):
+        return said[-1].rpartition(",")[2].strip() == "https"
     try:
         return ip_address(remote).is_loopback
     except ValueError:
