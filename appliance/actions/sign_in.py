@@ -7,6 +7,7 @@ from appliance.errors import SignInLater
 from appliance.model.session import sign_in_delay
 from appliance.model.staff import StaffMember
 from appliance.store.connection import Transaction
+from appliance.store.security_log import list_security_entries
 from appliance.store.sessions import (
     add_failure,
     clear_failures,
@@ -21,6 +22,7 @@ from appliance.store.staff import find_by_name, set_password
 from appliance.tokens import account_hash, hash_token
 
 _STRANGER = b""
+_MINUTE = 60 * 1000
 _DAY = 24 * 3600 * 1000
 
 
@@ -83,9 +85,18 @@ def open_session(
 
 
 def note_wrong_password(tx: Transaction, attempt: Try) -> None:
-    """A sign-in failed. Whose name was typed is noted only if it is somebody's here."""
-    known = {} if attempt.person is None else {"person": attempt.person.id}
-    note_security(tx, NOBODY, "sign_in_failed", **known)
+    """A sign-in failed. Whose name was typed is noted only if it is somebody's here.
+
+    Of names that nobody has, one line a minute says it: each may be typed without end, while
+    those of the house soon have to wait.
+    """
+    if attempt.person is not None:
+        note_security(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
+        return
+    for last in list_security_entries(tx, 1):
+        if (last.what, last.detail) == ("sign_in_failed", {}) and 0 <= tx.now - last.at < _MINUTE:
+            return
+    note_security(tx, NOBODY, "sign_in_failed")
 
 
 def right_password(tx: Transaction, attempt: Try) -> None:

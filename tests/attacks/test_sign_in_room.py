@@ -6,6 +6,7 @@ from itertools import count
 import argon2
 import pytest
 
+from appliance.store.security_log import list_security_entries
 from tests.conftest import running_box, with_settings
 from tests.web.portal.test_sign_in import PASSWORD, an_account, sign_in
 from web.portal.passwords import PASSWORDS
@@ -73,3 +74,16 @@ async def test_a_link_with_a_line_break_in_it_shuts_nobody_out(running):
     status, _, headers, _ = await sign_in(running, path="/portal/sign-in?next=/portal%0d%0aX:1")
 
     assert (status, headers["Location"]) == (303, "/portal")
+
+
+async def test_made_up_names_do_not_fill_the_security_log(running, clock):
+    await an_account(running)
+    running.app[PASSWORDS]._hasher = argon2.PasswordHasher(1, 64, 1)
+    for number in range(30):
+        await sign_in(running, f"Nobody {number}", "wrong one")
+    clock.advance(61)
+    await sign_in(running, "Nobody once more", "wrong one")
+
+    entries = await running.live.database.read(list_security_entries, 100)
+
+    assert [entry.what for entry in entries].count("sign_in_failed") == 2
