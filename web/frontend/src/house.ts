@@ -6,6 +6,7 @@ import { closeMenusOnEscape } from "./portal/menus";
 import { copyOnClick } from "./portal/copying";
 import { mindTheDrawer } from "./portal/drawer";
 import { forgetSecrets } from "./portal/integrations";
+import { keepTheChosenTable } from "./portal/reservations";
 import { followBoard } from "./portal/tonight";
 import { dragTables } from "./portal/venue";
 
@@ -15,3 +16,4 @@ dragTables();
 followBoard();
 mindTheDrawer();
 forgetSecrets();
+keepTheChosenTable();
