@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -123,16 +124,47 @@ def test_what_happened_before_the_stranger_came_was_delivered_too(demo):
 
 
 def test_every_printed_address_answers(demo):
-    for line in demo.lines:
-        for url in re.findall(
-            r"^ .*?(http://127\.0\.0\.1:\S+?(?:/docs|/|/access/\S+|#\S+))(?:\s|$)", line
-        ):
-            assert fetch(url.partition("#")[0])[0] == 200, url
+    places = [line for line in demo.lines if line.startswith("  ")]
+    printed_ones = re.findall(r"http://127\.0\.0\.1:[^\s)]+", "\n".join(places))
+
+    for url in printed_ones:
+        assert fetch(url.partition("#")[0], Accept="text/html")[0] == 200, url
+    paths = {url.removeprefix(demo.address) for url in printed_ones}
+    assert {"/portal", "/book", "/docs", "/test"} <= paths
+
+
+def test_the_sign_in_link_makes_its_owner_once(demo):
+    link = printed(demo, r"sign in +(\S+/portal/welcome#\S+)")
+    page = link.partition("#")[0]
+    form = urlencode({"link": link, "password": "seven tall palms"}).encode()
+    headers = {
+        "Origin": demo.address,
+        "Content_Type": "application/x-www-form-urlencoded",
+        "Accept_Language": "en",
+    }
+
+    status, ready = fetch(page, form, **headers)
+    again, _ = fetch(page, form, **headers)
+
+    assert (status, "Yasmine" in ready) == (200, True)
+    assert again == 404
+
+
+def test_the_pairing_link_makes_a_browser_a_door(demo):
+    code = printed(demo, r"pair a phone +\S+/door#pair=(\d{8})\b")
+
+    status, _ = fetch(
+        f"{demo.address}/terminal/v1/pair",
+        json.dumps({"code": code}).encode(),
+        Content_Type="application/json",
+    )
+
+    assert status in {200, 201}
 
 
 def test_the_guests_link_itself_may_be_scanned(demo):
     link = printed(demo, r"a guest's link +(\S+)")
-    token = printed(demo, r"door, live +terminal token (\S+)")
+    token = printed(demo, r"scanner, live +terminal token (\S+)")
     scan = {"scanId": "00000000-0000-4000-8000-000000000001", "code": link}
     _, verdict = fetch(
         f"{demo.address}/terminal/v1/scans",

@@ -8,6 +8,7 @@ from appliance.actions.create_staff import create_staff
 from appliance.actions.enter import enter_by_staff, enter_for_guest
 from appliance.actions.issue_key import IssuedKey, issue_key
 from appliance.actions.issue_terminal import issue_terminal
+from appliance.actions.offer_pairing import offer_pairing
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.actions.reserve import reserve
 from appliance.box import Box
@@ -60,6 +61,7 @@ class Prepared:
     environment: Environment
     key: str
     terminal_token: str
+    pairing_link: str
     guest_link: str
     free_table_id: str
     tonight: str
@@ -74,6 +76,7 @@ async def prepare_evening(environment: Environment, receiver: Receiver) -> Prepa
     )
     receiver.expect(environment.name, secret)
     _, terminal_token = await database.write(issue_terminal, "Demo door")
+    code = await database.write(offer_pairing, "Demo phone", "override")
     made = [
         await database.write(_come, environment, issued, number, guest)
         for number, guest in enumerate(_TONIGHT[environment.name], 1)
@@ -83,6 +86,7 @@ async def prepare_evening(environment: Environment, receiver: Receiver) -> Prepa
         environment=environment,
         key=issued.key,
         terminal_token=terminal_token,
+        pairing_link=f"{environment.links.base}/door#pair={code}",
         guest_link=environment.links.access(environment.keyring.access_token(made[0].id)),
         free_table_id=tables[FREE_TABLE],
         tonight=day.isoformat(),

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from appliance.actions.offer_pairing import PAIRING_LIFE_MS
 from web.demo.evening import FREE_SLOT, FREE_TABLE, Prepared
 from web.demo.receiver import Receiver
 
@@ -30,16 +31,20 @@ curl -s {base}/terminal/v1/scans -H 'Authorization: Bearer {terminal}' \
 {receiver}/
 
 Where to look
+  portal              {base}/portal
+    sign in           {welcome}
+                      (works once: you choose a password, and its name is Yasmine)
+  door, pair a phone  {pairing}
+                      (works once, for {minutes} minutes; the portal makes another)
   a guest's link      {guest_link}
-  set a password      {welcome}
-                      (one time; the portal itself comes with a later version)
+  booking page        {base}/book
   guide for partners  {base}/docs
   interface, to try   {test_base}/docs/reference
   sandbox             {test_base}   (paste the test key: watch webhooks arrive)
   live                {base}        key {key}
   test                {test_base}   key {test_key}
-  door, live          terminal token {terminal}
-  door, test          terminal token {test_terminal}
+  scanner, live       terminal token {terminal}
+  scanner, test       terminal token {test_terminal}
   partner's server    {receiver}/   (as JSON: {receiver}/received.json)
   letters of test     {test_base}/outbox
   what was sent       {program} deliveries --data {directory} --environment live --json
@@ -76,6 +81,8 @@ def make_guide(
         program=program,
         guest_link=live.guest_link,
         welcome=welcome,
+        pairing=live.pairing_link,
+        minutes=PAIRING_LIFE_MS // 60_000,
         receiver=f"http://{receiver.authority}",
         directory=directory,
     )
