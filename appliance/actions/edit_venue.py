@@ -8,6 +8,7 @@ from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, minutes
 from appliance.model.venue import Venue, fingerprint
 from appliance.model.venue_clash import find_shifted
+from appliance.model.venue_file import ADDRESS_MAX, MAP_URL
 from appliance.store.connection import Transaction
 from appliance.store.readings import find_tonight
 from appliance.store.venue import get_venue, list_coming, list_slots
@@ -39,7 +40,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
            SET name = :name, slug = :slug, status = :status, reservation_mode = :mode,
                auto_confirm = :auto_confirm, request_expiry_hours = :hours,
                currency = :currency, time_zone = :time_zone, evening_ends_at = :ends,
-               policies = :policies""",
+               policies = :policies, address = :address, map_url = :map_url""",
         {
             "name": wished.name,
             "slug": wished.slug,
@@ -53,6 +54,8 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
             "policies": json.dumps(wished.policies, ensure_ascii=False)
             if wished.policies
             else None,
+            "address": wished.address,
+            "map_url": wished.map_url,
         },
     )
 
@@ -76,7 +79,19 @@ def _check(tx: Transaction, wished: Venue) -> None:
         raise field_invalid(
             "evening_ends_at", "une heure de 00:00 à 12:00.", "a time from 00:00 to 12:00."
         )
+    _check_place(wished)
     _check_zone(tx, wished.time_zone)
+
+
+def _check_place(wished: Venue) -> None:
+    if wished.address is not None and len(wished.address) > ADDRESS_MAX:
+        raise field_invalid(
+            "address", f"{ADDRESS_MAX} caractères au plus.", f"at most {ADDRESS_MAX} characters."
+        )
+    if wished.map_url is not None and not re.fullmatch(MAP_URL, wished.map_url):
+        raise field_invalid(
+            "map_url", "une adresse en https://.", "an address that begins with https://."
+        )
 
 
 def _check_zone(tx: Transaction, name: str) -> None:

@@ -13,6 +13,8 @@ from appliance.model.evening import is_slot, minutes
 _LATEST_END = 12 * 60
 _TEXT_MAX = 100
 _SATURDAY = 6
+ADDRESS_MAX = 200
+MAP_URL = r"https://[^\s\"'<>]{4,490}"
 _REQUIRED = object()
 
 
@@ -96,8 +98,8 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         policies=_parse_policies(fields),
         tables=tuple(_parse_table(entry) for entry in fields.entries("tables")),
         slots=tuple(_parse_slot(entry) for entry in fields.entries("slots")),
-        address=fields.optional_text("address", longest=200),
-        map_url=fields.optional_match("map_url", r"https://[^\s\"'<>]{4,490}", "an https address"),
+        address=fields.optional_text("address", longest=ADDRESS_MAX),
+        map_url=fields.optional_match("map_url", MAP_URL, "an https address"),
     )
     fields.refuse_others()
     _check_whole(venue, zones)

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.conftest import with_settings
+
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
@@ -35,7 +37,8 @@ async def test_every_link_of_the_start_page_leads_somewhere(running):
     async with running.client.get("/", headers=BROWSER) as response:
         links = re.findall(r'href="(/[^"?]*)"', await response.text())
 
-    assert {"/docs", "/test"} <= set(links)
+    assert {"/docs", "/test", "/portal"} <= set(links)
+    assert "/book" not in links
     for link in links:
         async with running.client.get(link, headers=BROWSER) as response:
             assert response.status == 200, link
@@ -51,3 +54,16 @@ async def test_the_pages_may_load_nothing_but_the_boxs_own_files(running, path):
     assert "unsafe" not in policy
     assert "data:" not in policy
     assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", page)
+
+
+class TestWhereGuestsMayBook:
+    @pytest.fixture
+    def settings(self):
+        return with_settings(booking={"enabled": True})
+
+    async def test_the_start_page_leads_to_the_booking_page(self, running):
+        async with running.client.get("/", headers=BROWSER) as response:
+            assert 'href="/book"' in await response.text()
+
+        async with running.client.get("/book", headers=BROWSER) as response:
+            assert response.status == 200

@@ -418,6 +418,8 @@ async def test_the_rules_are_saved_and_partners_read_them(running):
         {"request_expiry_hours": "0"}, {"currency": "mad"}, {"evening_ends_at": "13:00"},
         {"time_zone": "Mars/Base"}, {"time_zone": "../../etc/passwd"}, {"time_zone": ""},
         {"time_zone": "Africa"}, {"evening_ends_at": "6"},
+        {"map_url": "javascript:alert(1)"}, {"map_url": "http://maps.example/riad"},
+        {"address": "a" * 201},
     ],
 )  # fmt: skip
 async def test_rules_that_cannot_be_are_refused(running, changes):
@@ -428,6 +430,23 @@ async def test_rules_that_cannot_be_are_refused(running, changes):
 
     assert status == 400
     assert await running.live.database.read(get_venue) == before
+
+
+async def test_the_address_and_the_map_are_saved_and_an_empty_field_forgets_them(running):
+    person = await a_person(running, "manager")
+    place = {"address": "12, derb Dabachi, Marrakech", "map_url": "https://maps.example/riad"}
+
+    status, _, _ = await person.post("/portal/venue/rules", await rules_form(person, **place))
+
+    assert status == 303
+    venue = await running.live.database.read(get_venue)
+    assert (venue.address, venue.map_url) == (place["address"], place["map_url"])
+    _, page, _ = await person.get("/portal/venue/rules")
+    assert place["address"] in page
+    assert place["map_url"] in page
+    await person.post("/portal/venue/rules", await rules_form(person))
+    venue = await running.live.database.read(get_venue)
+    assert (venue.address, venue.map_url) == (None, None)
 
 
 async def test_the_evening_does_not_end_across_a_slot_that_somebody_holds(running):

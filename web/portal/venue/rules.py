@@ -11,6 +11,7 @@ from appliance.actions.edit_venue import MODES, STATUSES, edit_venue
 from appliance.errors import ChangedMeanwhile, InvalidJson
 from appliance.model.strict_json import parse_object
 from appliance.model.venue import fingerprint
+from appliance.model.venue_file import ADDRESS_MAX
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import portal_page, see_other
@@ -41,7 +42,7 @@ async def show_rules(request: web.Request) -> web.Response:
 
 
 async def save_rules(request: web.Request) -> web.Response:
-    """`POST …/rules`: name, status, mode, times."""
+    """`POST …/rules`: name, status, mode, times, and the way there."""
     form = await read_form(request)
     venue = request[ENVIRONMENT].database.peek(get_venue)
     wished = replace(
@@ -55,6 +56,8 @@ async def save_rules(request: web.Request) -> web.Response:
         currency=form.text("currency", 3),
         time_zone=form.text("time_zone", 60),
         evening_ends_at=form.text("evening_ends_at", 5),
+        address=form.text("address", ADDRESS_MAX) or None,
+        map_url=form.text("map_url", 500) or None,
     )
     await request[ENVIRONMENT].database.write(edit_venue, form.text("seen", 64), wished)
     return see_other(request, "/venue/rules", "saved")
