@@ -55,6 +55,15 @@ def add_erasure_request(tx: Transaction, reservation_id: str) -> bool:
     return bool(changed)
 
 
+def find_erasure_request(reader: Reader, reservation_id: str) -> int | None:
+    """When its guest asked to be forgotten (ms since 1970); None where nothing is left to do."""
+    at: int | None = reader.value(
+        "SELECT at FROM erasure_request WHERE reservation_id = :id AND done_at IS NULL",
+        {"id": reservation_id},
+    )
+    return at
+
+
 def list_erasure_requests(reader: Reader) -> list[tuple[str, int]]:
     """What staff still have to see to, the earliest first: (reservation id, asked at)."""
     rows = reader.rows(

@@ -10,6 +10,7 @@ from appliance.errors import NotFound
 from appliance.model.booking import parse_uuid
 from appliance.model.reservation import Reservation
 from appliance.model.venue import Table, Venue
+from appliance.store.claims import find_erasure_request
 from appliance.store.connection import Reader
 from appliance.store.history import (
     HistoryEntry,
@@ -58,6 +59,13 @@ class Detail:
     payments: tuple[Payment, ...]
     other_bodies: int
     is_tonight: bool
+    erasure_asked: int | None
+
+    @property
+    def names_guest(self) -> bool:
+        """Whether there is anything to erase."""
+        r = self.reservation
+        return any((r.customer_name, r.customer_email, r.customer_phone, r.notes))
 
     @property
     def is_open(self) -> bool:
@@ -135,4 +143,5 @@ def _read(reader: Reader, reservation_id: str) -> Detail:
         payments=tuple(list_payments(reader, reservation_id)),
         other_bodies=count_other_bodies(reader, reservation_id),
         is_tonight=find_tonight(reader).isoformat() == reservation.date,
+        erasure_asked=find_erasure_request(reader, reservation_id),
     )

@@ -16,6 +16,7 @@ from appliance.actions.answer_request import accept, decline
 from appliance.actions.as_seen import as_seen
 from appliance.actions.cancel import cancel
 from appliance.actions.check_in_by_staff import check_in_by_staff, undo_by_staff
+from appliance.actions.erase_guest import erase_guest
 from appliance.actions.record_payment import AMOUNT_MAX, record_payment
 from appliance.errors import NotFound, Refusal
 from appliance.model.booking import EMAIL_MAX, NAME_MAX, NOTES_MAX, PHONE_MAX, parse_uuid
@@ -136,6 +137,12 @@ async def pay(request: web.Request, form: Form) -> None:
         complete=form.ticked("complete"),
         actor=_actor(request),
     )
+
+
+@_form("erase")
+async def erase_one(request: web.Request, form: Form) -> None:
+    """`POST …/erase`: the house forgets who it was for; the table stays held (law 09-08)."""
+    await _as_seen(request, form, erase_guest, actor=_actor(request))
 
 
 @_form("check-in")

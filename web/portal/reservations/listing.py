@@ -6,9 +6,11 @@ from datetime import date
 from aiohttp import web
 
 from appliance.model.reservation import SOURCES, STATUSES, Reservation
+from appliance.store.claims import list_erasure_requests
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.reservation_search import Wanted, page_found
+from appliance.store.reservations import get_reservation
 from appliance.store.venue import list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, portal_page
@@ -25,6 +27,7 @@ class _List:
     total: int
     waiting: list[Reservation]
     waiting_total: int
+    erasures: list[Reservation]
     numbers: dict[str, str]
 
 
@@ -36,7 +39,7 @@ async def show_list(request: web.Request) -> web.Response:
     found = await database.read(_read, finding, tonight.isoformat())
     days = {
         r.date: language.short_date(date.fromisoformat(r.date), year=True)
-        for r in (*found.rows, *found.waiting)
+        for r in (*found.rows, *found.waiting, *found.erasures)
     }
     values: dict[str, object] = {
         "found": found,
@@ -57,4 +60,5 @@ def _read(reader: Reader, finding: Finding, tonight: str) -> _List:
         reader, Wanted(first=tonight, statuses=("requested",)), 1, _WAITING_MAX
     )
     numbers = {table.id: table.number for table in list_tables(reader)}
-    return _List(rows, total, waiting, waiting_total, numbers)
+    asked = [get_reservation(reader, id_) for id_, _ in list_erasure_requests(reader)]
+    return _List(rows, total, waiting, waiting_total, asked, numbers)

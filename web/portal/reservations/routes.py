@@ -3,6 +3,7 @@
 from web.portal.reservations import doing
 from web.portal.reservations.detail import show_reservation
 from web.portal.reservations.export import export_list
+from web.portal.reservations.held import export_one
 from web.portal.reservations.listing import show_list
 from web.portal.reservations.new import make_new, show_new
 from web.portal.route import PortalRoute
@@ -24,4 +25,6 @@ RESERVATION_ROUTES = (
     PortalRoute("POST", f"{_ONE}/accept", "host", doing.accept_one),
     PortalRoute("POST", f"{_ONE}/decline", "host", doing.decline_one),
     PortalRoute("POST", f"{_ONE}/payment", "host", doing.pay),
+    PortalRoute("POST", f"{_ONE}/erase", "manager", doing.erase_one),
+    PortalRoute("GET", f"{_ONE}/held.json", "manager", export_one),
 )
