@@ -15,6 +15,7 @@ from web.context import SERVICES, Services
 from web.guest.answer import page
 from web.portal.answer import problem_page
 from web.portal.context import HOUSE, SESSION
+from web.portal.nearest import nearest_page
 from web.portal.private import is_private
 from web.portal.route import Handler, PortalRoute
 from web.portal.session_cookie import session_secret
@@ -86,7 +87,7 @@ async def _touch(house: Environment, session: Session) -> None:
 
 def _to_sign_in(request: web.Request) -> web.StreamResponse:
     """To the sign-in page, and from there back to where the person wanted to go."""
-    wanted = str(request.rel_url) if request.method in _SAFE else request.path
+    wanted = str(request.rel_url) if request.method in _SAFE else nearest_page(request)
     target = str(URL(SIGN_IN).with_query({"next": wanted}))
     if "HX-Request" in request.headers:  # the whole page leaves, not a part of it
         return web.Response(status=401, headers={"HX-Redirect": target})

@@ -1,0 +1,27 @@
+"""The page that a form belongs to: an address that a browser may open again."""
+
+from aiohttp import web
+
+_SAFE = frozenset({"GET", "HEAD"})
+_HOME = "/portal"
+
+
+def nearest_page(request: web.Request) -> str:
+    """The request's own path; of a form's path, the nearest one above it that is a page."""
+    if request.method in _SAFE:
+        return request.path
+    path = request.path
+    while path and not _is_page(request, path):
+        path = path.rpartition("/")[0]
+    return path or _HOME
+
+
+def _is_page(request: web.Request, path: str) -> bool:
+    for route in request.app.router.routes():
+        if route.method != "GET" or route.resource is None:
+            continue
+        info = route.resource.get_info()
+        pattern = info.get("pattern")
+        if info.get("path") == path or (pattern is not None and pattern.fullmatch(path)):
+            return True
+    return False
