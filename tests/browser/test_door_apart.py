@@ -1,5 +1,7 @@
 """The box is out of reach: the phones go on, forget nothing, and tell it afterwards."""
 
+import asyncio
+
 from appliance.actions.offer_pairing import offer_pairing
 
 
@@ -117,7 +119,30 @@ async def test_two_doors_apart_admit_one_party_and_both_are_shown_the_one_confli
         await phone.page.reload()
         await phone.is_ready()
         assert not await phone.page.is_visible("#conflict")
-    assert await door.rows("SELECT count(*) FROM door_conflict") == [(1,)]
+    told = "SELECT count(*), count(acknowledged_at) FROM door_conflict"
+    for _ in range(1200):
+        if await door.rows(told) == [(1, 1)]:
+            break
+        await asyncio.sleep(0.05)
+    assert await door.rows(told) == [(1, 1)]
+
+
+async def test_a_list_that_has_not_changed_is_not_sent_again(door):
+    text = await door.pass_of(await door.guest())
+    phone = await door.phone()
+    answers = []
+    phone.page.on(
+        "response",
+        lambda answer: answers.append(answer.status) if "/snapshot" in answer.url else None,
+    )
+
+    async with phone.page.expect_response(lambda answer: "/snapshot" in answer.url):
+        await phone.page.reload()
+    await phone.is_ready()
+    await door.stop()
+
+    assert set(answers) == {304}
+    assert await phone.scan(text) == "checked_in"
 
 
 async def test_a_box_that_answers_too_late_is_not_waited_for_and_nothing_counts_twice(door):

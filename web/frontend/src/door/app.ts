@@ -225,8 +225,10 @@ export class App {
   }
 
   private async dismissConflict(): Promise<void> {
-    await this.keeper.storage.dismissConflict(part("conflict").dataset["id"] ?? "");
+    const id = part("conflict").dataset["id"] ?? "";
+    await this.keeper.storage.dismissConflict(id);
     await this.showConflict();
+    await this.keeper.acknowledge(id);
   }
 
   private async stayAwake(): Promise<void> {

@@ -51,8 +51,20 @@ export class Box {
     return this.call("GET", "/me", undefined, within);
   }
 
-  snapshot(): Promise<SignedSnapshot> {
-    return this.call("GET", "/snapshot");
+  /**
+   * The list as it is now: `held` itself while the box says that nothing changed. The browser's
+   * own cache is left out of it, for nothing there goes when the terminal is revoked.
+   */
+  async snapshot(held: SignedSnapshot | null): Promise<SignedSnapshot> {
+    const headers = held?.etag ? { "If-None-Match": held.etag } : undefined;
+    const response = await this.reach("GET", "/snapshot", undefined, OTHERWISE_MS, headers);
+    if (held && response.status === 304) return held;
+    const signed = await this.understand<SignedSnapshot>(response);
+    return { ...signed, etag: response.headers.get("ETag") };
+  }
+
+  acknowledge(conflictId: string): Promise<unknown> {
+    return this.call("POST", `/conflicts/${encodeURIComponent(conflictId)}/acknowledge`, {});
   }
 
   evening(query = ""): Promise<Evening> {
@@ -79,7 +91,10 @@ export class Box {
   private async call<T>(
     method: string, path: string, body?: unknown, within = OTHERWISE_MS,
   ): Promise<T> {
-    const response = await this.reach(method, path, body, within);
+    return this.understand<T>(await this.reach(method, path, body, within));
+  }
+
+  private async understand<T>(response: Response): Promise<T> {
     const answer = await response.json().catch(() => null);
     if (response.status === 401) throw new NotPaired(answer?.code === "KEY_REVOKED");
     // A gateway's or a broken box's answer decides nothing; 503 says itself that it could not.
@@ -89,7 +104,7 @@ export class Box {
   }
 
   private async reach(
-    method: string, path: string, body: unknown, within: number,
+    method: string, path: string, body: unknown, within: number, headers: HeadersInit = {},
   ): Promise<Response> {
     try {
       return await fetch(this.base + path, {
@@ -99,7 +114,7 @@ export class Box {
         redirect: "error",
         signal: deadline(within),
         ...(body === undefined
-          ? {}
+          ? { headers }
           : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
       });
     } catch {

@@ -181,7 +181,7 @@ export class Keeper {
   /** Fetch and check the list for the time when the box is out of reach. */
   async renewSnapshot(): Promise<void> {
     this.heard = new Map();
-    const signed = await this.box.snapshot();
+    const signed = await this.box.snapshot(this.signed);
     if (!(await this.trust(signed))) return;
     for (const queued of await this.storage.queue()) {
       const arrived = queued.guestId === null ? undefined : this.arrived.get(queued.guestId);
@@ -190,6 +190,17 @@ export class Keeper {
     this.arrived = new Map(this.heard);
     await this.storage.replaceSnapshot(signed, this.arrived);
     if (!this.may("search")) this.fillFromSnapshot();
+  }
+
+  /** Tell the box that somebody dealt with it; what does not get through is told again later. */
+  async acknowledge(conflictId: string): Promise<void> {
+    if (!this.up || !this.may("override")) return;
+    try {
+      await this.box.acknowledge(conflictId);
+    } catch (fault) {
+      if (fault instanceof NotPaired) this.listeners.unpaired(fault.revoked);
+      else if (!(fault instanceof OutOfReach || fault instanceof Refused)) throw fault;
+    }
   }
 
   known(): Known {

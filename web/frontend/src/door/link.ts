@@ -158,7 +158,9 @@ export class Link {
     const isOurs = conflict.admissions.some((one) => one.terminalId === mine);
     if (!isOurs || conflict.acknowledged) return;
     const kept = { ...conflict, guest: guest ?? this.keeper.guests.get(conflict.reservationId) ?? null };
-    if (await this.keeper.storage.addConflict(kept)) this.keeper.listeners.conflict(kept);
+    const before = await this.keeper.storage.addConflict(kept);
+    if (!before) this.keeper.listeners.conflict(kept);
+    else if (before.dismissed) await this.keeper.acknowledge(conflict.id);
   }
 
   private listen(): void {

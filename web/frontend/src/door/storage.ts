@@ -89,13 +89,13 @@ export class Storage {
     return (await this.open()).getAll("conflicts");
   }
 
-  /** True when it was not known yet. */
-  async addConflict(conflict: KeptConflict): Promise<boolean> {
+  /** As it was kept before; undefined when it was not known yet. */
+  async addConflict(conflict: KeptConflict): Promise<KeptConflict | undefined> {
     const tx = (await this.open()).transaction("conflicts", "readwrite");
     const known = await tx.store.get(conflict.id);
     if (!known) await tx.store.put(conflict);
     await tx.done;
-    return !known;
+    return known;
   }
 
   async dismissConflict(id: string): Promise<void> {

@@ -133,4 +133,6 @@ export interface SignedSnapshot {
   payload: string;
   kid: number;
   signature: string;
+  /** What the box calls this list, to be asked whether it is still the one. */
+  etag?: string | null;
 }
