@@ -9,7 +9,9 @@ const accepted = cases.map(({ payload, header, secret, tolerance }) => {
     webhooks.signature.verifyHeader(Buffer.from(payload, "base64"), header, secret, tolerance);
     return true;
   } catch (error) {
-    if (error.type !== "StripeSignatureVerificationError") throw error;
+    // A digest that begins with "=" is an empty one to the library, and it says so in its own way.
+    const refused = error.type === "StripeSignatureVerificationError";
+    if (!refused && !/must receive two arguments/.test(error.message)) throw error;
     return false;
   }
 });
