@@ -71,12 +71,12 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
     for environment in ENVIRONMENTS:
         if arguments.environment in {None, environment}:
             with console.reading(directory, environment) as reader:
-                keys = list_keys(reader)
+                keys, now = list_keys(reader), reader.now
             for key in keys:
                 if arguments.json:
                     print_json(_describe(environment, key))
                 else:
-                    print("  ".join(_words(environment, key)))
+                    print("  ".join(_words(environment, key, now)))
     return 0
 
 
@@ -106,12 +106,13 @@ def _describe(environment: EnvironmentName, key: ApiKey) -> dict[str, object]:
     }
 
 
-def _words(environment: EnvironmentName, key: ApiKey) -> Iterator[str]:
+def _words(environment: EnvironmentName, key: ApiKey, now: int) -> Iterator[str]:
     yield key.id
     yield f"{environment:4}"
     yield f"{key.prefix}…{key.last_four}"
     yield "all scopes" if key.scopes == SCOPES else " ".join(key.scopes)
     yield "never used" if key.last_used_at is None else f"used {format_instant(key.last_used_at)}"
     if key.revoked_at is not None:
-        yield f"revoked {format_instant(key.revoked_at)}"
+        ends = "revoked" if key.is_revoked(now) else "works until"
+        yield f"{ends} {format_instant(key.revoked_at)}"
     yield key.name

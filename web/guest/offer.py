@@ -43,11 +43,7 @@ class Offer:
     most: int
     is_closed: bool
     choices: tuple[Choice, ...]
-
-    @property
-    def next_days(self) -> list[date]:
-        """Tonight and the days that follow."""
-        return [self.tonight + timedelta(days=n) for n in range(_NEXT_DAYS)]
+    next_days: tuple[date, ...]  # tonight and the days that follow, without the closing days
 
     @property
     def is_free(self) -> bool:
@@ -66,7 +62,9 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     this_evening = tonight(now, zone, venue.evening_ends_at)
     day = wanted if wanted and may_be_booked(wanted, this_evening) else this_evening
     text = day.isoformat()
-    is_closed = any(closing.holds(text) for closing in list_closings(reader))
+    closings = list_closings(reader)
+    is_closed = any(closing.holds(text) for closing in closings)
+    days = [this_evening + timedelta(days=n) for n in range(_NEXT_DAYS)]
     holds = list_holds(reader, text)
     bookable = [table for table in tables if table.bookable]
     most = max((table.capacity_max for table in bookable), default=1)
@@ -88,6 +86,9 @@ def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
         most=most,
         is_closed=is_closed,
         choices=tuple(choice(slot) for slot in (*offered, None)),
+        next_days=tuple(
+            day for day in days if not any(one.holds(day.isoformat()) for one in closings)
+        ),
     )
 
 

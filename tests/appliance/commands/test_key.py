@@ -1,8 +1,11 @@
 import re
+from dataclasses import replace
 
 import pytest
 
+from appliance.clock import parse_instant
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
+from appliance.store.keys import list_keys
 
 
 def create(box, *more, environment="live"):
@@ -46,6 +49,21 @@ def test_the_list_shows_what_recognises_a_key_and_never_the_key(box):
     assert live["key"] not in box.out
     assert listed[0]["lastUsedAt"] is None
     assert box.json_lines("key", "list", "--environment", "test") == listed[1:]
+
+
+def test_a_key_that_is_still_to_be_revoked_is_listed_as_working_until_then(box, monkeypatch):
+    created = create(box)
+    at = parse_instant("2100-01-01T00:00:00.000Z")
+    monkeypatch.setattr(
+        "appliance.commands.key.list_keys",
+        lambda reader: [replace(key, revoked_at=at) for key in list_keys(reader)],
+    )
+
+    assert box("key", "list") == 0
+
+    assert created["id"] in box.out
+    assert "works until 2100-01-01" in box.out
+    assert "revoked" not in box.out
 
 
 def test_a_revoked_key_stays_in_the_list(box):

@@ -46,6 +46,21 @@ async def world(box, clock):
     await made.upkeep.close()
 
 
+async def test_by_a_doubtful_clock_nobody_is_reminded(box, clock):
+    world, trusted = Guests(box.live, clock), False
+    world.upkeep = Upkeep(box.live, clock, world.timer, may_expire=lambda: trusted)
+    id_ = await world.book()
+    world.clock.set("2026-11-28T12:00:00Z")
+
+    await world.start()
+    assert world.reminders() == []
+
+    trusted = True
+    await world.wait_for_the_timer()
+    assert world.reminders() == [id_]
+    await world.upkeep.close()
+
+
 async def test_a_guest_is_reminded_once_a_day_before(world):
     id_ = await world.book()
     await world.start()

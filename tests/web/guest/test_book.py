@@ -319,6 +319,8 @@ async def test_a_closing_day_says_so(world, guest):
     assert "La maison est fermée ce soir-là" in html
     assert "tables libres" not in html
     assert "Travaux" not in html
+    assert f'<button class="chip-button" name="date" value="{TONIGHT}"' not in html
+    assert '<button class="chip-button" name="date" value="2026-11-22"' in html
 
 
 @pytest.mark.usefixtures("early")
