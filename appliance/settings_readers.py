@@ -14,9 +14,9 @@ PAUSE = "p"  # the escape \p: half a second between two parts of an answer
 
 _COMMON = ("kind", "terminal", "environment")
 _OF_KIND: Mapping[str, tuple[str, ...]] = {
-    "serial": ("device", "baud", "answer", "answer_device", "answer_baud"),
-    "evdev": ("device", "answer", "answer_device", "answer_baud"),
-    "tcp": ("host", "port", "answer"),
+    "serial": ("device", "baud", "answer", "answer_device", "answer_baud", "repeat_answer"),
+    "evdev": ("device", "answer", "answer_device", "answer_baud", "repeat_answer"),
+    "tcp": ("host", "port", "answer", "repeat_answer"),
 }
 _BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)
 _ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "a": b"\a", "\\": b"\\"}
@@ -31,7 +31,9 @@ class ReaderSettings:
 
     `answer` holds, for each colour that is answered, the bytes to send back; half a second
     passes between two parts. They go to the scanner itself, or to the serial port
-    `answer_device` where a relay of its own is.
+    `answer_device` where a relay of its own is. A code that is shown again within 3 s gets its
+    answer again, but for the bytes of green: they may open a turnstile. `repeat_answer` sends
+    those too.
     """
 
     kind: str
@@ -44,6 +46,12 @@ class ReaderSettings:
     answer: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
     answer_device: str = ""
     answer_baud: int = 9600
+    repeat_answer: bool = False
+
+    def answers(self, colour: str, *, is_repeated: bool) -> bool:
+        """Whether an answer of that colour is given, or was given a moment ago."""
+        opens = colour == "green" and colour in self.answer
+        return not (is_repeated and opens) or self.repeat_answer
 
     @property
     def place(self) -> str:
@@ -123,6 +131,12 @@ def _port(name: str, value: Any) -> int:
     return value
 
 
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Trouble(f"{name} is {value!r}: true or false is allowed")
+    return value
+
+
 def _answer(name: str, value: Any) -> Mapping[str, tuple[bytes, ...]]:
     if not isinstance(value, dict):
         raise Trouble(f'{name} is {value!r}: a table such as {{green = "…"}} is allowed')
@@ -165,6 +179,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
     "answer": _answer,
     "answer_device": _device,
     "answer_baud": _baud,
+    "repeat_answer": _truth,
 }
 
 EXAMPLE = r"""

@@ -1,19 +1,23 @@
 """The answer to a scan as a reader gives it: bytes for a device, one line for a program."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a verdict (door.md) comes to. `party` is arrived/guests; "" where nobody is meant."""
+    """What a verdict (door.md) comes to. `party` is arrived/guests; "" where nobody is meant.
+
+    `is_repeated`: the same code was shown a moment ago, and nothing was decided anew.
+    """
 
     colour: str
     result: str
     table: str = ""
     party: str = ""
     sentence: str = ""
+    is_repeated: bool = field(default=False, compare=False)
 
 
 Decide = Callable[[str], Awaitable[Answer]]

@@ -162,7 +162,10 @@ class DeviceReader:
                 self._watch.drop(device.dropped)
             for code in codes:
                 self._watch.read()
-                parts = self._settings.answer.get(self._ask(code).colour, ())
+                answer = self._ask(code)
+                if not self._settings.answers(answer.colour, is_repeated=answer.is_repeated):
+                    continue
+                parts = self._settings.answer.get(answer.colour, ())
                 if self._relay is None:
                     device.answer(parts)
                 else:

@@ -1,7 +1,7 @@
 """The same code shown twice at once is one scan: people hold a pass until something happens."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from appliance.clock import Clock
 from terminal_bridge.readers.answer import Answer, Decide
@@ -16,7 +16,7 @@ class _Shown:
 
 
 class Once:
-    """Decides each code once in three seconds; a repetition gets the same answer."""
+    """Decides each code once in three seconds; a repetition gets the same answer, marked so."""
 
     def __init__(self, decide: Decide, clock: Clock) -> None:
         self._decide = decide
@@ -31,7 +31,8 @@ class Once:
             for text, shown in self._shown.items()
             if 0 <= now - shown.at < REPEATED_WITHIN_SECONDS
         }
-        if code not in self._shown:
+        is_repeated = code in self._shown
+        if not is_repeated:
             self._shown[code] = _Shown(now, asyncio.ensure_future(self._decide(code)))
         decision = self._shown[code].decision
         try:
@@ -41,4 +42,4 @@ class Once:
             raise
         if answer.colour == "grey":
             self._shown.pop(code, None)
-        return answer
+        return replace(answer, is_repeated=is_repeated)

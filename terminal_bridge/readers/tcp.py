@@ -111,7 +111,9 @@ class TcpReader:
                 await self._send(writer, TROUBLE)
             for code in codes:
                 self._watch.read()
-                await self._send(writer, await self._ask(code))
+                answer = await self._ask(code)
+                if self._settings.answers(answer.colour, is_repeated=answer.is_repeated):
+                    await self._send(writer, answer)
 
     async def _ask(self, code: str) -> Answer:
         try:

@@ -68,6 +68,7 @@ def test_a_bridge_is_the_terminal_of_all_its_readers():
         ([{"kind": "tcp", "terminal": "P"}], ["readers[1].port is missing"]),
         ([SERIAL | {"device": "ttyACM0"}], ["readers[1].device", "'ttyACM0'", "a path"]),
         ([SERIAL | {"baud": 9601}], ["readers[1].baud", "9601", "9600"]),
+        ([SERIAL | {"repeat_answer": 1}], ["readers[1].repeat_answer is 1", "true or false"]),
         ([SERIAL | {"baud": "9600"}], ["readers[1].baud", "'9600'"]),
         ([SERIAL | {"terminal": " "}], ["readers[1].terminal", "1 to 200"]),
         ([SERIAL | {"environment": "prod"}], ["readers[1].environment", "live or test"]),

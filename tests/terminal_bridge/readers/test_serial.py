@@ -32,6 +32,22 @@ async def test_a_scan_is_decided_and_its_colour_drives_the_relay(box, door, scan
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("repeat", [False, True])
+async def test_a_pass_that_is_held_before_the_reader_opens_the_turnstile_once(
+    box, door, scanner, settings_of, repeat
+):
+    text = await door.pass_of(await door.guest())
+
+    async with reading(box, repeat_answer=repeat, **settings_of) as readers:
+        await until(lambda: readers.states[0].connected_since is not None)
+        for _ in range(2):
+            scanner.send(text + "\r")
+        for _ in range(2):  # what is no green is told again
+            scanner.send("not one of ours\r")
+        pulses = GREEN[0] * (2 if repeat else 1)
+        assert await scanner.received(len(pulses) + 2) == pulses + RED[0] * 2
+
+
 async def test_a_code_without_an_end_is_read_after_a_pause(box, door, scanner, settings_of):
     async with reading(box, **settings_of) as readers:
         await until(lambda: readers.states[0].connected_since is not None)
