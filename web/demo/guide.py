@@ -33,7 +33,7 @@ curl -s {base}/terminal/v1/scans -H 'Authorization: Bearer {terminal}' \
 Where to look
   portal              {base}/portal
     sign in           {welcome}
-                      (works once: you choose a password, and its name is Yasmine)
+                      (works once: choose a password; you are Yasmine, the owner)
   door, pair a phone  {pairing}
                       (works once, for {minutes} minutes; the portal makes another)
   a guest's link      {guest_link}
