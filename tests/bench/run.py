@@ -24,6 +24,8 @@ from load import require_wrk
 from progress import Progress
 from rounds import fresh_copy, interleave
 
+from appliance.store.connection import check_pages
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 
@@ -75,6 +77,7 @@ def run(children: Children, folder: Path, rounds: int, seconds: int, past_rows: 
     progress.say(f"one durable commit after the other: {commits.per_second:,.0f}/s, "
                  f"p50 {commits.p50:.2f} ms, p99 {commits.p99:.2f} ms")  # fmt: skip
 
+    check_pages()  # rows that the bench writes into a stopped box need the box's checksums
     progress.say("preparing the box: venue, partner, terminal, endpoint, tonight's guests")
     prepared = box.prepare(children, folder, peers.serve_receiver(children))
     samples = peers.take_samples(children, prepared, fresh_copy(prepared.folder, folder / "round"))
