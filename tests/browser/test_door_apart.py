@@ -4,6 +4,11 @@ import asyncio
 
 from appliance.actions.offer_pairing import offer_pairing
 
+_LATER = """seconds => {
+  const before = Date.now;
+  Date.now = () => before() + seconds * 1000;
+}"""
+
 
 async def test_the_phone_answers_from_list_and_signature_and_tells_the_box_afterwards(door):
     guest, unpaid = await door.guest(guests=3), await door.guest(table="T2", status="pending")
@@ -44,11 +49,11 @@ async def test_a_list_of_twelve_hours_lets_nobody_in(door):
     text, other = await door.pass_of(guest), await door.pass_of(second)
     phone = await door.phone()
     await door.stop()
-    await phone.page.clock.install()
 
-    await phone.page.clock.fast_forward("11:50:00")
+    # Only the calendar moves: with a whole false clock a scanner's keys lose their time stamps.
+    await phone.page.evaluate(_LATER, 11 * 3600 + 50 * 60)
     assert await phone.scan(text) == "checked_in"
-    await phone.page.clock.fast_forward("00:10:01")
+    await phone.page.evaluate(_LATER, 10 * 60 + 1)
     assert await phone.scan(other) == "old_list"
 
 
