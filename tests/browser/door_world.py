@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync
              "--autoplay-policy=no-user-gesture-required"]  # fmt: skip
 PHONE = {"width": 390, "height": 844}
 _FRAME = (640, 480)
+_STRIKE_SECONDS = 0.003  # from key to key of a scanner
 
 
 @dataclass
@@ -180,17 +182,22 @@ class Phone:
 
     async def wedge(self, keys: str, codes: Sequence[str] | None = None) -> None:
         """A USB scanner types: real key events, whatever the host's layout makes of them."""
-        events = [
+        events: list[dict[str, Any]] = [
             {"key": key, "text": key, "code": codes[n] if codes else ""}
             for n, key in enumerate(keys)
         ]
         events.append({"key": "Enter", "text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13})
         session = await self.context.new_cdp_session(self.page)
-        # Not one after the other is answered: a scanner is faster than a busy machine.
+        # The keys bear the times at which a scanner strikes them, as the system would report
+        # them, however late a busy machine passes them on.
+        begun = time.time() - _STRIKE_SECONDS * len(events)
         await asyncio.gather(
             *(
-                session.send("Input.dispatchKeyEvent", {"type": kind, **event})
-                for event in events
+                session.send(
+                    "Input.dispatchKeyEvent",
+                    {"type": kind, "timestamp": begun + _STRIKE_SECONDS * n, **event},
+                )
+                for n, event in enumerate(events)
                 for kind in ("keyDown", "keyUp")
             )
         )
