@@ -111,9 +111,9 @@ audit: dev
 	esac; \
 	echo "make: the vulnerability service could not be asked about everything, so nothing is known: run make audit where the network reaches it" >&2; exit 2
 
-bench: setup $(BENCH)
+bench: dev $(BENCH)
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
-	@$(BIN)/python tests/bench/run.py
+	@$(BIN)/python -m tests.bench.run $(BENCH_ARGS)
 
 # The tests that `make test` runs short, in full and one after the other. Never longer than two hours.
 SOAK_TESTS = tests/faults tests/attacks tests/journeys/test_start_and_idle.py

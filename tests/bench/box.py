@@ -12,11 +12,11 @@ from types import MappingProxyType
 from typing import Any
 
 import apsw
-import past
-import venue
-from children import BenchError, Child, Children, ask, free_port, wait_until_answers
-from load import CONNECTIONS
-from passes import write_passes
+
+from tests.bench import past, venue
+from tests.bench.children import BenchError, Child, Children, ask, free_port, wait_until_answers
+from tests.bench.load import CONNECTIONS
+from tests.bench.passes import write_passes
 
 
 @dataclass(frozen=True)

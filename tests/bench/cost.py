@@ -10,12 +10,11 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import box
-import past
-from children import BenchError, Children
-from load import Load
-from progress import Progress
-from rounds import warm_and_measure
+from tests.bench import box, past
+from tests.bench.children import BenchError, Children
+from tests.bench.load import Load
+from tests.bench.progress import Progress
+from tests.bench.rounds import warm_and_measure
 
 BOOK, LIST, SCAN, PAST_LIST = "POST", "list page", "scan", "list page of a past week"
 NEW, OLD = "empty", "million"

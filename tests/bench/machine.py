@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
-from children import BenchError
+
+from tests.bench.children import BenchError
 
 
 def describe(folder: Path) -> dict[str, str | int]:

@@ -4,12 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-import bare
-import box
-import past
-import pocketbase
-from children import Child, Children, free_port, wait_until_answers
-from rounds import Step
+from tests.bench import bare, box, past, pocketbase
+from tests.bench.children import Child, Children, free_port, wait_until_answers
+from tests.bench.rounds import Step
 
 BOOK, READ, SCAN = "POST /v1/reservations", "GET /v1/availability", "POST /terminal/v1/scans"
 BARE_BOOK, BARE_READ, BARE_SCAN = "bare POST (booking)", "bare GET", "bare POST (scan)"

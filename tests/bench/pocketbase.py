@@ -12,8 +12,9 @@ from http import HTTPStatus
 from pathlib import Path
 
 import apsw
-from children import BenchError, Child, Children, ask, free_port, wait_until_answers
-from load import CONNECTIONS
+
+from tests.bench.children import BenchError, Child, Children, ask, free_port, wait_until_answers
+from tests.bench.load import CONNECTIONS
 
 PATH = "/api/collections/bookings/records"
 _EMAIL, _PASSWORD = "bench@example.com", "bench-only-1234567890"

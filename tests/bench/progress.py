@@ -2,7 +2,7 @@
 
 import time
 
-from load import Load
+from tests.bench.load import Load
 
 
 class Progress:

@@ -5,11 +5,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import cost
-import peers
-from load import Load, faster, median_of, spread
-from machine import Commits
-from standing import Idle
+from tests.bench import cost, peers
+from tests.bench.load import Load, faster, median_of, spread
+from tests.bench.machine import Commits
+from tests.bench.standing import Idle
 
 _BUSY = 1.3
 _AGAINST = {

@@ -12,19 +12,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-import box
-import cost
-import machine
-import peers
-import pocketbase
-import report
-import standing
-from children import BenchError, Children
-from load import require_wrk
-from progress import Progress
-from rounds import fresh_copy, interleave
-
 from appliance.store.connection import check_pages
+from tests.bench import box, cost, machine, peers, pocketbase, report, standing
+from tests.bench.children import BenchError, Children
+from tests.bench.load import require_wrk
+from tests.bench.progress import Progress
+from tests.bench.rounds import fresh_copy, interleave
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import box
-from children import BenchError, Child, Children
+from tests.bench import box
+from tests.bench.children import BenchError, Child, Children
 
 IDLE_SECONDS = 10
 STARTS = 5
