@@ -279,6 +279,12 @@ class PairingRefused(Unauthorized):
     english = "Pairing code unknown, expired or already used: ask for a new one."
 
 
+class PairingLater(RateLimited):
+    french = "Trop de codes faux depuis cet appareil : scannez le QR, ou attendez dix minutes."
+    english = "Too many wrong codes from this device: scan the QR code, or wait ten minutes."
+    headers: ClassVar[dict[str, str]] = {"Retry-After": "600"}
+
+
 class RoleMissing(ScopeMissing):
     french = "Ce terminal n'a pas le droit requis : {role}."
     english = "This terminal lacks the required right: {role}."

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.actions.pair_terminal import pair_terminal
+from appliance.actions.pair_terminal import pair_by_code, pair_by_secret
 from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.clock import format_instant
 from appliance.errors import PairingRefused
@@ -16,22 +16,23 @@ from appliance.store.terminals import get_terminal
 from appliance.store.venue import get_venue
 from terminal_bridge.authentication import authenticate, forget_token, keep_token
 from terminal_bridge.body import read_object
-from terminal_bridge.context import ENVIRONMENT
-from terminal_bridge.reading import parse_pairing
+from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES
+from terminal_bridge.reading import PairingRequest, parse_pairing
 from terminal_bridge.same_origin import is_from_our_page
 from terminal_bridge.wire import answer, keys_of, terminal_of, venue_of
 
 
 async def pair(request: web.Request) -> web.Response:
-    """`POST /pair`: a one-time code becomes this device's token.
+    """`POST /pair`: a one-time link, or its digits typed, becomes this device's token.
 
+    PairingRefused for what opens nothing, PairingLater for digits after three wrong ones.
     With `cookie: true` the browser keeps it, and no script ever sees it.
     """
     environment = request[ENVIRONMENT]
     if not is_from_our_page(request, environment.links.base):
         raise PairingRefused
     wish = parse_pairing(await read_object(request))
-    paired = await environment.database.write(pair_terminal, wish.code, wish.name, wish.language)
+    paired = await (_pair_typed(request, wish) if wish.is_typed else _pair_linked(request, wish))
     if paired is None:
         raise PairingRefused
     terminal_id, token = paired
@@ -41,6 +42,20 @@ async def pair(request: web.Request) -> web.Response:
     response = answer(known)
     keep_token(response, environment, token)
     return response
+
+
+async def _pair_linked(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
+    database = request[ENVIRONMENT].database
+    return await database.write(pair_by_secret, wish.code, wish.name, wish.language)
+
+
+async def _pair_typed(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
+    tries, database = request.config_dict[PAIRING_TRIES], request[ENVIRONMENT].database
+    tries.take(request)
+    paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
+    if paired is not None:
+        tries.give_back(request)
+    return paired
 
 
 async def unpair(request: web.Request) -> web.Response:

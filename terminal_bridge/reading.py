@@ -17,6 +17,7 @@ SCANS_MAX = 500
 _SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
 _RESULT = re.compile(r"[a-z_]{1,40}")
 _PAIRING_CODE = re.compile(r"[0-9]{8}")
+_PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class PairingRequest:
-    """The code typed, the device's own name if it has one, its language, who keeps the token."""
+    """What pairs it, the device's own name if it has one, its language, who keeps the token.
+
+    `code` is the digits if it `is_typed`, else the secret of a link.
+    """
 
     code: str
     name: str | None
     language: str
     cookie: bool
+    is_typed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +143,13 @@ def parse_reason(value: object, field: str) -> str | None:
 
 def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     """code, name, language, cookie."""
-    code = body.get("code")
-    digits = re.sub(r"[\s-]", "", code) if isinstance(code, str) else ""
-    if not _PAIRING_CODE.fullmatch(digits):
-        raise _invalid("code", "8 chiffres attendus.", "8 digits expected.")
+    given = body.get("code")
+    code = given.strip() if isinstance(given, str) else ""
+    is_typed = _PAIRING_SECRET.fullmatch(code) is None
+    if is_typed:
+        code = re.sub(r"[\s-]", "", code)
+        if not _PAIRING_CODE.fullmatch(code):
+            raise _invalid("code", "8 chiffres attendus.", "8 digits expected.")
     name = body.get("name")
     if name is not None and (not isinstance(name, str) or len(name.strip()) > NAME_MAX):
         raise _invalid(
@@ -156,7 +164,7 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     cookie = body.get("cookie", False)
     if not isinstance(cookie, bool):
         raise _invalid("cookie", "true ou false attendu.", "true or false expected.")
-    return PairingRequest(digits, (name or "").strip() or None, language, cookie)
+    return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 
 
 def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:

@@ -17,7 +17,8 @@ from appliance.upkeep.retention import Retention
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.body import BODY_LIMIT
-from terminal_bridge.context import ENVIRONMENT, READERS
+from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES, READERS
+from terminal_bridge.pairing_tries import PairingTries
 from terminal_bridge.readers.box import readers_of
 from terminal_bridge.routes import TERMINAL_ROUTES
 from web.authentication import KEY, Gate
@@ -71,6 +72,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
     app[PRINCIPALS] = {}
     app[SECURE] = Secure(server, server.tls_port if certificates else 0)
+    app[PAIRING_TRIES] = PairingTries(box.clock, app[SECURE].caller_of)
     app[CERTIFICATES] = certificates
     app[BOX] = box
     app[FIRST_START] = FirstStart(box)

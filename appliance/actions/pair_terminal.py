@@ -1,23 +1,46 @@
-"""Pair a terminal: a one-time code becomes a token (S13)."""
+"""Pair a terminal: a one-time offer becomes a token (S13)."""
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.note_security import NOBODY
 from appliance.store.connection import Transaction
-from appliance.store.pairings import charge_open_pairings, find_open_pairing, use_pairing
+from appliance.store.pairings import (
+    Pairing,
+    charge_open_pairings,
+    find_pairing_by_code,
+    find_pairing_by_secret,
+    use_pairing,
+)
 from appliance.tokens import hash_token
 
 
-def pair_terminal(
+def pair_by_secret(
+    tx: Transaction, secret: str, name: str | None = None, language: str = "fr"
+) -> tuple[str, str] | None:
+    """The new terminal's (id, token), or None when no open offer's link carries this secret.
+
+    `name` is the device's own, else the one it was offered under. A wrong secret counts
+    against nothing: nobody finds 256 bits by trying.
+    """
+    return _take(tx, find_pairing_by_secret(tx, hash_token(secret)), name, language)
+
+
+def pair_by_code(
     tx: Transaction, code: str, name: str | None = None, language: str = "fr"
 ) -> tuple[str, str] | None:
-    """The new terminal's (id, token), or None when no open offer has this code.
+    """The same by the digits that were typed.
 
-    `name` is the device's own, else the one it was offered under. A wrong code is answered,
-    not raised: it has to be remembered against every open offer.
+    Wrong ones are answered, not raised: they have to be remembered against every open offer.
     """
-    pairing = find_open_pairing(tx, hash_token(code))
+    pairing = find_pairing_by_code(tx, hash_token(code))
     if pairing is None:
         charge_open_pairings(tx)
+    return _take(tx, pairing, name, language)
+
+
+def _take(
+    tx: Transaction, pairing: Pairing | None, name: str | None, language: str
+) -> tuple[str, str] | None:
+    if pairing is None:
         return None
-    use_pairing(tx, pairing.code_hash)
+    use_pairing(tx, pairing)
     return issue_terminal(tx, name or pairing.terminal_name, pairing.role, language, actor=NOBODY)

@@ -69,14 +69,14 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
     """Offer a pairing and show its link."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
-        code = offer_pairing(tx, arguments.name, arguments.role)
+        offered = offer_pairing(tx, arguments.name, arguments.role)
     base = console.links(directory, arguments.environment).base
-    url = f"{base}/door#pair={code}"
+    url = offered.link(base)
     if arguments.json:
-        print_json({"url": url, "code": code})
+        print_json({"url": url, "code": offered.code})
     else:
         print(
-            f"{code}\nWorks once, for 10 minutes: open {url} on the phone. "
+            f"{offered.code}\nWorks once, for 10 minutes: open {url} on the phone. "
             f"A device without a browser sends it to {base}/terminal/v1/pair"
         )
     return 0

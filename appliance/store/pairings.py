@@ -1,17 +1,18 @@
-"""Rows of `pairing`: one-time codes that make a browser a terminal (S13)."""
+"""Rows of `pairing`: one-time offers that make a browser a terminal (S13)."""
 
 from dataclasses import dataclass
 
 from appliance.store.connection import Reader, Transaction
 
 MOST_TRIES = 5
-_OPEN = f"used_at IS NULL AND expires_at > :now AND tries < {MOST_TRIES}"
+_OPEN = "used_at IS NULL AND expires_at > :now"
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """An open offer: the terminal that its code makes."""
+    """An open offer: the terminal that it makes, by its link's secret or by its digits."""
 
+    secret_hash: bytes
     code_hash: bytes
     terminal_name: str
     role: str
@@ -23,6 +24,7 @@ def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
     tx.insert(
         "pairing",
         {
+            "secret_hash": pairing.secret_hash,
             "code_hash": pairing.code_hash,
             "terminal_name": pairing.terminal_name,
             "role": pairing.role,
@@ -31,14 +33,20 @@ def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
     )
 
 
-def find_open_pairing(reader: Reader, code_hash: bytes) -> Pairing | None:
-    """The offer of that code, unless it is used, expired, or had five wrong tries."""
-    row = reader.row(
-        f"""SELECT code_hash, terminal_name, role FROM pairing
-            WHERE code_hash = :hash AND {_OPEN}""",  # noqa: S608
-        {"hash": code_hash, "now": reader.now},
-    )
-    return None if row is None else Pairing(*row)
+def is_code_taken(reader: Reader, code_hash: bytes) -> bool:
+    """Whether an offer that is kept has these digits, one that nobody can type any more too."""
+    sql = "SELECT EXISTS (SELECT 1 FROM pairing WHERE code_hash = :hash)"
+    return bool(reader.value(sql, {"hash": code_hash}))
+
+
+def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None:
+    """The offer of that link, unless it is used or expired."""
+    return _find(reader, "secret_hash = :hash", secret_hash)
+
+
+def find_pairing_by_code(reader: Reader, code_hash: bytes) -> Pairing | None:
+    """The offer of those digits, unless it is used, expired, or had five wrong tries."""
+    return _find(reader, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +59,14 @@ class Offer:
     state: str
 
 
-def find_offer(reader: Reader, code_hash: bytes) -> Offer | None:
-    """How the offer of that code stands; None once it is forgotten."""
+def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
+    """How the offer of that link stands; None once it is forgotten."""
     row = reader.row(
         f"""SELECT terminal_name, role, expires_at,
                    CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
                         ELSE 'over' END
-            FROM pairing WHERE code_hash = :hash""",  # noqa: S608
-        {"hash": code_hash, "now": reader.now},
+            FROM pairing WHERE secret_hash = :hash""",  # noqa: S608
+        {"hash": secret_hash, "now": reader.now},
     )
     return None if row is None else Offer(*row)
 
@@ -73,14 +81,29 @@ def list_open_offers(reader: Reader) -> list[Offer]:
     return [Offer(*row) for row in rows]
 
 
-def use_pairing(tx: Transaction, code_hash: bytes) -> None:
-    """Close the offer: its code is worth nothing from now on."""
+def use_pairing(tx: Transaction, pairing: Pairing) -> None:
+    """Close the offer: neither its link nor its digits are worth anything from now on."""
     tx.execute(
-        "UPDATE pairing SET used_at = :now WHERE code_hash = :hash",
-        {"now": tx.now, "hash": code_hash},
+        "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash",
+        {"now": tx.now, "hash": pairing.secret_hash},
     )
 
 
 def charge_open_pairings(tx: Transaction) -> None:
-    """Count a wrong code against every open offer: nobody knows which one it was meant for."""
-    tx.execute(f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN}", {"now": tx.now})  # noqa: S608
+    """Count wrong digits against every open offer: nobody knows which one they were meant for.
+
+    The fifth closes the digits of an offer; its link goes on.
+    """
+    tx.execute(
+        f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}",  # noqa: S608
+        {"now": tx.now},
+    )
+
+
+def _find(reader: Reader, which: str, found_by: bytes) -> Pairing | None:
+    row = reader.row(
+        f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
+            WHERE {which} AND {_OPEN}""",  # noqa: S608 - conditions of this file
+        {"hash": found_by, "now": reader.now},
+    )
+    return None if row is None else Pairing(*row)

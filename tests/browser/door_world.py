@@ -112,7 +112,8 @@ class DoorWorld:
     ) -> "Phone":
         """A paired phone; `video` is what its camera sees."""
         phone = await self.unpaired(profile, video, arguments, **options)
-        await phone.pair(await self.environment.database.write(offer_pairing, name, role))
+        offered = await self.environment.database.write(offer_pairing, name, role)
+        await phone.pair(offered.secret)
         return phone
 
     async def unpaired(
@@ -163,9 +164,9 @@ class Phone:
         """Open the app."""
         await self.page.goto(f"{self.world.url}/door")
 
-    async def pair(self, code: str) -> None:
+    async def pair(self, secret: str) -> None:
         """Follow the link of the portal's QR, and wait for the evening's list."""
-        await self.page.goto(f"{self.world.url}/door#pair={code}")
+        await self.page.goto(f"{self.world.url}/door#pair={secret}")
         await self.page.click("#pair-form button[type=submit]")
         await self.page.wait_for_selector("#bar:not([hidden])")
         await self.is_ready()

@@ -98,7 +98,8 @@ async def test_a_phone_that_lost_its_cookie_brings_its_scans_when_it_is_paired_a
     await door.start()
     await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
     assert (await door.now_of(guest)).arrived == 0
-    await phone.pair(await door.environment.database.write(offer_pairing, "Porte 1", "override"))
+    offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
+    await phone.pair(offered.secret)
     await phone.is_synced()
 
     assert (await door.now_of(guest)).arrived == 2

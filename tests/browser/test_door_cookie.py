@@ -36,7 +36,7 @@ async def page(running):
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_a_browser_is_paired_by_a_cookie_and_wiped_when_it_is_revoked(running, page, prefix):
     environment = running.test if prefix else running.live
-    code = await environment.database.write(offer_pairing, "Porte 1", "search")
+    _, code = await environment.database.write(offer_pairing, "Porte 1", "search")
     base = f"{prefix}/terminal/v1"
 
     status, paired = await page.evaluate(

@@ -12,16 +12,16 @@ LEFT = """async () => ({
 })"""
 
 
-async def test_a_pairing_link_is_used_up_and_leaves_its_code_nowhere(door):
-    code = await door.environment.database.write(offer_pairing, "Porte 1", "override")
+async def test_a_pairing_link_is_used_up_and_leaves_its_secret_nowhere(door):
+    secret, _ = await door.environment.database.write(offer_pairing, "Porte 1", "override")
     phone = await door.unpaired()
     asked = []
     phone.page.on("request", lambda request: asked.append(request.url))
 
-    await phone.pair(code)
+    await phone.pair(secret)
 
-    assert code not in phone.page.url
-    assert not any(code in url for url in asked)
+    assert secret not in phone.page.url
+    assert not any(secret in url for url in asked)
     assert await phone.page.evaluate("document.cookie") == ""
     assert await phone.page.inner_text("#venue") == "Riad Atlas"
     assert phone.complaints == []

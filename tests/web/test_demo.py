@@ -151,7 +151,7 @@ def test_the_sign_in_link_makes_its_owner_once(demo):
 
 
 def test_the_pairing_link_makes_a_browser_a_door(demo):
-    code = printed(demo, r"pair a phone +\S+/door#pair=(\d{8})\b")
+    code = printed(demo, r"pair a phone +\S+/door#pair=([\w-]{43})\b")
 
     status, _ = fetch(
         f"{demo.address}/terminal/v1/pair",

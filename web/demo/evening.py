@@ -76,7 +76,7 @@ async def prepare_evening(environment: Environment, receiver: Receiver) -> Prepa
     )
     receiver.expect(environment.name, secret)
     _, terminal_token = await database.write(issue_terminal, "Demo door")
-    code = await database.write(offer_pairing, "Demo phone", "override")
+    offered = await database.write(offer_pairing, "Demo phone", "override")
     made = [
         await database.write(_come, environment, issued, number, guest)
         for number, guest in enumerate(_TONIGHT[environment.name], 1)
@@ -86,7 +86,7 @@ async def prepare_evening(environment: Environment, receiver: Receiver) -> Prepa
         environment=environment,
         key=issued.key,
         terminal_token=terminal_token,
-        pairing_link=f"{environment.links.base}/door#pair={code}",
+        pairing_link=offered.link(environment.links.base),
         guest_link=environment.links.access(environment.keyring.access_token(made[0].id)),
         free_table_id=tables[FREE_TABLE],
         tonight=day.isoformat(),

@@ -293,11 +293,12 @@ CREATE TABLE terminal (
 ) STRICT;
 
 CREATE TABLE pairing (
-    code_hash BLOB PRIMARY KEY,
+    secret_hash BLOB PRIMARY KEY,    -- of what the link carries, which nobody can guess
+    code_hash BLOB NOT NULL UNIQUE,  -- of the eight digits that may be typed instead
     terminal_name TEXT NOT NULL,
     role TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
-    tries INTEGER NOT NULL DEFAULT 0,
+    tries INTEGER NOT NULL DEFAULT 0,  -- wrong digits: five close the digits, never the link
     used_at INTEGER
 ) STRICT;
 

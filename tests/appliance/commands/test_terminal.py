@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.actions.pair_terminal import pair_terminal
+from appliance.actions.pair_terminal import pair_by_code
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.store.session import session
 from appliance.tokens import Tokens
@@ -26,7 +26,7 @@ def test_a_paired_phone_has_the_role_it_was_offered(box):
 
     path = box.data / "live.db"
     with session(path, SystemClock(), Tokens(), newest_zone_database()) as tx:
-        assert pair_terminal(tx, offered["code"]) is not None
+        assert pair_by_code(tx, offered["code"]) is not None
 
     [listed] = box.json_lines("terminal", "list")
     assert listed["role"] == "search"

@@ -46,7 +46,7 @@ async def test_the_code_that_is_shown_pairs_a_phone_and_the_page_notices(running
     status, page, _ = await person.post("/portal/door/pair", {"name": "Porte 2", "role": "search"})
     assert status == 200
     assert "<svg" in page
-    code = re.search(r"/door#pair=(\d{8})<", page)[1]
+    code = re.search(r"/door#pair=([\w-]{43})<", page)[1]
     mark = re.search(r"/portal/door/pairings/([0-9a-f]{64})", page)[1]
     _, before, _ = await person.get(f"/portal/door/pairings/{mark}", **{"HX-Request": "true"})
 

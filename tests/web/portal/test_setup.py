@@ -253,7 +253,7 @@ async def test_the_first_phone_gets_a_code_and_a_picture(new_box):
     status, text, _ = await owner.post("/portal/setup/phone", {"name": "Front door"})
 
     assert status == 200
-    assert re.search(r"/door#pair=\d{8}", text)
+    assert re.search(r"/door#pair=[\w-]{43}", text)
     assert "<svg" in text
 
 

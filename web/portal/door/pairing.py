@@ -20,15 +20,15 @@ async def offer(request: web.Request) -> web.Response:
     """`POST …/pair`: the code as a QR, as digits and as a link; shown this once."""
     environment = request[ENVIRONMENT]
     name, role = read_terminal(await read_form(request))
-    code = await environment.database.write(offer_pairing, name, role, actor=actor_of(request))
-    link = f"{environment.links.base}/door#pair={code}"
+    offered = await environment.database.write(offer_pairing, name, role, actor=actor_of(request))
+    link = offered.link(environment.links.base)
     values: dict[str, object] = {
         "name": name,
-        "code": code,
+        "code": offered.code,
         "link": link,
         "picture": await asyncio.to_thread(link_svg, link),
         "minutes": PAIRING_LIFE_MS // 60_000,
-        "mark": hash_token(code).hex(),
+        "mark": hash_token(offered.secret).hex(),
         "state": "open",
     }
     return portal_page(request, "portal/door/pairing.html", values)
@@ -38,10 +38,10 @@ async def show_state(request: web.Request) -> web.Response:
     """`GET …/pairings/{mark}`: whether the phone has come; asked again while it is awaited."""
     mark = request.match_info["mark"]
     try:
-        code_hash = bytes.fromhex(mark)
+        secret_hash = bytes.fromhex(mark)
     except ValueError:
         raise NotFound from None
-    found = request[ENVIRONMENT].database.look_up(find_offer, code_hash)
+    found = request[ENVIRONMENT].database.look_up(find_offer, secret_hash)
     state = "over" if found is None else found.state
     values: dict[str, object] = {"mark": mark, "state": state}
     if "HX-Request" in request.headers:

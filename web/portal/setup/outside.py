@@ -83,10 +83,10 @@ async def pair_phone(request: web.Request) -> web.StreamResponse:
     if not name or role not in ROLES:
         raise field_error("name", "un nom.", "a name.")
     actor = f"staff:{staff_of(request).id}"
-    code = await house.database.write(offer_pairing, name, role, actor=actor)
-    url = f"{house.links.base}/door#pair={code}"
+    offered = await house.database.write(offer_pairing, name, role, actor=actor)
+    url = offered.link(house.links.base)
     picture = await asyncio.to_thread(link_svg, url)
-    return await _phone_page(request, {"code": code, "url": url, "picture": picture})
+    return await _phone_page(request, {"code": offered.code, "url": url, "picture": picture})
 
 
 def _mail(form: Form, stored: MailSettings) -> MailSettings:
