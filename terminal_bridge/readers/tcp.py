@@ -6,10 +6,10 @@ from contextlib import suppress
 from appliance.accidents import log_accident
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.answer import TROUBLE, Answer, Decide, line_of
+from terminal_bridge.readers.connections import Connection, Connections
 from terminal_bridge.readers.lines import PAUSE_SECONDS, Lines
 from terminal_bridge.readers.state import Watch
 
-MOST_CONNECTIONS = 16
 IDLE_SECONDS = 600.0
 _WRITTEN_WITHIN = 5.0
 _ANSWER_PAUSE_SECONDS = 0.5
@@ -37,6 +37,7 @@ class TcpReader:
         self._listening: asyncio.Task[None] | None = None
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._connections = Connections()
 
     async def start(self) -> None:
         """Begin; an address that cannot be had is tried again."""
@@ -78,21 +79,28 @@ class TcpReader:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine that runs is in a task
         self._serving.add(task)
+        peer = writer.get_extra_info("peername")
+        address = str(peer[0]) if peer else ""  # None: it has left already
+        place = self._connections.enter(address, task, asyncio.get_running_loop().time())
         try:
-            if len(self._serving) > MOST_CONNECTIONS:
+            if place is None:
                 writer.write(_FULL)
             else:
-                await self._talk(reader, writer)
+                await self._talk(reader, writer, place)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # it left, or says nothing any more
         except asyncio.CancelledError:
-            pass  # the box stops; asyncio would log what its server's tasks raise
+            pass  # the box stops, or another took its place; asyncio would log what tasks raise
         finally:
             self._serving.discard(task)
+            if place is not None:
+                self._connections.leave(place)
             writer.close()
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        lines = Lines()
+    async def _talk(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Connection
+    ) -> None:
+        lines, loop = Lines(), asyncio.get_running_loop()
         while True:
             patience = PAUSE_SECONDS if lines.is_waiting else self._idle_seconds
             try:
@@ -106,14 +114,17 @@ class TcpReader:
                 if not raw:
                     return
                 codes = lines.feed(raw)
+                place.heard_at = loop.time()
             if lines.dropped:
                 self._watch.drop(lines.dropped)
                 await self._send(writer, TROUBLE)
+            place.is_busy = True
             for code in codes:
                 self._watch.read()
                 answer = await self._ask(code)
                 if self._settings.answers(answer.colour, is_repeated=answer.is_repeated):
                     await self._send(writer, answer)
+            place.is_busy = False
 
     async def _ask(self, code: str) -> Answer:
         try:

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -10,8 +10,9 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.answer import Answer, line_of
+from terminal_bridge.readers.connections import MOST_CONNECTIONS, MOST_OF_AN_ADDRESS
 from terminal_bridge.readers.state import Watch
-from terminal_bridge.readers.tcp import MOST_CONNECTIONS, TcpReader
+from terminal_bridge.readers.tcp import TcpReader
 from tests.terminal_bridge.readers.conftest import reading, until
 
 
@@ -23,8 +24,9 @@ def port():
 
 
 @asynccontextmanager
-async def calling(port):
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def calling(port, source="127.0.0.1"):
+    """A connection from that address of this machine."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
     try:
         yield reader, writer
     finally:
@@ -98,23 +100,76 @@ async def test_other_bytes_may_be_sent_instead_of_the_line(box, door, port):
         assert await say(connection, "nobody's\n") == "\x15\n"
 
 
-async def test_who_says_nothing_is_shown_out_and_the_crowd_is_limited(port):
-    async def decide(_code):
+async def green(_code):
+    return Answer("green", "checked_in")
+
+
+@asynccontextmanager
+async def serving(port, decide=green, idle_seconds=600.0):
+    settings = ReaderSettings(kind="tcp", port=port)
+    reader = TcpReader(settings, decide, Watch(settings, SystemClock()), idle_seconds=idle_seconds)
+    await reader.start()
+    try:
+        yield
+    finally:
+        await reader.close()
+
+
+async def test_who_says_nothing_is_shown_out(port):
+    async with serving(port, idle_seconds=0.5), calling(port) as (idle, _):
+        assert await asyncio.wait_for(idle.read(), 20) == b""
+
+
+async def test_a_device_that_holds_every_place_of_its_own_shuts_nobody_out(port):
+    async with serving(port), AsyncExitStack() as held:
+        turnstile = await held.enter_async_context(calling(port, "127.0.0.2"))
+        assert (await say(turnstile, "x1234\n")).startswith("GREEN")
+
+        for _ in range(3 * MOST_CONNECTIONS):
+            await held.enter_async_context(calling(port, "127.0.0.3"))
+        async with calling(port, "127.0.0.4") as newcomer:
+            assert (await say(newcomer, "x1234\n")).startswith("GREEN")
+
+        assert (await say(turnstile, "x1235\n")).startswith("GREEN")
+
+
+async def test_when_there_is_no_room_the_idlest_of_who_holds_the_most_gives_way(port):
+    async with serving(port), AsyncExitStack() as held:
+        turnstile = await held.enter_async_context(calling(port, "127.0.0.2"))
+        assert (await say(turnstile, "x1\n")).startswith("GREEN")  # idle for longest from now on
+        crowd = []
+        for number in range(MOST_CONNECTIONS - 1):
+            crowd.append(await held.enter_async_context(calling(port, f"127.0.0.{3 + number % 2}")))
+            assert (await say(crowd[-1], f"y{number}\n")).startswith("GREEN")
+
+        async with calling(port, "127.0.0.9") as newcomer:
+            assert (await say(newcomer, "z1\n")).startswith("GREEN")
+
+        assert await asyncio.wait_for(crowd[0][0].read(), 20) == b""
+        assert (await say(crowd[1], "y99\n")).startswith("GREEN")
+        assert (await say(turnstile, "x2\n")).startswith("GREEN")
+
+
+async def test_nobody_is_cut_off_while_a_code_is_decided(port):
+    let_go, asked = asyncio.Event(), 0
+
+    async def slowly(_code):
+        nonlocal asked
+        asked += 1
+        await let_go.wait()
         return Answer("green", "checked_in")
 
-    settings = ReaderSettings(kind="tcp", port=port)
-    reader = TcpReader(settings, decide, Watch(settings, SystemClock()), idle_seconds=1.0)
-    await reader.start()
-    connections = [
-        await asyncio.open_connection("127.0.0.1", port) for _ in range(MOST_CONNECTIONS)
-    ]
-    async with calling(port) as (one_more, _):
-        assert (await asyncio.wait_for(one_more.readline(), 20)).startswith(b"GREY error")
-        assert await asyncio.wait_for(one_more.read(), 20) == b""
-    for idle, writer in connections:
-        assert await asyncio.wait_for(idle.read(), 20) == b""
-        writer.close()
-    await reader.close()
+    async with serving(port, slowly), AsyncExitStack() as held:
+        busy = [await held.enter_async_context(calling(port)) for _ in range(MOST_OF_AN_ADDRESS)]
+        for number, (_, writer) in enumerate(busy):
+            writer.write(f"x{number}\n".encode())
+        await until(lambda: asked == MOST_OF_AN_ADDRESS)
+        async with calling(port) as (one_more, _):
+            assert (await asyncio.wait_for(one_more.readline(), 20)).startswith(b"GREY error")
+            assert await asyncio.wait_for(one_more.read(), 20) == b""
+        let_go.set()
+        for reader, _ in busy:
+            assert (await asyncio.wait_for(reader.readline(), 20)).startswith(b"GREEN")
 
 
 async def test_an_address_that_is_taken_is_had_when_it_is_free(box, port):
