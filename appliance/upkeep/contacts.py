@@ -1,6 +1,7 @@
 """Retention of contacts: who a guest was is forgotten some days after the evening."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import date, timedelta
 
 from appliance.actions.erase_guest import erase_past_guests
@@ -28,14 +29,17 @@ class ContactRetention(Retention):
             found = await self._database.read(_find, days)
             more = len(found) == _FOUND
             for start in range(0, len(found), _BATCH):
-                if self._closed:
-                    break
-                await self._database.write(erase_past_guests, found[start : start + _BATCH])
-                self._unwiped = True
-                await asyncio.sleep(_PAUSE_SECONDS)
+                await self._erase(found[start : start + _BATCH])
         if self._unwiped and not await asyncio.to_thread(wipe, self._database.path):
             raise Unavailable  # the file is busy: in an hour, then
         self._unwiped = False
+
+    async def _erase(self, reservation_ids: Sequence[str]) -> None:
+        if self._closed:
+            return
+        await self._database.write(erase_past_guests, reservation_ids)
+        self._unwiped = True
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _find(reader: Reader, days: int) -> list[str]:
