@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 
 from appliance.errors import Trouble
@@ -62,6 +63,7 @@ _PORT_MAX = 65535
 _PORTS_FOR_ANYBODY = 1024  # below them live other protocols
 
 
+@lru_cache(maxsize=256)  # asked at every attempt, about the same few addresses
 def reach_of(address: IpAddress) -> Reach:
     """Where `address` leads; NEVER for everything special that nobody may open."""
     for reach, networks in _OPENABLE.items():

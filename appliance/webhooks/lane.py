@@ -65,8 +65,10 @@ class Lane:
 
     def share_of_fresh(self, room: int) -> int:
         """How much of `room` is for fresh first attempts; the odd slot goes to each in turn."""
-        self._fresh_goes_first = not self._fresh_goes_first
-        return room // 2 if self._fresh_goes_first else room - room // 2
+        if room % 2:  # only then it was anybody's turn
+            self._fresh_goes_first = not self._fresh_goes_first
+            return room // 2 if self._fresh_goes_first else room - room // 2
+        return room // 2
 
     def room_for_untried(self) -> int:
         """How many first attempts may start now."""

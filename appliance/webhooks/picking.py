@@ -46,20 +46,18 @@ def pick_all(
     What is beyond those is shared evenly first; what then is left, whoever wants it takes.
     """
     busy = sum(lane.wants or lane.in_flight > 0 for lane in lanes)
+    spare = IN_FLIGHT_MAX - sum(max(GUARANTEED, lane.in_flight) for lane in lanes)
     for most in (max(GUARANTEED, IN_FLIGHT_MAX // max(1, busy)), IN_FLIGHT_MAX):
         for lane in sorted(lanes, key=lambda lane: lane.in_flight):
-            share = min(_share(lane, lanes), most - lane.in_flight)
+            before = lane.in_flight
+            # Its own guarantee, and what nobody is guaranteed.
+            share = min(max(0, GUARANTEED - before) + max(0, spare), most - before)
             if share <= 0 or not lane.wants:
                 continue
             for delivery, retry in _pick(reader, lane, uptime, share):
                 body = _render(reader, delivery, get_venue)
                 picks.append(Pick(lane, delivery, retry, body))
-
-
-def _share(lane: Lane, lanes: Sequence[Lane]) -> int:
-    """How many attempts may start in `lane` without taking from another's guarantee."""
-    spare = IN_FLIGHT_MAX - sum(max(GUARANTEED, other.in_flight) for other in lanes)
-    return max(0, GUARANTEED - lane.in_flight) + max(0, spare)
+            spare -= max(GUARANTEED, lane.in_flight) - max(GUARANTEED, before)
 
 
 def _pick(reader: Reader, lane: Lane, uptime: int, share: int) -> list[tuple[DueDelivery, bool]]:

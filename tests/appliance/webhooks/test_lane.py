@@ -67,6 +67,17 @@ def test_each_strained_answer_halves_the_window_and_a_clean_window_doubles_it():
     assert widths == [4, 2, 1, 1, 2, 2, 4, 4, 4, 4, 8]
 
 
+def test_a_place_that_comes_free_alone_is_for_a_fresh_attempt_every_other_time():
+    lane = a_lane()
+
+    shares = []
+    for _ in range(4):
+        shares.append(lane.share_of_fresh(1))
+        lane.share_of_fresh(0)  # asked again in the same round, when there is nothing left
+
+    assert shares == [1, 0, 1, 0]
+
+
 def test_a_plain_refusal_leaves_the_window_alone():
     lane = a_lane()
 
