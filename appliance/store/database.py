@@ -13,6 +13,7 @@ import apsw
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Unavailable
 from appliance.store.connection import Batch, Reader, Transaction, open_connection
+from appliance.store.folding import Folder
 from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 
@@ -59,6 +60,9 @@ class Database:
             lambda: Batch(self._writer_connection, clock, zones, tokens),
             self._tell,
             on_broken or (lambda _: None),
+        )
+        self._folder = Folder(
+            path, self._writer_connection, self._writer.run_between, self._writer.fail
         )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
         self._readers: queue.SimpleQueue[Reader] = queue.SimpleQueue()
@@ -155,6 +159,7 @@ class Database:
             return
         self._shut = True
         await self._writer.close()
+        await self._loop.run_in_executor(None, self._folder.join)
         await self._loop.run_in_executor(None, self._pool.shutdown)
         self._peeker.connection.close()
         while not self._readers.empty():

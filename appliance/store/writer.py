@@ -72,6 +72,7 @@ class Writer:
         self._shut = False
         self._broken = False
         self._failing = False
+        self._between: Callable[[], None] | None = None
         self._idle: asyncio.Event | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run_jobs, name="writer")
@@ -97,10 +98,16 @@ class Writer:
         """How many actions wait for their commit."""
         return self._waiting
 
+    def run_between(self, job: Callable[[], None]) -> None:
+        """Run `job` on the writer's thread, between two commits."""
+        self._between = job
+        if not self._busy:
+            self._go_on()
+
     async def close(self) -> None:
         """Finish what waits, and end the thread. The connection is the caller's to close."""
         self._shut = True
-        if self._waiting:
+        if self._waiting or self._busy:
             self._idle = asyncio.Event()
             await self._idle.wait()
         self._jobs.put(None)
@@ -188,20 +195,31 @@ class Writer:
             self._failing = False
             self._loop.call_soon_threadsafe(self._answer, batch)
 
+    def _run_between(self, job: Callable[[], None]) -> None:
+        """On the thread."""
+        try:
+            job()
+        finally:
+            self._loop.call_soon_threadsafe(self._go_on)
+
     def _abandon(self, batch: list[_Waiting], trouble: Exception) -> None:
         """Nothing of the batch is durable: refuse it all. A failing disk ends the service."""
         if not self._failing:  # a full disk refuses thousands of commits for one reason
             self._failing = True
             log.error("commits fail, nothing of them is kept: %s", trouble)
         if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
-            if not self._broken:
-                self._broken = True
-                self._on_broken(trouble)
+            self.fail(trouble)
         elif self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         if isinstance(trouble, apsw.FullError):
             self.on_full()
         self._refuse(batch)
+
+    def fail(self, trouble: BaseException) -> None:
+        """The disk failed: nothing is taken any more."""
+        if not self._broken:
+            self._broken = True
+            self._on_broken(trouble)
 
     def _refuse(self, batch: list[_Waiting]) -> None:
         for waiting in batch:
@@ -211,12 +229,7 @@ class Writer:
 
     def _answer(self, batch: list[_Waiting]) -> None:
         self._waiting -= len(batch)
-        self._busy = False
-        if self._gathered:
-            self._gathered_before = 0
-            self._loop.call_soon(self._begin)
-        elif self._idle is not None:
-            self._idle.set()
+        self._go_on()
         notices: list[object] = []
         for waiting in batch:
             notices += waiting.notices
@@ -228,3 +241,15 @@ class Writer:
                 waiting.future.set_result(waiting.result)
         if notices:
             self._on_commit(notices)
+
+    def _go_on(self) -> None:
+        """The connection is free: for what is to be done between commits, or the next batch."""
+        job, self._between = self._between, None
+        self._busy = job is not None
+        if job is not None:
+            self._jobs.put(lambda: self._run_between(job))
+        elif self._gathered:
+            self._gathered_before = 0
+            self._loop.call_soon(self._begin)
+        elif self._idle is not None:
+            self._idle.set()
