@@ -1,29 +1,27 @@
-"""From an empty directory to a venue that takes reservations, in a real browser; and its rooms."""
+"""The first start and the rooms of the house on an owner's phone: nothing needs a wider screen.
 
-import asyncio
+A desk and a tablet go the whole way in test_first_journey.py.
+"""
+
 import re
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.async_api import async_playwright
 
-from tests.browser.door_world import ARGUMENTS, CHROMIUM
+from tests.browser.door_world import ARGUMENTS, CHROMIUM, PHONE
+from tests.browser.keyboard import is_within, press, write
 from tests.browser.portal_world import violations
 from tests.web.processes import Serving
 
 PASSWORD = "le thé est servi à minuit"
-SIZES = [(390, 844), (768, 1024), (1280, 800)]
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["phone", "tablet", "desk"])
-async def test_an_empty_directory_becomes_a_venue_with_the_keyboard_alone(tmp_path, size):
+async def test_an_empty_directory_becomes_a_venue_on_a_phone_with_the_keyboard_alone(tmp_path):
     with Serving("--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", "0") as serving:
         link = next(m[0] for line in serving.lines if (m := re.search(r"http\S+#\S+", line)))
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-            page = await browser.new_page(
-                viewport={"width": size[0], "height": size[1]}, locale="en-GB"
-            )
+            page = await browser.new_page(viewport=PHONE, locale="en-GB")
             page.set_default_timeout(60_000)
             complaints: list[str] = []
             page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -56,34 +54,7 @@ async def test_an_empty_directory_becomes_a_venue_with_the_keyboard_alone(tmp_pa
             for path in ("setup/ready", "people", "people/log", "account", "box", "tonight"):
                 await page.goto(f"{serving.address}/portal/{path}")
                 assert await violations(page) == [], path
-                wide = await page.evaluate("document.documentElement.scrollWidth")
-                assert wide <= size[0], path
+                assert await is_within(page, PHONE["width"]), path
             assert complaints == []
             await browser.close()
     assert urlsplit(link).hostname == "127.0.0.1"
-
-
-async def write(page, name, text):
-    """Type into a field that the keyboard has reached."""
-    field = page.locator(f"[name={name}]:visible").first
-    await reach(page, field)
-    await page.keyboard.press("Control+A")
-    await page.keyboard.type(text)
-
-
-async def press(page, label):
-    """Press the button of that label by Enter, once the keyboard has reached it."""
-    await reach(page, page.get_by_role("button", name=label, exact=True).first)
-    await page.keyboard.press("Enter")
-    await asyncio.sleep(0)
-
-
-async def reach(page, target):
-    """Tab until `target` has the focus; a page that hides it from the keyboard fails."""
-    await target.wait_for()
-    await page.evaluate("document.activeElement.blur()")
-    for _ in range(80):
-        await page.keyboard.press("Tab")
-        if await target.evaluate("element => element === document.activeElement"):
-            return
-    raise AssertionError("the keyboard does not reach it")

@@ -7,6 +7,7 @@ import { copyOnClick } from "./portal/copying";
 import { mindTheDrawer } from "./portal/drawer";
 import { forgetSecrets } from "./portal/integrations";
 import { keepTheChosenTable } from "./portal/reservations";
+import { goOnAfterRestart } from "./portal/restarting";
 import { followBoard } from "./portal/tonight";
 import { dragTables } from "./portal/venue";
 
@@ -17,3 +18,4 @@ followBoard();
 mindTheDrawer();
 forgetSecrets();
 keepTheChosenTable();
+goOnAfterRestart();

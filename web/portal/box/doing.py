@@ -27,4 +27,6 @@ async def restart(request: web.Request) -> web.Response:
         return await box_page(request)
     await request[HOUSE].database.write(note_security, f"staff:{staff_of(request).id}", "restarted")
     request.app[RESTART]()
-    return portal_page(request, "portal/box/restarting.html", {})
+    answer = portal_page(request, "portal/box/restarting.html", {})
+    answer.force_close()  # what is asked next is asked of the box that begins anew
+    return answer
