@@ -1,7 +1,8 @@
 """The postman: sends what waits in the outbox, and comes back to what could not be sent.
 
-The row in `letter` is the truth, memory only a plan: after a crash whatever still waits is sent,
-and at most a letter that was in flight is sent twice, with the same Message-ID.
+The row in `letter` is the truth, memory only a plan: after a crash whatever still waits is sent.
+Letters leave one after the other, each recorded before the next is handed over. So at most one
+letter, that in flight at the crash, can be sent twice, with the same Message-ID.
 """
 
 import asyncio
@@ -15,16 +16,16 @@ from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import Unavailable
 from appliance.mail.composing import Composer
-from appliance.mail.sending import Send, send_letter
+from appliance.mail.sending import MailServer, send_letter
 from appliance.mail.smtp import SmtpSender
-from appliance.model.letter import RETRY_SECONDS, SETTINGS_TROUBLE, Outcome, remaining_delay
+from appliance.model.letter import RETRY_SECONDS, Outcome, remaining_delay
 from appliance.store.letters import letter_state, list_waiting_letters
 
 log = logging.getLogger(__name__)
 
 ANSWER_WITHIN = 5.0  # seconds a booking waits for its letter (decisions.md)
-ATTEMPT_WITHIN = 60.0  # seconds a slow server may take when nobody waits
-FRESH_AT_ONCE = 4  # connections for new letters; one more brings the retries
+
+_POSTPONED = Outcome("unreachable", "no letter leaves at present")
 
 
 class Postman:
@@ -34,28 +35,26 @@ class Postman:
         self,
         environment: Environment,
         clock: Clock,
-        send: Send | None = None,
+        server: MailServer | None = None,
         *,
         answer_within: float = ANSWER_WITHIN,
-        attempt_within: float = ATTEMPT_WITHIN,
     ) -> None:
-        """`send` hands one letter to a mail server, or raises Undelivered.
+        """`server` is where letters are handed over; without it, that of the settings.
 
-        Without it the server of the settings is used. Where there is none letters wait; in
-        the test environment nothing is ever sent.
+        Where there is none letters wait; in the test environment nothing is ever sent.
         """
         mail = environment.settings.mail
         if environment.name != "live":
-            send = None
-        elif send is None and mail.host:
-            send = SmtpSender(mail).send
-        self._environment, self._clock, self._send = environment, clock, send
+            server = None
+        elif server is None and mail.host:
+            server = SmtpSender(mail)
+        self._environment, self._clock, self._server = environment, clock, server
         self._composer = Composer(mail.sender)
-        self._answer_within, self._attempt_within = answer_within, attempt_within
-        self._fresh, self._again = asyncio.Semaphore(FRESH_AT_ONCE), asyncio.Semaphore(1)
-        self._in_flight: dict[str, asyncio.Task[Outcome]] = {}
-        self._unrecorded: dict[str, Outcome] = {}
-        self._due: dict[str, float] = {}
+        self._answer_within = answer_within
+        self._fresh: dict[str, asyncio.Future[Outcome]] = {}  # in the order of their writing
+        self._due: dict[str, float] = {}  # those that wait for a later attempt
+        self._in_flight: tuple[str, asyncio.Future[Outcome]] | None = None
+        self._unrecorded: tuple[str, Outcome] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._round: asyncio.Task[None] | None = None
         self._closed = False
@@ -64,14 +63,14 @@ class Postman:
         """Take up what waits from before, and every letter that is queued from now on."""
         database = self._environment.database
         database.on_commit(self._notice)
-        if self._send is None:
+        if self._server is None:
             return
         now, monotonic = self._clock.now(), self._clock.monotonic()
         waiting = await database.read(list_waiting_letters)
         if not waiting:
             await database.write(forget_mail_trouble)
         for letter in waiting:
-            if letter.id not in self._in_flight:
+            if self._under_way(letter.id) is None:
                 self._due[letter.id] = monotonic + remaining_delay(letter, now)
         self._arm()
 
@@ -86,11 +85,9 @@ class Postman:
             return "failed"
         if state in {"sent", "kept"}:
             return "sent"
-        attempt = self._in_flight.get(letter_id)
-        if attempt is None:
-            if state != "waiting" or self._send is None or self._closed:
-                return "failed"
-            attempt = self._begin(letter_id, self._fresh)
+        if state != "waiting" or self._server is None or self._closed:
+            return "failed"
+        attempt = self._under_way(letter_id) or self._take_up(letter_id)
         try:
             async with asyncio.timeout(self._answer_within):
                 outcome = await asyncio.shield(attempt)
@@ -104,92 +101,115 @@ class Postman:
 
     def wake(self) -> None:
         """Go on a round for what is due. The timer calls it; so may whoever moved the clock."""
-        if not self._closed and self._round is None and self._next_due() is not None:
+        if self._round is None and self._next() is not None:
+            self._disarm()
             self._round = asyncio.get_running_loop().create_task(self._go_round())
 
     async def close(self) -> None:
-        """Stop. Letters in flight get as long as a booking would wait; the rest keeps waiting."""
+        """Stop. The letter in flight gets as long as a booking would wait; the rest waits."""
         self._closed = True
         self._disarm()
-        under_way: list[asyncio.Task[Outcome] | asyncio.Task[None]] = [*self._in_flight.values()]
         if self._round is not None:
-            under_way.append(self._round)
-        if under_way:
-            _, slow = await asyncio.wait(under_way, timeout=self._answer_within)
+            _, slow = await asyncio.wait([self._round], timeout=self._answer_within)
             for task in slow:
                 task.cancel()
             await asyncio.gather(*slow, return_exceptions=True)
+        for asked in self._fresh.values():
+            asked.cancel()
 
     def _notice(self, notices: Sequence[object]) -> None:
-        if self._send is None or self._closed:
+        if self._server is None or self._closed:
             return
         for notice in notices:
-            if isinstance(notice, LetterQueued) and notice.letter_id not in self._in_flight:
-                self._begin(notice.letter_id, self._fresh)
+            if isinstance(notice, LetterQueued) and self._under_way(notice.letter_id) is None:
+                self._take_up(notice.letter_id)
 
-    def _begin(self, letter_id: str, places: asyncio.Semaphore) -> asyncio.Task[Outcome]:
-        """Start an attempt. Whoever asks again while it runs is given this one."""
+    def _under_way(self, letter_id: str) -> asyncio.Future[Outcome] | None:
+        if self._in_flight is not None and self._in_flight[0] == letter_id:
+            return self._in_flight[1]
+        return self._fresh.get(letter_id)
+
+    def _take_up(self, letter_id: str) -> asyncio.Future[Outcome]:
+        """Put a letter before those that are tried again; its coming attempt."""
         self._due.pop(letter_id, None)
-        task = asyncio.get_running_loop().create_task(self._attempt(letter_id, places))
-        self._in_flight[letter_id] = task
-        task.add_done_callback(lambda _: self._in_flight.pop(letter_id, None))
-        return task
+        asked = self._fresh[letter_id] = asyncio.get_running_loop().create_future()
+        self.wake()
+        return asked
 
-    async def _attempt(self, letter_id: str, places: asyncio.Semaphore) -> Outcome:
-        outcome = self._unrecorded.get(letter_id)
-        if outcome is None:
-            outcome = await self._try(letter_id, places)
+    async def _go_round(self) -> None:
+        """One letter after the other, for as long as one is due."""
+        try:
+            while self._server is not None and (letter_id := self._next()) is not None:
+                await self._attempt(self._server, letter_id)
+        finally:
+            self._round = None
+            if self._server is not None:
+                self._server.part()
+            self._arm()
+
+    def _next(self) -> str | None:
+        """What has to be recorded goes first, then new letters, then the one due longest."""
+        if self._closed:
+            return None
+        first = min(self._due, key=self._due.__getitem__, default=None)
+        is_due = first is not None and self._due[first] <= self._clock.monotonic()
+        if self._unrecorded is not None and (is_due or self._fresh):
+            return self._unrecorded[0]
+        return next(iter(self._fresh), first if is_due else None)
+
+    async def _attempt(self, server: MailServer, letter_id: str) -> None:
+        self._due.pop(letter_id, None)
+        asked = self._fresh.pop(letter_id, None) or asyncio.get_running_loop().create_future()
+        self._in_flight = letter_id, asked
+        try:
+            outcome = await self._try(server, letter_id)
+            delay = await self._record(letter_id, outcome)
+        except asyncio.CancelledError:
+            asked.cancel()
+            raise
+        finally:
+            self._in_flight = None
+        now = self._clock.monotonic()
+        if outcome.result == "unreachable" or self._unrecorded is not None:
+            self._postpone(now)
+        if delay is not None:  # after those that were postponed: a hopeless one is not in their way
+            self._due[letter_id] = now + delay
+        if not asked.done():
+            asked.set_result(outcome)
+
+    async def _try(self, server: MailServer, letter_id: str) -> Outcome:
+        if self._unrecorded is not None:
+            return self._unrecorded[1]
+        outcome = await send_letter(self._environment, self._composer, server, letter_id)
         if outcome.result != "accepted":
             log.warning("letter %s was not sent: %s", letter_id, outcome.trouble)
-        delay = await self._record(letter_id, outcome)
-        if delay is not None:
-            self._due[letter_id] = self._clock.monotonic() + delay
-            self._arm()
         return outcome
-
-    async def _try(self, letter_id: str, places: asyncio.Semaphore) -> Outcome:
-        if self._send is None:
-            return Outcome("unreachable", f"{SETTINGS_TROUBLE}mail.host is empty")
-        try:
-            async with asyncio.timeout(self._attempt_within), places:
-                return await send_letter(self._environment, self._composer, self._send, letter_id)
-        except TimeoutError:
-            return Outcome("unreachable", "the mail server did not answer in time")
 
     async def _record(self, letter_id: str, outcome: Outcome) -> int | None:
         """Seconds until the next attempt.
 
-        What cannot be written now is remembered meanwhile: a full disk makes nobody receive
-        the same letter again and again.
+        What cannot be written now is remembered, and nothing else is sent meanwhile: a full disk
+        makes nobody receive the same letter again and again.
         """
         try:
             delay = await self._environment.database.write(record_letter, letter_id, outcome)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
             name = type(error).__name__
             log.error("letter %s: its outcome is not recorded (%s)", letter_id, name)  # noqa: TRY400
-            self._unrecorded[letter_id] = outcome
+            self._unrecorded = letter_id, outcome
             return RETRY_SECONDS[0]
-        self._unrecorded.pop(letter_id, None)
+        self._unrecorded = None
         return delay
 
-    async def _go_round(self) -> None:
-        """One letter after the other. A server that takes none is asked once, not for each."""
-        try:
-            while not self._closed and (letter_id := self._next_due()) is not None:
-                outcome = await asyncio.shield(self._begin(letter_id, self._again))
-                if outcome.result == "unreachable":
-                    later = self._clock.monotonic() + RETRY_SECONDS[0]
-                    self._due = {id_: max(due, later) for id_, due in self._due.items()}
-        finally:
-            self._round = None
-            self._arm()
-
-    def _next_due(self) -> str | None:
-        """The letter that is due longest."""
-        first = min(self._due, key=self._due.__getitem__, default=None)
-        if first is None or self._due[first] > self._clock.monotonic():
-            return None
-        return first
+    def _postpone(self, now: float) -> None:
+        """A server that takes no letter is asked once a minute, not for each that waits."""
+        later = now + RETRY_SECONDS[0]
+        self._due = {letter_id: max(due, later) for letter_id, due in self._due.items()}
+        self._due |= dict.fromkeys(self._fresh, later)
+        for asked in self._fresh.values():
+            if not asked.done():
+                asked.set_result(_POSTPONED)
+        self._fresh = {}
 
     def _arm(self) -> None:
         """One timer, for the earliest letter; none while nothing waits."""

@@ -1,8 +1,8 @@
 """One attempt to send one letter, from its row to the mail server's answer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from email.message import EmailMessage
+from typing import Protocol
 
 from appliance.environment import Environment
 from appliance.mail.composing import Composer, UnusableAddress
@@ -10,15 +10,23 @@ from appliance.mail.contents import read_contents
 from appliance.mail.smtp import Undelivered
 from appliance.model.letter import SETTINGS_TROUBLE, Outcome
 
-Send = Callable[[EmailMessage], Awaitable[None]]
+
+class MailServer(Protocol):
+    """Where letters are handed over, one at a time."""
+
+    async def send(self, message: EmailMessage) -> None:
+        """Returns once the server has taken the letter; Undelivered when it has not."""
+
+    def part(self) -> None:
+        """Nothing more is handed over for now."""
 
 
 async def send_letter(
-    environment: Environment, composer: Composer, send: Send, letter_id: str
+    environment: Environment, composer: Composer, server: MailServer, letter_id: str
 ) -> Outcome:
     """What became of it. Raises nothing but the caller's own cancellation."""
     try:
-        await send(await _written(environment, composer, letter_id))
+        await server.send(await _written(environment, composer, letter_id))
     except Undelivered as undelivered:
         outcome = undelivered.outcome
     except UnusableAddress:

@@ -13,10 +13,14 @@ import aiosmtplib
 from appliance.model.letter import SETTINGS_TROUBLE, Outcome
 from appliance.settings import MailSettings
 
+SPEAK_WITHIN = 60.0  # seconds until the server is ready to be given a letter
+TAKE_WITHIN = 600.0  # seconds to take it: who gives up sooner sends it twice (RFC 5321, 4.5.3.2.6)
+
 _ENHANCED = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _SIGN_IN_FIRST = {530, 534, 535, 538}
 _GOING_AWAY = 421
 _PERMANENT = 500
+_TOO_SLOW = Outcome("unreachable", "the mail server did not answer in time")
 _LOST_CONNECTION = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
@@ -29,33 +33,78 @@ class Undelivered(Exception):
 
 
 class SmtpSender:
-    """The mail server of the settings. Certificates are verified, unless `security` is none."""
+    """The mail server of the settings. Certificates are verified, unless `security` is none.
 
-    def __init__(self, settings: MailSettings, tls: ssl.SSLContext | None = None) -> None:
+    The connection stays open between letters, until `part`. One letter at a time.
+    """
+
+    def __init__(
+        self,
+        settings: MailSettings,
+        tls: ssl.SSLContext | None = None,
+        *,
+        speak_within: float = SPEAK_WITHIN,
+        take_within: float = TAKE_WITHIN,
+    ) -> None:
         """`tls` replaces the system's certificate authorities."""
-        self._settings = settings
-        self._tls = tls
+        self._settings, self._tls = settings, tls
+        self._speak_within, self._take_within = speak_within, take_within
+        self._client: aiosmtplib.SMTP | None = None
 
     async def send(self, message: EmailMessage) -> None:
         """Returns once the server has taken the letter; Undelivered when it has not.
 
-        Sets no deadline of its own: the caller's cancellation closes the connection.
+        The caller's cancellation closes the connection.
         """
         sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
         raw = await asyncio.to_thread(message.as_bytes)
-        client = self._client(sender)
+        taken = False
         try:
-            await _connect(client)
-            await _transfer(client, sender, recipient, raw)
+            client = await self._introduce(sender, recipient)
+            async with asyncio.timeout(self._take_within):
+                await client.data(raw)
+            taken = True
         except aiosmtplib.SMTPException as error:
             raise Undelivered(_judge(error)) from None
+        except TimeoutError:
+            raise Undelivered(_TOO_SLOW) from None
         except OSError as error:
             raise Undelivered(_unreachable(error)) from None
         finally:
-            _part(client)
-            client.close()
+            if not taken:
+                self.part()
 
-    def _client(self, sender: Address) -> aiosmtplib.SMTP:
+    def part(self) -> None:
+        """Say goodbye without waiting: once a letter is theirs, no trouble makes it ours again."""
+        client, self._client = self._client, None
+        if client is None:
+            return
+        with contextlib.suppress(aiosmtplib.SMTPException):
+            if client.protocol is not None:
+                client.protocol.write(b"QUIT\r\n")
+        client.close()
+
+    async def _introduce(self, sender: Address, recipient: Address) -> aiosmtplib.SMTP:
+        """A connection on which the server waits for the letter.
+
+        What is refused on a connection that had a letter before is asked again on a new one:
+        servers close them, or take so many letters on each.
+        """
+        if self._client is not None:
+            try:
+                async with asyncio.timeout(self._speak_within):
+                    await _envelope(self._client, sender, recipient)
+            except (aiosmtplib.SMTPException, OSError):
+                self.part()
+            else:
+                return self._client
+        client = self._client = self._new_client(sender)
+        async with asyncio.timeout(self._speak_within):
+            await _connect(client)
+            await _envelope(client, sender, recipient)
+        return client
+
+    def _new_client(self, sender: Address) -> aiosmtplib.SMTP:
         settings = self._settings
         return aiosmtplib.SMTP(
             hostname=settings.host,
@@ -79,10 +128,8 @@ async def _connect(client: aiosmtplib.SMTP) -> None:
         raise Undelivered(_settings("mail.host or mail.sender cannot be used")) from None
 
 
-async def _transfer(
-    client: aiosmtplib.SMTP, sender: Address, recipient: Address, raw: bytes
-) -> None:
-    """One letter over an open connection, without the library's RSET after a refusal."""
+async def _envelope(client: aiosmtplib.SMTP, sender: Address, recipient: Address) -> None:
+    """From whom to whom, without the library's RSET after a refusal."""
     foreign = not (sender.addr_spec + recipient.addr_spec).isascii()
     if foreign and client.is_ehlo_or_helo_needed:
         with contextlib.suppress(aiosmtplib.SMTPHeloError):
@@ -95,14 +142,6 @@ async def _transfer(
         await client.rcpt(recipient.addr_spec, encoding=encoding)
     except ValueError:
         raise Undelivered(Outcome("refused", "an address cannot be used")) from None
-    await client.data(raw)
-
-
-def _part(client: aiosmtplib.SMTP) -> None:
-    """Say goodbye without waiting: once the letter is theirs, no trouble makes it ours again."""
-    with contextlib.suppress(aiosmtplib.SMTPException):
-        if client.protocol is not None:
-            client.protocol.write(b"QUIT\r\n")
 
 
 def _judge(error: aiosmtplib.SMTPException) -> Outcome:

@@ -20,13 +20,15 @@ async def send_trial(settings: MailSettings, recipient: str, subject: str, text:
         message = _compose(settings.sender, recipient, subject, text)
     except (ValueError, IndexError):
         return Outcome("refused", "an address cannot be used")
+    server = SmtpSender(settings)
     try:
         async with asyncio.timeout(TRIAL_WITHIN):
-            await SmtpSender(settings).send(message)
+            await server.send(message)
     except Undelivered as undelivered:
         return undelivered.outcome
     except TimeoutError:
         return Outcome("unreachable", "the mail server did not answer in time")
+    server.part()
     return Outcome("accepted")
 
 

@@ -11,7 +11,7 @@ from appliance.model.letter import Outcome
 
 async def settle(postman):
     """Let everything that is under way come to its end."""
-    await until(lambda: not postman._in_flight and postman._round is None)
+    await until(lambda: not postman._fresh and postman._round is None)
 
 
 async def until(condition):
@@ -29,26 +29,40 @@ async def pass_time(postman, clock, seconds):
 
 
 class Mailbox:
-    """A `send` that is handed in: keeps what it was given, or does what it is told instead."""
+    """A mail server that is handed in: keeps what it is given, or does as it is told instead."""
 
     def __init__(self):
         self.messages = []
         self.sending = 0
+        self.knocks = 0
+        self.hopeless = None  # the id of a letter that breaks every connection
+        self.fault = None
+        self.on_send = lambda: None
         self.most_at_once = 0
+        self.parted = 0
         self.trouble = None
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def __call__(self, message):
+    async def send(self, message):
         self.sending += 1
+        self.knocks += 1
+        self.on_send()
         self.most_at_once = max(self.most_at_once, self.sending)
         try:
             await self.gate.wait()
+            if self.fault is not None:
+                raise self.fault
             if self.trouble is not None:
                 raise Undelivered(self.trouble)
+            if self.hopeless is not None and self.hopeless in message["Message-ID"]:
+                raise Undelivered(Outcome("unreachable", "the connection was lost"))
             self.messages.append(message)
         finally:
             self.sending -= 1
+
+    def part(self):
+        self.parted += 1
 
     def refuse(self, result, trouble="because"):
         self.trouble = Outcome(result, trouble)
@@ -62,6 +76,8 @@ class Handler:
 
     def __init__(self):
         self.envelopes = []
+        self.sessions = []  # of each envelope, over which it came
+        self.connections = set()  # those that are open
         self.rcpt = "250 OK"
         self.data = "250 OK"
         self.mail = "250 OK"
@@ -81,10 +97,23 @@ class Handler:
             envelope.rcpt_tos.append(address)
         return self.rcpt
 
-    async def handle_DATA(self, _server, _session, envelope):  # noqa: N802
+    async def handle_DATA(self, _server, session, envelope):  # noqa: N802
         if self.data.startswith("2"):
             self.envelopes.append(envelope)
+            self.sessions.append(session)
         return self.data
+
+
+class Connection(SMTP):
+    """One that its handler knows of for as long as it is open."""
+
+    def connection_made(self, transport):
+        self.event_handler.connections.add(self)
+        super().connection_made(transport)
+
+    def connection_lost(self, error):
+        super().connection_lost(error)
+        self.event_handler.connections.discard(self)
 
 
 @contextlib.asynccontextmanager
@@ -93,7 +122,9 @@ async def smtp_server(handler=None, **options):
     handler = handler or Handler()
     options = {"enable_SMTPUTF8": True, "hostname": "mx.example"} | options
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(handler, loop=loop, **options), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: Connection(handler, loop=loop, **options), "127.0.0.1", 0
+    )
     try:
         yield server.sockets[0].getsockname()[1], handler
     finally:
