@@ -18,6 +18,7 @@ BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
 STEP_MS = 1_000  # less is the ordinary work of whoever keeps the clock right
 TOLERANCE_MS = 300_000  # what receivers tolerate too (contract section 6.3)
+LONG_OFF_MS = 40 * 86_400_000  # no house writes nothing for so long: rather the clock is wrong
 
 # Whether the kernel calls its clock synchronised; None when it cannot be asked.
 Synchronised = Callable[[], bool | None]
@@ -72,12 +73,20 @@ class ClockTrust:
         self._behind_since: int | None = None
         self._stepped_far = False
         self._confirmed = False
+        # The offset that was trusted last in this boot, with what was held of it then.
+        self._good: tuple[int, int, bool] | None = None
 
-    def remember(self, mark: ClockMark | None) -> None:
-        """Begin with what was written before."""
+    def remember(self, mark: ClockMark | None, newest: int | None = None) -> None:
+        """Begin with what was written before; `newest` is the latest instant among it.
+
+        A clock far beyond that may have leapt while the box was off: nothing expires by it.
+        """
         if mark is not None:
             self._mark = mark.at
-            self._offset = mark.offset if mark.boot == self._boot else None
+            if mark.boot == self._boot:
+                self._offset, self._good = mark.offset, (mark.offset, 0, False)
+        if newest is not None and self._clock.now() > newest + LONG_OFF_MS:
+            self._stepped_far = True
 
     @property
     def mark(self) -> ClockMark:
@@ -93,7 +102,10 @@ class ClockTrust:
 
     @property
     def stepped_far(self) -> bool:
-        """Whether it was set by more than 300 s in this boot, and nothing confirmed it since."""
+        """Whether it was set by more than 300 s, or lies far beyond all that was ever written.
+
+        Until a time server confirms it, or it is set back to where it was.
+        """
         return self._stepped_far
 
     def was_set(self) -> bool:
@@ -117,10 +129,15 @@ class ClockTrust:
         if synchronised:
             self._stepped_far = False
         elif abs(stepped) > TOLERANCE_MS:
-            self._doubted_since, self._stepped_far = uptime, True
+            if self._good is not None and abs(offset - self._good[0]) <= TOLERANCE_MS:
+                _, self._doubted_since, self._stepped_far = self._good
+            else:
+                self._doubted_since, self._stepped_far = uptime, True
         stepped = stepped if abs(stepped) >= STEP_MS else 0
         trusted, doubt = self._judge(now, uptime, synchronised=synchronised)
         self._confirmed = trusted and synchronised
+        if trusted:
+            self._good = offset, self._doubted_since, self._stepped_far
         return Trust(trusted, doubt, stepped)
 
     def _judge(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:

@@ -21,6 +21,7 @@ LAYERS = (
         "appliance.clock",
         "appliance.clock_steps",
         "appliance.clock_trust",
+        "appliance.steady_clock",
         "appliance.tokens",
         "appliance.settings",
         "appliance.settings_file",

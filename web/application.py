@@ -92,7 +92,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
             gate=Gate(environment, box.clock),
             turns=Turns(),
             postman=Postman(environment, box.clock),
-            dispatcher=Dispatcher(environment, box.clock, sandbox.outside_of(environment)),
+            dispatcher=Dispatcher(environment, box.machine_clock, sandbox.outside_of(environment)),
         )
         _add_routes(app, services)
         if environment is box.test:

@@ -18,6 +18,7 @@ from aiohttp import web
 
 from appliance.box import Box, open_box
 from appliance.clock import newest_zone_database
+from appliance.clock_trust import kernel_is_synchronised
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
@@ -25,9 +26,12 @@ from appliance.errors import Trouble
 from appliance.log_files import keep_log
 from appliance.poke import hear_pokes
 from appliance.settings import Settings
+from appliance.steady_clock import SteadyClock
+from appliance.store.clock_marks import find_clock_mark
 from appliance.tls.certificates import Certificates
 from appliance.upkeep.life import living
 from appliance.upkeep.sd_notify import sd_notify
+from appliance.webhooks.uptime import SystemUptime
 from web.application import build_application
 from web.connection import Connection
 from web.connection_limit import ConnectionLimit, affordable_connections
@@ -157,17 +161,23 @@ async def _serve(
         loop.add_signal_handler(number, stopping.on_signal)
     port = listener.getsockname()[1]
     app_url = settings.server.app_url or f"http://{_reachable(host)}:{port}"
+    uptime = SystemUptime()
+    grace_ms = settings.webhooks.clock_grace_minutes * 60_000
+    clock = SteadyClock(
+        console.clock, uptime.boot, uptime.milliseconds, kernel_is_synchronised, grace_ms
+    )
     box = open_box(
         directory.root,
         directory.master_key(),
         settings,
         app_url=app_url,
-        clock=console.clock,
+        clock=clock,
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
         on_broken=stopping.on_broken,
     )
     try:
+        clock.remember(box.live.database.peek(find_clock_mark))
         directory.remember_address(app_url)
         certificates = None
         if speaks_tls(host, settings.server.tls_port):

@@ -1,4 +1,4 @@
-"""The row of `clock_mark`: what the box remembers of its clock."""
+"""The row of `clock_mark`, and what else the box remembers of its clock."""
 
 from appliance.clock_trust import ClockMark
 from appliance.store.connection import Reader, Transaction
@@ -8,6 +8,17 @@ def find_clock_mark(reader: Reader) -> ClockMark | None:
     """What was written last, None in a new box."""
     row = reader.row("SELECT at, boot, offset_ms FROM clock_mark")
     return None if row is None else ClockMark(*row)
+
+
+def find_latest_instant(reader: Reader) -> int | None:
+    """When the box last wrote something of the house, in ms since 1970; None in a new box."""
+    latest: int | None = reader.value(
+        """SELECT max(at) FROM (
+               SELECT * FROM (SELECT at FROM scan ORDER BY seq DESC LIMIT 1) UNION ALL
+               SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1) UNION ALL
+               SELECT at FROM heartbeat)"""
+    )
+    return latest
 
 
 def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:

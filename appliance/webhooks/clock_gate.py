@@ -12,7 +12,7 @@ from appliance.accidents import log_accident
 from appliance.clock import Clock
 from appliance.clock_trust import ClockMark, ClockTrust, Trust
 from appliance.errors import Unavailable
-from appliance.store.clock_marks import find_clock_mark, put_clock_mark
+from appliance.store.clock_marks import find_clock_mark, find_latest_instant, put_clock_mark
 from appliance.store.database import Database
 from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_UNCONFIRMED, Conditions
 from appliance.webhooks.outside import Outside
@@ -56,7 +56,8 @@ class ClockGate:
 
     async def start(self) -> None:
         """Judge the clock; when it is trusted, waits are counted by it before this returns."""
-        self.trust.remember(self._database.peek(find_clock_mark))
+        mark = self._database.peek(find_clock_mark)
+        self.trust.remember(mark, self._database.peek(find_latest_instant))
         self._stop_watching = self._outside.watch_clock_steps(self._look)
         self._look()
         if self._settling is not None:
@@ -70,7 +71,7 @@ class ClockGate:
         if self._settling is not None:
             self._settling.cancel()
             await asyncio.gather(self._settling, return_exceptions=True)
-        if self._open:
+        if self._open and not self.trust.was_set():
             try:
                 await self._database.write(put_clock_mark, self.trust.mark)
             except Unavailable:
@@ -78,7 +79,7 @@ class ClockGate:
 
     def permits(self) -> bool:
         """Whether something may be signed now."""
-        if self._open and self.trust.was_set():
+        if self.trust.was_set():
             self._look()
         return self._open
 
@@ -91,11 +92,14 @@ class ClockGate:
         now = self._uptime.milliseconds()
         if not self._open or self._written_at is None or now < self._written_at + _WRITE_EVERY_MS:
             return None
+        if self.trust.was_set():  # the next judgement says whether that time is one to remember
+            return None
         self._written_at = now
         return self.trust.mark
 
     def _look(self) -> None:
         """Judge the clock, and act by it."""
+        self._database.clock.now()  # the box's own time follows in the same moment
         verdict = self.trust.look()
         if verdict.stepped:
             log.info("the clock was set by %+.3f s", verdict.stepped / 1000)

@@ -1,0 +1,106 @@
+"""The box's own time: through a step that nothing confirms it goes on counting."""
+
+import pytest
+
+from appliance.clock import StoppedClock, parse_instant
+from appliance.clock_trust import ClockMark
+from appliance.steady_clock import SteadyClock
+from tests.appliance.webhooks.conftest import ManualUptime
+
+NOW = "2026-11-21T19:00:00Z"
+GRACE_MS = 600_000
+LONG_AGO = 20 * GRACE_MS  # the machine has run for hours
+
+
+class Surroundings:
+    """A machine, and whether a time server has spoken to it."""
+
+    def __init__(self, up=LONG_AGO, boot="a boot", instant=NOW):
+        self.machine = StoppedClock(instant)
+        self.up = ManualUptime(self.machine, boot, up)
+        self.synchronised = False
+
+    def clock(self, mark=None):
+        made = SteadyClock(
+            self.machine, self.up.boot, self.up.milliseconds, lambda: self.synchronised, GRACE_MS
+        )
+        made.remember(mark)
+        return made
+
+
+@pytest.fixture
+def machine():
+    return Surroundings()
+
+
+@pytest.mark.parametrize("leap", ["2027-11-21T19:00:00Z", "2026-10-22T19:00:00Z",
+                                  "1970-01-01T00:00:00Z"])  # fmt: skip
+def test_through_a_leap_it_counts_on_and_follows_when_the_clock_is_back(machine, leap):
+    clock = machine.clock()
+    assert clock.now() == parse_instant(NOW)
+
+    machine.machine.set(leap)
+    machine.up.advance(60)
+    assert clock.now() == parse_instant("2026-11-21T19:01:00Z")
+    machine.machine.set("2026-11-21T19:01:10Z")
+
+    assert clock.now() == parse_instant("2026-11-21T19:01:10Z")
+
+
+def test_a_time_server_is_followed_at_once_and_whoever_insists_after_ten_minutes(machine):
+    clock = machine.clock()
+    clock.now()
+    machine.machine.set("2026-11-22T19:00:00Z")
+    assert clock.now() == parse_instant(NOW)
+
+    machine.up.advance(GRACE_MS / 1000)
+    assert clock.now() == parse_instant("2026-11-22T19:10:00Z")
+    machine.synchronised = True
+    machine.machine.set("2026-11-21T19:10:00Z")
+
+    assert clock.now() == parse_instant("2026-11-21T19:10:00Z")
+
+
+def test_a_small_step_is_ordinary(machine):
+    clock = machine.clock()
+    clock.now()
+
+    machine.machine.set("2026-11-21T19:04:59Z")
+
+    assert clock.now() == parse_instant("2026-11-21T19:04:59Z")
+
+
+def test_a_restart_of_the_program_remembers_where_the_clock_was_good():
+    machine = Surroundings(instant="2027-11-21T19:00:00Z")
+    good = parse_instant(NOW) - LONG_AGO
+
+    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", good))
+
+    assert clock.now() == parse_instant(NOW)
+
+
+def test_after_a_start_of_the_machine_it_is_not_before_what_is_certainly_past():
+    machine = Surroundings(up=5_000, boot="another boot", instant="1970-01-01T00:00:05Z")
+    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", 0))
+    assert clock.now() == parse_instant(NOW)
+
+    machine.up.advance(7)
+    assert clock.now() == parse_instant("2026-11-21T19:00:07Z")
+    machine.synchronised = True
+    machine.machine.set("2026-11-21T21:00:00Z")
+
+    assert clock.now() == parse_instant("2026-11-21T21:00:00Z")
+
+
+def test_a_new_box_that_nothing_has_confirmed_yet_follows_its_machine():
+    machine = Surroundings(up=5_000)
+    clock = machine.clock()
+    assert clock.now() == parse_instant(NOW)
+
+    machine.machine.set("2026-11-22T19:00:00Z")
+
+    assert clock.now() == parse_instant("2026-11-22T19:00:00Z")
+
+
+def test_durations_are_the_machines_own(machine):
+    assert machine.clock().monotonic() == machine.machine.monotonic()
