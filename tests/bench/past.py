@@ -1,6 +1,7 @@
 """Rows that no partner could make in a minute: a million past reservations, tonight's
 guests and evenings to read, written straight into the database of a stopped box."""
 
+import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.bench.venue import FIRST_HOUR, GUESTS, LAST_HOUR, TABLES, Plan
 
 PAST_EVENING = 360  # reservations of a past evening: half of what the venue can hold
 BATCH = 50_000
+ANNOUNCED = ("reservation.created", "reservation.checked_in")  # what the past has events of
 MINUTES_OF_A_DAY = 1440
 
 # Version 7, as tokens.py makes them: the time first, so that the newest id is the last.
@@ -67,10 +69,29 @@ _SCANS = """INSERT INTO scan (scan_id, terminal_id, at, kind, reservation_id, re
 SELECT lower(hex(randomblob(16))), (SELECT id FROM terminal), checked_in_at, 'pass', id,
     'checked_in', guests, :verdict, randomblob(32)
 FROM reservation WHERE seq > :after AND status = 'completed'"""
+# What the log of webhooks keeps: thirty days (README, retention.attempt_days), but for the last,
+# which a box that starts would begin to forget.
+_EVENTS = """INSERT INTO event (type, reservation_id, occurred_at)
+SELECT type, id, at FROM (
+    SELECT seq, 'reservation.created' AS type, id, created_at AS at FROM reservation
+    WHERE seq > :after
+    UNION ALL
+    SELECT seq, 'reservation.checked_in', id, checked_in_at FROM reservation
+    WHERE seq > :after AND checked_in_at NOT NULL)
+WHERE at >= :kept ORDER BY seq, at"""
+_DELIVERIES = """INSERT INTO delivery (id, endpoint_id, event_seq, state, attempts, due_at,
+    finished_at)
+SELECT lower(hex(randomblob(16))), endpoint.id, event.seq, 'delivered', 1, occurred_at,
+    occurred_at + 40
+FROM event, endpoint WHERE event.seq > :event"""
+_ATTEMPTS = """INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status,
+    remote_address, charged, body_sha256)
+SELECT seq, 1, due_at, 40, 'done', 'delivered', 200, '127.0.0.1', 1, randomblob(32)
+FROM delivery WHERE event_seq > :event"""
 
 
-def fill_tonight(database: Path, plan: Plan, lineage: str) -> None:
-    """86,400 confirmed reservations of tonight, and the evenings that are only read."""
+def fill_tonight(database: Path, plan: Plan, lineage: str, guests: int | None = None) -> None:
+    """Confirmed reservations of tonight, 86,400 of them, and the evenings that are only read."""
     connection = _opened(database)
     values: dict[str, str | int] = {
         "tonight": plan.tonight.isoformat(),
@@ -83,7 +104,7 @@ def fill_tonight(database: Path, plan: Plan, lineage: str) -> None:
             _TONIGHT,
             _CODE,
             _KNOWN,
-            {**values, "kind": "t", "first": 0, "last": supply()},
+            {**values, "kind": "t", "first": 0, "last": guests or supply()},
         )
         read = plan.read_dates()
         days: dict[str, str | int] = {
@@ -99,7 +120,8 @@ def fill_past(
     database: Path, plan: Plan, lineage: str, rows: int, progress: Callable[[int], None]
 ) -> None:
     """`rows` completed and cancelled reservations before tonight, oldest first, with the
-    history and the door log that the box keeps of them; contacts erased, codes freed."""
+    history, the door log and the deliveries that the box keeps of them; contacts erased, codes
+    freed."""
     connection = _opened(database)
     values: dict[str, str | int] = {
         "tonight": plan.tonight.isoformat(),
@@ -108,6 +130,8 @@ def fill_past(
         "kind": "p",
     }
     values["days"] = rows // PAST_EVENING + 2
+    a_month_ago = dt.datetime.combine(plan.tonight, dt.time(), dt.UTC) - dt.timedelta(days=29)
+    kept = int(a_month_ago.timestamp() * 1000)
     for first in range(0, rows, BATCH):
         with connection:
             after = connection.execute("SELECT coalesce(max(seq), 0) FROM reservation").get
@@ -117,6 +141,10 @@ def fill_past(
             connection.execute(
                 _SCANS, {"after": after, "verdict": '{"result":"checked_in"}' + " " * 600}
             )
+            event = connection.execute("SELECT coalesce(max(seq), 0) FROM event").get
+            connection.execute(_EVENTS, {"after": after, "kept": kept})
+            connection.execute(_DELIVERIES, {"event": event})
+            connection.execute(_ATTEMPTS, {"event": event})
         progress(last)
     _closed(connection)
 
