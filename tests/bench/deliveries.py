@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import datetime as dt
 import time
 from collections.abc import AsyncIterator
@@ -13,10 +14,14 @@ from appliance.actions.announce import announce
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import SystemClock
 from appliance.environment import Environment
+from appliance.store.deliveries import cancel_pending
+from appliance.webhooks.client import Budgets
 from appliance.webhooks.dispatcher import Dispatcher
+from appliance.webhooks.outside import make_outside
 from tests.builders import TONIGHT, table_id
 from tests.conftest import opened_box, with_settings
 
+Target = tuple[str, str, str, bool]  # what, target, found, held
 _PER_EVENING = 500  # reservations of one minute each
 
 
@@ -47,6 +52,10 @@ class Sender:
         self.committed[reservation_id] = now
         return reservation_id
 
+    async def give_up(self, place: int) -> None:
+        """Cancel what the endpoint that was registered as `place` has not received."""
+        await self.environment.database.write(_give_up, place)
+
     async def drained(self) -> None:
         """Wait until no delivery is pending."""
         while self.environment.database.peek(_pending):  # noqa: ASYNC110 - looked at from outside
@@ -54,7 +63,9 @@ class Sender:
 
 
 @contextlib.asynccontextmanager
-async def a_sender(folder: Path, urls: list[str]) -> AsyncIterator[Sender]:
+async def a_sender(
+    folder: Path, urls: list[str], budgets: Budgets | None = None
+) -> AsyncIterator[Sender]:
     """A fresh venue whose endpoints are `urls`; its dispatcher is closed, not started."""
     clock = SystemClock()
     settings = with_settings(webhooks={"allow_networks": ("127.0.0.0/8",), "allow_http": True})
@@ -65,7 +76,9 @@ async def a_sender(folder: Path, urls: list[str]) -> AsyncIterator[Sender]:
             await environment.database.write(
                 register_endpoint, environment.keyring, url, ("reservation.created",)
             )
-        sender = Sender(environment, Dispatcher(environment, clock))
+        outside = make_outside(settings.webhooks)
+        outside = dataclasses.replace(outside, budgets=budgets or outside.budgets)
+        sender = Sender(environment, Dispatcher(environment, clock, outside))
         try:
             yield sender
         finally:
@@ -88,6 +101,13 @@ def _book(tx: Any, start: int, count: int) -> list[str]:
         announce(tx, "reservation.created", row["id"])
         ids.append(row["id"])
     return ids
+
+
+def _give_up(tx: Any, place: int) -> None:
+    [endpoint_id] = tx.row(
+        "SELECT id FROM endpoint ORDER BY rowid LIMIT 1 OFFSET :place", {"place": place}
+    )
+    cancel_pending(tx, endpoint_id)
 
 
 def _pending(reader: Any) -> object:
