@@ -1,8 +1,11 @@
 import asyncio
+import json
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message
 
+from appliance.backup.shelf import Record, write_record
+from appliance.log_files import FILE
 from appliance.store.conditions import Condition, put_condition
 from tests.conftest import running_box, with_settings
 from tests.web.portal.people import a_person
@@ -39,15 +42,37 @@ async def test_what_the_box_reports_is_shown_as_text(running):
     assert "no way out &lt;b&gt;" in text
 
 
-async def test_a_log_file_is_shown_by_its_end(running, tmp_path):
+async def test_the_log_is_shown_by_its_end_in_words(running, tmp_path):
     manager = await a_person(running, "manager")
+    lines = [
+        {
+            "at": "2026-11-21T19:00:00.123Z",
+            "level": "warning",
+            "from": "web",
+            "message": f"n{n} <i>",
+        }
+        for n in range(500)
+    ]
     (tmp_path / "log").mkdir(exist_ok=True)
-    (tmp_path / "log" / "box.log").write_text("\n".join(f"line {n} <i>" for n in range(500)))
+    (tmp_path / "log" / FILE).write_text("\n".join([*map(json.dumps, lines), "{cut"]))
 
     _, text, _ = await manager.get("/portal/box")
 
-    assert "line 499 &lt;i&gt;" in text
-    assert "line 400 " not in text
+    assert "2026-11-21 19:00:00 warning web: n499 &lt;i&gt;\n{cut</pre>" in text
+    assert "n400 " not in text
+
+
+async def test_the_last_proven_backup_is_told_and_why_none_came_after_it(running, tmp_path):
+    manager = await a_person(running, "manager")
+    assert "None was made yet" in (await manager.get("/portal/box"))[1]
+    record = Record(running.clock.now(), "x", 35_489, 7, running.clock.now(), "no space <b>")
+    write_record(tmp_path, record)
+
+    _, text, _ = await manager.get("/portal/box")
+
+    assert "7 reservations" in text
+    assert "36 kB" in text
+    assert "no space &lt;b&gt;" in text
 
 
 async def test_a_test_letter_reaches_the_mailbox(tmp_path, clock, unused_tcp_port):

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 
 from aiohttp import web
 
@@ -13,15 +12,16 @@ from appliance.store.conditions import list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
 from appliance.store.setup import find_setup
+from appliance.store.venue import get_venue
 from web.languages import Language
 from web.portal.account.pages import find_zone, moment
 from web.portal.answer import language_of, portal_page
 from web.portal.box.examining import EXAMINER
+from web.portal.box.log_tail import read_tail
 from web.portal.box.saved import directory_of, waits_for_restart
+from web.portal.box.shelf import look_at_shelf
 from web.portal.context import BOX, RESTART
 
-_LOG_BYTES = 16_384
-_LOG_LINES = 60
 _TROUBLES = 5
 
 
@@ -53,6 +53,8 @@ async def box_page(
     mail, setup = await house.read(_read_mail), await house.read(find_setup)
     conditions = [c for e in box.environments for c in await e.database.read(list_conditions)]
     checks = list(findings.checks) if findings else []
+    directory, venue_id = directory_of(request), (await house.read(get_venue)).id
+    shelf = await asyncio.to_thread(look_at_shelf, directory, box.settings, venue_id)
     values: dict[str, object] = {
         "lamp": worst(checks) if findings else None,
         "checks": [_shown(c.name, c.status, c.finding, c.remedy, language) for c in checks],
@@ -74,8 +76,10 @@ async def box_page(
         "waits": waits_for_restart(request),
         "may_restart": RESTART in request.app,
         "retention": box.settings.retention,
+        "shelf": shelf,
+        "proven_at": moment(shelf.record.at, zone, language),
         "left": [step for step in STEPS if setup is not None and step not in setup.steps],
-        "log": await asyncio.to_thread(_tail, directory_of(request).root / "log"),
+        "log": await asyncio.to_thread(read_tail, directory.root / "log"),
     }  # fmt: skip
     return portal_page(request, "portal/box/page.html", values, status)
 
@@ -107,18 +111,3 @@ def _shown(name: str, status: str, finding: Said, remedy: Said | None, language:
         return said.en if spoken == "en" else said.fr
 
     return Shown(name, status, say(finding), say(remedy) if remedy else None, spoken)
-
-
-def _tail(folder: Path) -> list[str]:
-    """The last lines of the newest file in the log's folder; none where nothing is written."""
-    try:
-        files = [path for path in folder.iterdir() if path.is_file() and path.suffix == ".log"]
-        newest = max(files, key=lambda path: path.stat().st_mtime, default=None)
-        if newest is None:
-            return []
-        with newest.open("rb") as file:
-            file.seek(max(0, newest.stat().st_size - _LOG_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return []
-    return text.splitlines()[-_LOG_LINES:]
