@@ -43,12 +43,13 @@ def pick_all(
     """Append to `picks` what starts now; each is begun in its lane.
 
     32 attempts at most are under way over all lanes, and no lane is left with fewer than 4.
-    What is beyond those is shared evenly first; what then is left, whoever wants it takes.
+    What is beyond those is shared evenly first; what then is left goes to the lane that is
+    furthest behind, so that all come to the end of a backlog together.
     """
     busy = sum(lane.wants or lane.in_flight > 0 for lane in lanes)
     spare = IN_FLIGHT_MAX - sum(max(GUARANTEED, lane.in_flight) for lane in lanes)
     for most in (max(GUARANTEED, IN_FLIGHT_MAX // max(1, busy)), IN_FLIGHT_MAX):
-        for lane in sorted(lanes, key=lambda lane: lane.in_flight):
+        for lane in sorted(lanes, key=lambda lane: (lane.in_flight, lane.cursor)):
             before = lane.in_flight
             # Its own guarantee, and what nobody is guaranteed.
             share = min(max(0, GUARANTEED - before) + max(0, spare), most - before)

@@ -23,9 +23,10 @@ class Held:
 
     def __init__(self, receivers):
         self.receivers = receivers
+        self.oldest_first = []
         self._allowed = [asyncio.Semaphore(0) for _ in receivers]
-        for receiver, allowed in zip(receivers, self._allowed, strict=True):
-            receiver.always = self._when_let_go(allowed)
+        for place, receiver in enumerate(receivers):
+            receiver.always = self._when_let_go(place)
 
     def let_go(self, place, count=1):
         for _ in range(count):
@@ -47,10 +48,10 @@ class Held:
             for receiver, count in zip(self.receivers, at_once, strict=True)
         )
 
-    @staticmethod
-    def _when_let_go(allowed):
+    def _when_let_go(self, place):
         async def answer(writer, _request):
-            await allowed.acquire()
+            self.oldest_first.append(place)
+            await self._allowed[place].acquire()
             writer.write(OK)
 
         return answer
@@ -80,6 +81,18 @@ async def test_no_place_stays_free_while_a_delivery_is_due_in_whatever_order_ans
 
     assert [len(receiver.requests) for receiver in held.receivers] == [EVENTS] * ENDPOINTS
     assert max(receiver.most_at_once for receiver in held.receivers) <= WINDOW_MAX
+
+
+async def test_lanes_with_the_same_backlog_come_to_its_end_together(world, held):
+    await world.start()
+
+    for answered in range(ENDPOINTS * (EVENTS - WINDOW_MAX)):
+        await world.until(lambda answered=answered: held.all_places_are_taken(answered), PATIENCE)
+        held.let_go(held.oldest_first.pop(0))
+    begun = [len(receiver.requests) for receiver in held.receivers]
+
+    assert max(begun) - min(begun) <= 2
+    await world.stop(0)
 
 
 async def test_a_place_that_comes_free_waits_for_no_commit(world, held, monkeypatch):
