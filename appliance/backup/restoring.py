@@ -19,7 +19,7 @@ from appliance.store.snapshot import make_live
 
 _PARTS = ("live.db", "test.db", "secrets", "settings.toml", "tls")
 _STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # where the box has its own, that is newer
-_BESIDE = ("-wal", "-shm", "-journal")
+_BESIDE = ("-wal", "-shm", "-journal", "-watermark")
 
 
 def restore_blank(

@@ -10,6 +10,7 @@ from appliance.store.connection import check_engine
 from appliance.store.examination import find_signing_key_age, list_damage, read_schema
 from appliance.store.migrate import list_migrations
 from appliance.store.signing_keys import get_signing_key
+from appliance.store.start_check import find_missing_pages
 from appliance.tokens import Keyring
 
 _MIB = 1 << 20
@@ -34,13 +35,15 @@ def sqlite(_patient: Patient) -> Check:
 
 
 def integrity(patient: Patient) -> Check:
-    """Both files are there and sound: quick_check and foreign_key_check (F9)."""
+    """Both files are there and sound: quick_check, foreign_key_check and their logs (F9)."""
     damaged, first = [], ""
     for environment in ENVIRONMENTS:
         path = patient.directory.database(environment)
         try:
             with patient.file(environment) as reader:
                 damage = list_damage(reader)
+                missing = find_missing_pages(reader.connection, path)
+                damage += [missing] if missing else []
         except NotExamined:
             damage = ["missing"]
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:

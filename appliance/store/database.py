@@ -14,6 +14,7 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Unavailable
 from appliance.store.connection import Batch, Reader, Transaction, open_connection
 from appliance.store.folding import Folder
+from appliance.store.watermark import FilesBeside, Watermark
 from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 
@@ -55,11 +56,13 @@ class Database:
         self._first: frozenset[Callable[..., Any]] = frozenset()
         self._listeners: list[Listener] = []
         self._writer_connection = open_connection(path)
+        self._beside = FilesBeside(path)
         self._writer = Writer(
             self._writer_connection,
             lambda: Batch(self._writer_connection, clock, zones, tokens),
             self._tell,
             on_broken or (lambda _: None),
+            Watermark(self._writer_connection, self._beside).rise,
         )
         self._folder = Folder(
             path, self._writer_connection, self._writer.run_between, self._writer.fail
@@ -165,6 +168,7 @@ class Database:
         while not self._readers.empty():
             self._readers.get().connection.close()
         self._writer_connection.close()
+        self._beside.close()
 
     def look_again(self) -> None:
         """Tell the listeners that another process has committed something."""

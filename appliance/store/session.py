@@ -1,7 +1,7 @@
 """One transaction beside a running box, for commands: the same actions, no event loop."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -9,6 +9,8 @@ import apsw
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
 from appliance.store.connection import Batch, Transaction, open_connection
+from appliance.store.start_check import refuse_damaged_log
+from appliance.store.watermark import FilesBeside, Watermark
 from appliance.tokens import Tokens
 
 
@@ -16,14 +18,16 @@ from appliance.tokens import Tokens
 def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
     """A transaction on `path`, committed durably at the end and undone by any exception.
 
-    Waits up to 5 s for the box's own writer. Trouble when the file cannot be used. The
-    notices of the transaction reach nobody: a running box is poked, and finds the rows itself.
+    Waits up to 5 s for the box's own writer. Trouble when the file cannot be used, or its log
+    is damaged. The notices of the transaction reach nobody: a running box is poked, and finds
+    the rows itself.
     """
     try:
         connection = open_connection(path)
     except apsw.CantOpenError:
         raise Trouble(f"there is no box in {path.parent}: run venuebox init first") from None
     try:
+        refuse_damaged_log(connection, path)
         connection.execute("BEGIN IMMEDIATE")
         try:
             batch = Batch(connection, clock, zones, tokens)
@@ -32,6 +36,8 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
             tx.keep()
             batch.write_appended()
             connection.execute("COMMIT")
+            with closing(FilesBeside(path)) as files:
+                Watermark(connection, files).rise()
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -1,6 +1,7 @@
 """What is looked at before a database is served: a damaged one never is (reliability.md, F9)."""
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -10,6 +11,7 @@ from appliance.store.connection import open_connection
 from appliance.store.live_files import guard_live_file
 from appliance.store.snapshot import DAMAGE
 from appliance.store.wal_check import count_lost_commits
+from appliance.store.watermark import FilesBeside, count_missing_frames
 
 _SECONDS = 2.0  # the night's check looks at the rest of a very large file
 _STEPS = 10_000  # of SQLite's machine, between two looks at the time
@@ -45,10 +47,33 @@ def describe_damage(path: Path, fault: str) -> str:
     )
 
 
+def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
+    """Trouble, and nothing changed, when the log lacks what was acknowledged.
+
+    Before a command writes: what it adds would take the place of what cannot be read. A box
+    may be writing meanwhile.
+    """
+    fault = find_missing_pages(connection, path)
+    if fault:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        raise Trouble(describe_damage(path, fault))
+
+
+def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
+    """What was acknowledged and is not in the log of `path`; nothing of a sound one."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # SQLite reads the log
+    with closing(FilesBeside(path)) as files:
+        missing = count_missing_frames(connection, files)
+    return f"its log lacks {missing} pages that were acknowledged" if missing else ""
+
+
 def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
+    missing = find_missing_pages(connection, path)
     lost = count_lost_commits(connection, path)
     if lost:
         return f"its log holds {lost} commits behind a damaged byte"
+    if missing:
+        return missing
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
     try:
         found = next(connection.execute("PRAGMA quick_check(1)"))[0]

@@ -56,14 +56,19 @@ class Writer:
         new_batch: Callable[[], Batch],
         on_commit: Callable[[Sequence[object]], None],
         on_broken: Callable[[BaseException], None],
+        on_durable: Callable[[], None] = lambda: None,
     ) -> None:
-        """`on_commit` hears the notices of each commit; `on_broken` that the disk failed."""
+        """`on_commit` hears the notices of each commit; `on_broken` that the disk failed.
+
+        `on_durable` is called after each commit, before anybody is answered.
+        """
         self.commits = 0
         self.on_full: Callable[[], None] = lambda: None
         self._connection = connection
         self._new_batch = new_batch
         self._on_commit = on_commit
         self._on_broken = on_broken
+        self._on_durable = on_durable
         self._loop = asyncio.get_running_loop()
         self._gathered: list[_Waiting] = []
         self._gathered_before = 0
@@ -193,7 +198,7 @@ class Writer:
         else:
             self.commits += 1
             self._failing = False
-            self._loop.call_soon_threadsafe(self._answer, batch)
+            self._loop.call_soon_threadsafe(self._acknowledge, batch)
 
     def _run_between(self, job: Callable[[], None]) -> None:
         """On the thread."""
@@ -225,6 +230,10 @@ class Writer:
         for waiting in batch:
             waiting.notices = ()
             waiting.error = Unavailable()
+        self._answer(batch)
+
+    def _acknowledge(self, batch: list[_Waiting]) -> None:
+        self._on_durable()
         self._answer(batch)
 
     def _answer(self, batch: list[_Waiting]) -> None:

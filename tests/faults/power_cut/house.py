@@ -21,9 +21,11 @@ from appliance.model.api_key import ApiKey
 from appliance.model.scan import Reading, Scan
 from appliance.model.terminal import Terminal
 from appliance.store.connection import Batch, configure
+from appliance.store.watermark import Watermark, count_missing_frames
 from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 from tests.builders import TONIGHT, a_booking, table_id
+from tests.faults.power_cut.beside import Beside
 from tests.faults.power_cut.disk import Disk
 from tests.faults.power_cut.vfs import NAME, ForgetfulVFS
 
@@ -56,6 +58,7 @@ class House:
     prepare: Callable[[apsw.Connection], None] = lambda _: None
     facts: Facts = field(default_factory=Facts)
     clock: StoppedClock = field(default_factory=lambda: StoppedClock("2026-11-21T19:00:00Z"))
+    marks: list[bytes] = field(default_factory=list)  # each watermark that was ever written
     _numbers: count = field(default_factory=lambda: count(1))
 
     async def live_until_a_cut(self, cut_after: int) -> None:
@@ -90,6 +93,7 @@ class House:
             lambda: Batch(connection, self.clock, zones, tokens),
             on_commit=lambda _: None,
             on_broken=lambda _: None,
+            on_durable=Watermark(connection, Beside(disk, self.marks)).rise,
         )
         try:
             while not disk.is_dead:
@@ -144,10 +148,20 @@ def complaints(house: House) -> list[str]:
     house.vfs.disk = Disk(house.files)
     connection = house.open()
     try:
-        return [*_of_the_file(connection), *_of_facts(connection, house.facts),
-                *_of_events(connection), *_of_tables(connection)]  # fmt: skip
+        return [*_of_the_log(connection, house), *_of_the_file(connection),
+                *_of_facts(connection, house.facts), *_of_events(connection),
+                *_of_tables(connection)]  # fmt: skip
     finally:
         connection.close()
+
+
+def _of_the_log(connection: apsw.Connection, house: House):
+    """A cut is no damage, whatever it left of the watermark: all of it, or any before, or none."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    earlier = house.draw.choice(house.marks or [b""])
+    for mark in ((house.marks or [b""])[-1], earlier, b"", earlier[: house.draw.randrange(17)]):
+        if count_missing_frames(connection, Beside(house.vfs.disk, [mark])):
+            yield "F9: a box that lost nothing would not be served"
 
 
 def _of_the_file(connection: apsw.Connection):

@@ -18,9 +18,11 @@ from appliance.clock import StoppedClock, newest_zone_database
 from appliance.store.keys import list_keys
 from appliance.store.session import session
 from appliance.store.terminals import get_terminal
+from appliance.store.watermark import count_missing_frames
 from appliance.tokens import Tokens
 from tests.builders import _add_key
 from tests.conftest import furnished_template
+from tests.faults.power_cut.beside import LOG, Beside
 from tests.faults.power_cut.disk import Disk
 from tests.faults.power_cut.house import House, complaints
 from tests.faults.power_cut.vfs import ForgetfulVFS
@@ -92,6 +94,28 @@ def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished,
     print(f"seed {seed}, life {life}: {CUTS // LIVES} cuts, {facts} acknowledged facts")
     assert found == [], f"POWER_CUT_SEED={seed} repeats it (life {life})"
     assert facts > CUTS // LIVES
+
+
+def test_a_byte_that_changes_in_the_last_acknowledged_commit_after_a_cut_is_found(vfs, furnished):
+    found = examined = 0
+    house = a_house(vfs, furnished, "changed")
+    for _ in range(A_FRESH_START):
+        asyncio.run(house.live_until_a_cut(house.draw.randint(50, MOST_CHANGES)))
+        mark, log = house.marks[-1], bytearray(house.files.get(LOG, b""))
+        salt, frames = mark[:8], int.from_bytes(mark[8:12], "big")
+        if frames == 0 or log[16:24] != salt:
+            continue
+        examined += 1
+        at = 32 + frames * (24 + 4096) - house.draw.randint(1, 24 + 4096)
+        log[at] ^= 1 << house.draw.randrange(8)
+
+        house.vfs.disk = Disk(house.files | {LOG: bytes(log)})
+        connection = house.open()
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        found += count_missing_frames(connection, Beside(house.vfs.disk, [mark])) > 0
+        connection.close(force=True)
+
+    assert found == examined > A_FRESH_START // 2
 
 
 def test_with_less_than_full_durability_the_same_cuts_lose_what_was_acknowledged(vfs, furnished):
