@@ -66,14 +66,14 @@ class World:
 
 
 @asynccontextmanager
-async def faulty_world(folder, seed, *, receiver=None, make_load=Load, **changes):
-    """A running box with endpoints, ready for load. `changes` are handed to BoxProcess."""
+async def faulty_world(
+    folder, seed, *, receiver=None, make_load=Load, make_box=BoxProcess, **changes
+):
+    """A running box with endpoints, ready for load. `changes` are handed to `make_box`."""
     receiver = receiver or Receiver()
     async with receiver.running():
         founded = await asyncio.to_thread(found_box, folder, TABLES)
-        box = BoxProcess(
-            founded.data, log=folder / "box.log", settings=receiver.settings, **changes
-        )
+        box = make_box(founded.data, log=folder / "box.log", settings=receiver.settings, **changes)
         try:
             await asyncio.to_thread(box.start)
             async with calling(box, founded, "live") as (partner, door):

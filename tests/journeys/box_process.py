@@ -147,16 +147,19 @@ class BoxProcess:
         self._ready.clear()
         self.started = time.monotonic()
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self.wrapper, PROGRAM, "serve", *argv],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env=clean_environ(self.settings),
-            )
+            self.process = self._launch(argv, log)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    def _launch(self, argv, log):
+        return subprocess.Popen(
+            [*self.wrapper, PROGRAM, "serve", *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=clean_environ(self.settings),
+        )
 
     def wait_until_ready(self):
         """Wait for the `ready` line; the seconds since the start."""
