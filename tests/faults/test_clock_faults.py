@@ -1,58 +1,157 @@
 """A real box with a wrong clock: nothing expires by it, and the door still admits (F12, F13)."""
 
-import shutil
 import uuid
+from datetime import date, timedelta
 
-import pytest
+from appliance.actions.enter import enter_for_guest
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.store.session import session
+from appliance.tokens import Tokens
+from tests.builders import a_booking
+from tests.faults.own_time import OwnTime
+from tests.faults.rows import read_rows
+from tests.journeys.box_process import found_box
+from tests.journeys.partner_side import Receiver, calling
 
-from tests.journeys.box_process import BoxProcess, found_box
-from tests.journeys.partner_side import calling
-
-FAKETIME = shutil.which("faketime")
-LIBRARY = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
-
-
-def a_box(founded, folder, shift_file):
-    return BoxProcess(
-        founded.data,
-        log=folder / "box.log",
-        settings={
-            "LD_PRELOAD": LIBRARY,
-            "FAKETIME_TIMESTAMP_FILE": str(shift_file),
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "FAKETIME_NO_CACHE": "1",
-            "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "10",
-        },
-    )
+ENDPOINTS = ("till", "crm")
+PHONE = "+212600000001"
+STEPS = ("+1y", "-30d", "-56y")
 
 
-if FAKETIME is not None:  # elsewhere tests/appliance/webhooks/test_clock_gate.py has to do
+class House:
+    """One evening at a box: who booked, and what its partner and its door are told."""
 
-    @pytest.mark.parametrize("shift", ["-56y", "-30d", "+1y"])
-    async def test_a_clock_that_is_set_wrong_ends_no_evening_and_a_code_still_admits(
-        tmp_path, shift
-    ):
-        founded, shifted = found_box(tmp_path), tmp_path / "shift"
-        shifted.write_text("+0")
-        with a_box(founded, tmp_path, shifted) as box:
+    def __init__(self, partner, door, receiver):
+        self.partner = partner
+        self.door = door
+        self.receiver = receiver
+        self.booked = []
+
+    async def open(self):
+        """Register the receivers, and look around."""
+        for name in ENDPOINTS:
+            hook = await self.partner.must(
+                201, "POST", "/v1/webhooks", {"url": self.receiver.url(name)}
+            )
+            self.receiver.secrets[name] = hook["secret"]
+        await self.look_around()
+
+    async def look_around(self):
+        """Which evening it is, and which tables are there."""
+        self.evening = await self.tonight()
+        self.tables = (await self.partner.must(200, "GET", "/v1/venue"))["tables"]
+
+    async def tonight(self):
+        return (await self.door.must(200, "GET", "/terminal/v1/me"))["evening"]
+
+    async def book(self):
+        """A guest of tonight."""
+        number = len(self.booked)
+        body = {"tableId": self.tables[number]["id"], "date": self.evening, "guests": 2,
+                "customer": {"name": "Salma", "phone": PHONE},
+                "idempotencyKey": f"b{number}"}  # fmt: skip
+        self.booked.append(await self.partner.must(201, "POST", "/v1/reservations", body))
+        return self.booked[-1]
+
+    async def admit(self, booked):
+        """Their code at the door."""
+        scan = {"scanId": str(uuid.uuid4()), "code": booked["accessCode"]}
+        verdict = await self.door.must(200, "POST", "/terminal/v1/scans", scan)
+        assert verdict["result"] == "checked_in", verdict
+
+    async def rows(self):
+        """What the partner reads, by id."""
+        found = await self.partner.must(200, "GET", "/v1/reservations?limit=200")
+        return {row["id"]: row for row in found["items"]}
+
+
+def ask_for_tomorrow(founded):
+    """A guest's request that staff have a day to answer; its id."""
+    path, zones = founded.data / "live.db", newest_zone_database()
+    with session(path, SystemClock(), Tokens(), zones) as tx:
+        tx.execute("UPDATE venue SET auto_confirm = 0")
+        table = tx.value("SELECT id FROM venue_table ORDER BY position DESC LIMIT 1")
+        day = date.today() + timedelta(days=1)  # noqa: DTZ011 - any day ahead will do
+        asked = enter_for_guest(tx, a_booking(table_id=table, date=day, slot=None))
+        tx.execute("UPDATE venue SET auto_confirm = 1")
+    return asked.id
+
+
+async def test_a_clock_that_leaps_between_deliveries_loses_none_and_the_door_admits(tmp_path):
+    founded, time = found_box(tmp_path, 12), OwnTime(tmp_path)
+    asked = ask_for_tomorrow(founded)
+    async with Receiver().running() as receiver:
+        box = time.box(founded, tmp_path, receiver.settings)
+        with box:
             async with calling(box, founded, "live") as (partner, door):
-                tables = (await partner.must(200, "GET", "/v1/venue"))["tables"]
-                evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
-                body = {"tableId": tables[0]["id"], "date": evening, "guests": 2,
-                        "customer": {"name": "Salma", "phone": "+212600000001"},
-                        "idempotencyKey": "one"}  # fmt: skip
-                booked = await partner.must(201, "POST", "/v1/reservations", body)
-            box.stop()
-            shifted.write_text(shift)
-            box.start()
-            async with calling(box, founded, "live") as (partner, door):
-                [row] = (await partner.must(200, "GET", "/v1/reservations"))["items"]
-                assert row["status"] == "confirmed"
+                house = House(partner, door, receiver)
+                await house.open()
+                for step in STEPS:
+                    receiver.open.clear()
+                    under_way = await house.book()
+                    id_ = under_way["serviceReservationId"]
+                    await receiver.wait_for("reservation.created", id_, len(ENDPOINTS), seconds=60)
 
-                shifted.write_text("+0")
-                scan = {"scanId": str(uuid.uuid4()), "code": booked["accessCode"]}
-                verdict = await door.must(200, "POST", "/terminal/v1/scans", scan)
-                assert verdict["result"] == "checked_in"
-                [row] = (await partner.must(200, "GET", "/v1/reservations"))["items"]
-                assert row["status"] == "confirmed"
-            assert box.stop() < 10
+                    time.set(step)
+                    held = await house.book()
+                    receiver.open.set()
+
+                    assert await house.tonight() == house.evening
+                    await house.admit(under_way)
+                    await house.admit(held)
+                    time.set("+0")
+                    await house.admit(await house.book())
+                    await deliver_all(house)
+
+                time.set("+1y")
+                held = await house.book()
+                assert box.stop() < 10
+                box.start()
+                assert await house.tonight() == house.evening
+                await house.admit(held)
+                time.set("+0", synchronised=True)
+                await house.book()
+                await deliver_all(house)
+
+                rows = await house.rows()
+        assert all(one.signature_held for one in receiver.received)  # so each `t` was plausible
+        assert rows.pop(asked)["status"] == "requested"
+        assert {row["status"] for row in rows.values()} == {"confirmed"}
+        assert {row["customerPhone"] for row in rows.values()} == {PHONE}
+        deliveries = [
+            d for e in read_rows(founded.data / "live.db").events for d in e["deliveries"]
+        ]
+        assert {(d["state"], d["attempts"]) for d in deliveries} == {("delivered", 1)}
+
+
+async def deliver_all(house):
+    """Each booking reaches each endpoint once, and so does who came in."""
+    rows, receiver = await house.rows(), house.receiver
+    for booked in house.booked:
+        id_ = booked["serviceReservationId"]
+        events = ["reservation.created"]
+        if rows[id_]["checkedInAt"]:
+            events.append("reservation.checked_in")
+        for event in events:
+            await receiver.wait_for(event, id_, len(ENDPOINTS), seconds=60)
+            came = sorted(one.address for one in receiver.found(event, id_))
+            assert came == sorted(ENDPOINTS), f"{event}: {came}"
+
+
+async def test_a_box_that_starts_by_a_wrong_clock_ends_no_evening_and_forgets_nobody(tmp_path):
+    founded, time = found_box(tmp_path), OwnTime(tmp_path)
+    with time.box(founded, tmp_path) as box:
+        async with calling(box, founded, "live") as (partner, door):
+            house = House(partner, door, None)
+            await house.look_around()
+            for step in STEPS:
+                booked = await house.book()
+                assert box.stop() < 10
+                time.set(step)
+                box.start()
+
+                assert await house.tonight() == house.evening
+                await house.admit(booked)
+
+            rows = (await house.rows()).values()
+    assert {(row["status"], row["customerPhone"]) for row in rows} == {("confirmed", PHONE)}
