@@ -49,6 +49,7 @@ class DoorWorld:
     _box: AsyncExitStack | None = None
     _phones: list[BrowserContext] = field(default_factory=list)
     environment: Environment = field(init=False)
+    other_environment: Environment = field(init=False)
 
     @property
     def url(self) -> str:
@@ -59,7 +60,8 @@ class DoorWorld:
         """The box answers, with whatever it knew before."""
         stack = AsyncExitStack()
         box = await stack.enter_async_context(opened_box(self.directory, self.clock, self.settings))
-        self.environment = box.live if self.name == "live" else box.test
+        both = (box.live, box.test)
+        self.environment, self.other_environment = both if self.name == "live" else both[::-1]
         server = TestServer(build_application(box), host="127.0.0.1", port=self.port)
         await server.start_server()
         stack.push_async_callback(server.close)

@@ -176,6 +176,8 @@ def _sentences(language: Language) -> dict[str, str]:
         "say.error": _("It was the box, not the guest: scan once more."),
         "say.unlisted": _("The code is genuine but not on this phone's list: ask the manager."),
         "say.old_list": _("On the list, but the list is over 12 hours old: ask the manager."),
+        "refused.RATE_LIMITED": _("Too many wrong codes: scan the QR, or wait a minute."),
+        "refused.SCOPE_MISSING": _("This phone may not do that: ask the manager."),
         "say.needs_box": _("Only the box can tell, and it is out of reach. Search the name."),
         "say.refused": _("The box declined, and nothing was changed."),
     }

@@ -62,6 +62,8 @@ export class App {
       void this.readPhoto(event.currentTarget as HTMLInputElement);
     });
     part("conflict-ok").addEventListener("click", () => void this.dismissConflict());
+    // Escape puts it out of sight, not out of the world: it goes when somebody has understood it.
+    part("conflict").addEventListener("close", () => void (this.link && this.showConflict()));
     document.addEventListener("visibilitychange", () => void this.stayAwake());
     this.reader.failed = () => this.stage.fail("failed");
   }
@@ -141,13 +143,19 @@ export class App {
     try {
       this.tell(await this.keeper.decide(wish), wish);
     } catch (fault) {
-      if (fault instanceof Refused) this.tell(refusal(), wish, fault.message);
+      if (fault instanceof Refused) this.tell(refusal(), wish, this.reasonOf(fault));
       else if (!(fault instanceof NotPaired)) throw fault;
     } finally {
       clearTimeout(slow);
       document.body.classList.remove("deciding");
       this.deciding -= 1;
     }
+  }
+
+  /** Why the box will not decide: in this language where the box itself has not that one. */
+  private reasonOf(fault: Refused): string {
+    const known = `refused.${fault.code}`;
+    return this.words.has(known) ? this.words.say(known) : fault.message;
   }
 
   private tell(verdict: Verdict, wish: Wish, sentence?: string): void {

@@ -65,7 +65,7 @@ export class VerdictView {
     show(part("verdict-table"), guest?.table.name ?? null);
     this.showFacts(guest);
     part("verdict-vip").hidden = !guest || !isVip(guest);
-    part("verdict-sentence").textContent = sentence ?? this.sentence(verdict);
+    part("verdict-sentence").textContent = unbroken(sentence ?? this.sentence(verdict));
     show(part("verdict-note"), guest?.notes ?? null);
     part("verdict-offline").hidden = !verdict.offline;
     part("reasons").hidden = true;
@@ -103,7 +103,9 @@ export class VerdictView {
         pick.append(made("b", "", guest.table.name));
         const name = guest.customerFirstName ?? this.words.say("nobody");
         pick.append(made("bdi", "", [name, guest.slot].filter(Boolean).join(" · ")));
-        pick.append(made("span", "", `${guest.arrived} / ${guest.guests}`));
+        const party = made("span", "", `${guest.arrived} / ${guest.guests}`);
+        party.dir = "ltr";
+        pick.append(party);
         pick.addEventListener("click", () => this.deeds.again(this.pickOf(guest)));
         return pick;
       }),
@@ -188,6 +190,11 @@ export class VerdictView {
 /** Whom the house wants to be met by somebody: the notes or the table say so. */
 export function isVip(guest: Guest): boolean {
   return guest.vip === true || /(^|[^\p{L}])VIP([^\p{L}]|$)/iu.test(`${guest.table.name} ${guest.notes ?? ""}`);
+}
+
+/** French sets a space before these signs, at which no line may end. */
+function unbroken(sentence: string): string {
+  return sentence.replace(/ (?=[:;?!»])/g, "\u00a0");
 }
 
 /** The largest size at which the text still fits its line. */

@@ -1,0 +1,63 @@
+"""One party let in by two doors apart: both are told, and the message is for everybody's hands."""
+
+import os
+from pathlib import Path
+
+from tests.browser.door_world import eventually
+from tests.browser.test_door_page import violations
+
+SHOTS = os.environ.get("SHOTS")
+HAS_FOCUS = "() => document.activeElement === document.querySelector('#conflict[open] button')"
+
+
+async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understood_by_keyboard(
+    door,
+):
+    text = await door.pass_of(await door.guest(guests=3))
+    phones = [await door.phone("Porte 1"), await door.phone("Porte 2", locale="ar-MA")]
+    await door.stop()
+    for phone in phones:
+        assert await phone.scan(text) == "checked_in"
+        await phone.page.click("#next")
+    await door.start()
+
+    for phone, other in zip(phones, ("Porte 2", "Porte 1"), strict=True):
+        page = phone.page
+        await page.wait_for_selector("#conflict[open]", timeout=60_000)
+        assert other in await page.inner_text("#conflict-text")
+        assert await violations(phone) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") == 390
+        if SHOTS:
+            await page.screenshot(path=Path(SHOTS) / f"conflict-{other[-1]}.png")
+
+        await page.keyboard.press("Escape")
+        await page.wait_for_function(HAS_FOCUS)
+        await page.keyboard.press("Enter")
+        await page.wait_for_selector("#conflict", state="hidden")
+        assert phone.complaints == []
+
+    async def is_understood():
+        told = "SELECT count(*), count(acknowledged_at) FROM door_conflict"
+        return await door.rows(told) == [(1, 1)]
+
+    await eventually(is_understood)
+
+
+async def test_a_scan_while_a_conflict_shows_is_decided_and_the_conflict_waits(door):
+    text = await door.pass_of(await door.guest(guests=3))
+    following = await door.pass_of(await door.guest(table="T2"))
+    phones = [await door.phone("Porte 1"), await door.phone("Porte 2")]
+    await door.stop()
+    for phone in phones:
+        assert await phone.scan(text) == "checked_in"
+        await phone.page.click("#next")
+    await door.start()
+    page = phones[0].page
+    await page.wait_for_selector("#conflict[open]", timeout=60_000)
+
+    assert await phones[0].scan(following) == "checked_in"
+
+    await page.keyboard.press("Escape")
+    await page.wait_for_selector("#verdict", state="hidden")
+    assert await page.is_visible("#conflict-ok")
+    assert await door.rows("SELECT count(acknowledged_at) FROM door_conflict") == [(0,)]
