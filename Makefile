@@ -40,6 +40,11 @@ apt   = { command -v apt-get >/dev/null && { test "$$(id -u)" = 0 || sudo -n tru
           && $$as_root $(DEADLINE) env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
              -o DPkg::Lock::Timeout=120 install --no-install-recommends $(1) </dev/null >/dev/null; }
 
+# What some tests need of this machine.
+FAKETIME    := $(wildcard /usr/lib/*/faketime/libfaketime.so.1)
+OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tmpfs tmpfs /mnt; }
+OWN_NETWORK := unshare -rn true
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run setup dev test check audit bench soak binary journey lock clean
@@ -72,6 +77,7 @@ test: dev
 	@command -v certutil >/dev/null || $(call apt,libnss3-tools) || true
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
+	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing)
 	@without="--ignore=tests/journeys/test_binary.py"; \
 	said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
@@ -83,6 +89,12 @@ test: dev
 		command -v $$program >/dev/null || { without="$$without --ignore=tests/journeys/test_partner_docs_$$program.py"; \
 			said="$$said\nleft out: the partners' examples in $$program, because there is no $$program here"; }; \
 	done; \
+	set -- /usr/lib/*/faketime/libfaketime.so.1; \
+	test -e "$$1" || { without="$$without --ignore=tests/faults/test_clock_faults.py"; \
+		said="$$said\nleft out: tests/faults/test_clock_faults.py, because there is no libfaketime here"; }; \
+	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/faults), because this user may not mount one here"; \
+	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/appliance/webhooks/test_network.py), because this user may have no network of its own here"; \
+	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
 	$(BIN)/pytest -n auto --dist loadfile $$without $(PYTEST_ARGS); status=$$?; \
 	test -z "$$said" || printf '%b\n' "$$said"; \
 	exit $$status
