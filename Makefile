@@ -54,7 +54,7 @@ help:
 	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
-	@echo 'make bench    measure the box against a bare handler and PocketBase'
+	@echo 'make bench    measure everything, beside a bare handler and PocketBase; ten minutes'
 	@echo 'make soak     the long tests in full: 500 kills, real timeouts, ten idle minutes; about half an hour'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
@@ -125,6 +125,7 @@ audit: dev
 
 bench: dev $(BENCH)
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
+	-@test -x dist/venuebox || $(MAKE) binary
 	@$(BIN)/python -m tests.bench.run $(BENCH_ARGS)
 
 # The tests that `make test` runs short, in full and one after the other. Never longer than two hours.

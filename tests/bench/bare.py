@@ -1,4 +1,4 @@
-"""The bare peer: aiohttp that parses the request and answers a JSON value, and does nothing else.
+"""The bare peer: aiohttp that parses the request and answers a JSON value or a page, and no more.
 
 Run as `python bare.py PORT SAMPLES`; SAMPLES is a JSON file `{path: value}` with what the
 box itself answered, so that the bare answers have the same size and shape.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-BOOK, READ, SCAN = "/book", "/read", "/scan"
+BOOK, READ, SCAN, PAGE = "/book", "/read", "/scan", "/page"
 
 
 def application(samples: dict[str, object]) -> web.Application:
@@ -26,10 +26,15 @@ def application(samples: dict[str, object]) -> web.Application:
         del request
         return web.json_response(samples[READ])
 
+    async def page(request: web.Request) -> web.Response:
+        del request
+        return web.Response(text=str(samples[PAGE]), content_type="text/html")
+
     app = web.Application()
     app.router.add_post(BOOK, post)
     app.router.add_post(SCAN, post)
     app.router.add_get(READ, read)
+    app.router.add_get(PAGE, page)
     return app
 
 

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import apsw
 
@@ -17,6 +18,13 @@ from tests.bench import past, venue
 from tests.bench.children import BenchError, Child, Children, ask, free_port, wait_until_answers
 from tests.bench.load import CONNECTIONS
 from tests.bench.passes import write_passes
+
+PAGES = 20  # guests whose pages are read
+_A_WISH = {
+    "guests": venue.GUESTS,
+    "customer": {"name": "Salma Bennani", "email": "salma@example.com"},
+    "notifyCustomer": False,
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,12 @@ class Prepared:
     plan: venue.Plan
     lists: dict[str, str]
     settings: dict[str, str]
+    receiver: Child
+
+    @property
+    def partner_headers(self) -> dict[str, str]:
+        """For a request made by hand."""
+        return {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
 
     def as_partner(self) -> dict[str, str]:
         """The environment of a load with the partner's key."""
@@ -64,8 +78,14 @@ def prepare(children: Children, folder: Path, receiver: Child) -> Prepared:
     children.stop(child)
     past.fill_tonight(data / "live.db", plan, lineage(data))
     files = plan.write(lists)
+    child = start(children, data, settings)  # whose access codes are not those of tonight's guests
+    wait_until_answers(child, "/v1/venue", {"Authorization": f"Bearer {key}"})
+    pages = [_page_of(child, key, plan, table) for table in plan.tables[:PAGES]]
+    children.stop(child)
+    (lists / "PAGES").write_text("\n".join(pages) + "\n")
+    files["BENCH_PAGES"] = str(lists / "PAGES")
     files["BENCH_PASSES"] = str(write_passes(data, plan.tonight, lists / "PASSES"))
-    return Prepared(data, key, terminal, plan, files, settings)
+    return Prepared(data, key, terminal, plan, files, settings, receiver)
 
 
 def serve(children: Children, folder: Path, prepared: Prepared) -> Child:
@@ -91,16 +111,14 @@ def start(children: Children, folder: Path, settings: dict[str, str]) -> Child:
     return children.start("box", argv, port, settings)
 
 
-def right_answers(child: Child, prepared: Prepared) -> tuple[object, object, object]:
-    """A booking, an evening and a scan as the box answers them, checked."""
+def right_answers(child: Child, prepared: Prepared) -> tuple[object, object, object, str]:
+    """A booking, an evening, a scan and a guest's page as the box answers them, checked."""
     booking = {
+        **_A_WISH,
         "tableId": prepared.plan.tables[0],
         "date": (prepared.plan.tonight + dt.timedelta(days=1)).isoformat(),
         "slot": venue.slots()[0],
-        "guests": venue.GUESTS,
-        "customer": {"name": "Salma Bennani", "email": "salma@example.com"},
         "idempotencyKey": "sample",
-        "notifyCustomer": False,
     }
     partner, door = (
         {"Authorization": f"Bearer {prepared.key}"},
@@ -119,7 +137,10 @@ def right_answers(child: Child, prepared: Prepared) -> tuple[object, object, obj
         raise BenchError(f"an evening where every table is held does not say so: {blocked}")
     if listed["total"] != 7 * venue.TABLES:
         raise BenchError(f"a week of {7 * venue.TABLES} reservations lists {listed['total']}")
-    return booked, read, verdict
+    status, page = ask(child, "GET", _first(prepared, "PAGES"))
+    if status != HTTPStatus.OK or b"<svg" not in page:
+        raise BenchError(f"a guest's page was answered {status}, or has no code on it")
+    return booked, read, verdict, page.decode()
 
 
 def check_bookings(folder: Path, answered: int, loads: int) -> None:
@@ -167,6 +188,7 @@ def lineage(folder: Path) -> str:
 def _settings(receiver: Child) -> dict[str, str]:
     return {
         "VENUEBOX_API_RATE_LIMIT_PER_MINUTE": "100000000",
+        "VENUEBOX_API_UNAUTHENTICATED_PER_MINUTE": "100000000",
         "VENUEBOX_WEBHOOKS_ALLOW_NETWORKS": f"127.0.0.1:{receiver.port}",
         "VENUEBOX_WEBHOOKS_ALLOW_HTTP": "true",
         "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",
@@ -187,6 +209,16 @@ def _learn(child: Child, key: str, terminal: str) -> venue.Plan:
     evening = _expect(child, "GET", "/terminal/v1/me", door, HTTPStatus.OK)["evening"]
     date = evening["date"] if isinstance(evening, dict) else evening
     return venue.Plan([table["id"] for table in tables], dt.date.fromisoformat(date))
+
+
+def _page_of(child: Child, key: str, plan: venue.Plan, table: str) -> str:
+    """The path of a guest's page: theirs is the evening after tonight."""
+    date = (plan.tonight + dt.timedelta(days=1)).isoformat()
+    body = {**_A_WISH, "tableId": table, "date": date, "slot": venue.slots()[1],
+            "idempotencyKey": f"page-{table}"}  # fmt: skip
+    headers = {"Authorization": f"Bearer {key}"}
+    booked = _expect(child, "POST", "/v1/reservations", headers, HTTPStatus.CREATED, body)
+    return urlsplit(booked["guestAccessUrl"]).path
 
 
 def _register(child: Child, key: str, receiver: Child) -> None:

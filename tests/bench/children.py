@@ -36,6 +36,11 @@ class Child:
         user, system = after_name.split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
+    def memory_mib(self) -> float:
+        """What it holds in memory now, without the files that are mapped."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) / 1024
+
     def last_words(self) -> str:
         """The end of what it printed, for an error message."""
         return self.log.read_text(errors="replace")[-2000:]

@@ -21,7 +21,8 @@ class Load:
     """What one load showed. Times are milliseconds as the client saw them.
 
     `cpu_us` is what the server's process used for each request, which a busy neighbour hardly
-    changes. `reached` is the first number of the plan (booking, pass) left untouched.
+    changes. `reached` is the first number of the plan (booking, pass) left untouched;
+    `memory_mib` is what the server held in memory at the end.
     """
 
     requests: int
@@ -32,6 +33,7 @@ class Load:
     errors: int
     cpu_us: float
     reached: int
+    memory_mib: float
 
 
 def run_load(
@@ -51,13 +53,14 @@ def run_load(
     ours = {"BENCH_LUA": str(LUA), "BENCH_START": str(start), **environment}
     cpu = child.cpu_seconds()
     done = subprocess.run(
-        argv, capture_output=True, text=True, check=False, env={**os.environ, **ours}
-    )
+        argv, capture_output=True, text=True, check=False, env={**os.environ, **ours},
+        timeout=seconds + 60,
+    )  # fmt: skip
     line = next((each for each in done.stdout.splitlines() if each.startswith("BENCH ")), None)
     if line is None:
         raise BenchError(f"wrk gave no figures for {child.name}:\n{done.stdout}{done.stderr}")
     used = child.cpu_seconds() - cpu
-    load = _parsed(json.loads(line.removeprefix("BENCH ")), used, start)
+    load = _parsed(json.loads(line.removeprefix("BENCH ")), used, start, child.memory_mib())
     if load.errors or not load.requests:
         raise BenchError(
             f"{child.name}: {load.errors} errors in {load.requests} requests of {script}: {line}"
@@ -65,7 +68,7 @@ def run_load(
     return load
 
 
-def _parsed(raw: dict[str, float], cpu_seconds: float, start: int) -> Load:
+def _parsed(raw: dict[str, float], cpu_seconds: float, start: int, memory_mib: float) -> Load:
     return Load(
         requests=int(raw["requests"]),
         rate=raw["requests"] / (raw["micros"] / 1e6),
@@ -75,6 +78,7 @@ def _parsed(raw: dict[str, float], cpu_seconds: float, start: int) -> Load:
         errors=int(sum(raw[kind] for kind in ("connect", "read", "write", "timeout", "status"))),
         cpu_us=1e6 * cpu_seconds / max(1, raw["requests"]),
         reached=start + int(raw["used"]),
+        memory_mib=memory_mib,
     )
 
 
@@ -89,6 +93,7 @@ def median_of(loads: Sequence[Load]) -> Load:
         errors=sum(load.errors for load in loads),
         cpu_us=statistics.median(load.cpu_us for load in loads),
         reached=max(load.reached for load in loads),
+        memory_mib=statistics.median(load.memory_mib for load in loads),
     )
 
 

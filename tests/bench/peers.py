@@ -9,7 +9,9 @@ from tests.bench.children import Child, Children, free_port, wait_until_answers
 from tests.bench.rounds import Step
 
 BOOK, READ, SCAN = "POST /v1/reservations", "GET /v1/availability", "POST /terminal/v1/scans"
+PAGE = "GET /access (guest page)"
 BARE_BOOK, BARE_READ, BARE_SCAN = "bare POST (booking)", "bare GET", "bare POST (scan)"
+BARE_PAGE = "bare GET (page)"
 CREATE = "PocketBase create"
 DOORS = "8 doors scanning"
 
@@ -37,8 +39,11 @@ def steps(
     def scans_are_right(folder: Path, answered: int, loads: int) -> None:
         box.check_scans(folder, tonight, answered, loads)
 
-    data, bare_read = prepared.folder, {**read, "BENCH_PATHS": str(samples.parent / "BARE")}
+    data, page = prepared.folder, {**read, "BENCH_PATHS": prepared.lists["BENCH_PAGES"]}
+    bare_read = {**read, "BENCH_PATHS": str(samples.parent / "BARE")}
     Path(bare_read["BENCH_PATHS"]).write_text(f"{bare.READ}\n")
+    bare_page = {**read, "BENCH_PATHS": str(samples.parent / "BARE_PAGE")}
+    Path(bare_page["BENCH_PATHS"]).write_text(f"{bare.PAGE}\n")
     return [
         Step(BARE_BOOK, None, serve_bare, "book.lua", {**book, "BENCH_PATH": bare.BOOK}, short),
         Step(BOOK, data, serve_box, "book.lua", book, seconds, box.check_bookings, bookings),
@@ -46,6 +51,8 @@ def steps(
              {**book, "BENCH_PATH": pocketbase.PATH}, seconds, pocketbase.check, bookings),
         Step(BARE_READ, None, serve_bare, "read.lua", bare_read, short),
         Step(READ, data, serve_box, "read.lua", read, short),
+        Step(BARE_PAGE, None, serve_bare, "read.lua", bare_page, short),
+        Step(PAGE, data, serve_box, "read.lua", page, short),
         Step(BARE_SCAN, None, serve_bare, "scan.lua", {**scan, "BENCH_PATH": bare.SCAN}, short),
         Step(SCAN, data, serve_box, "scan.lua", scan, seconds, scans_are_right, past.supply()),
         Step(DOORS, data, serve_box, "scan.lua", scan, short, scans_are_right, past.supply(), 8),
@@ -59,7 +66,7 @@ def take_samples(children: Children, prepared: box.Prepared, folder: Path) -> Pa
     children.stop(child)
     target = prepared.folder.parent / "samples.json"
     target.write_text(
-        json.dumps(dict(zip((bare.BOOK, bare.READ, bare.SCAN), answers, strict=True)))
+        json.dumps(dict(zip((bare.BOOK, bare.READ, bare.SCAN, bare.PAGE), answers, strict=True)))
     )
     return target
 

@@ -5,110 +5,173 @@ made. Ends with status 1 when an answer was wrong, whatever the figures.
 """
 
 import argparse
+import asyncio
+import datetime as dt
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.store.connection import check_pages
-from tests.bench import box, cost, machine, peers, pocketbase, report, standing
+from tests.bench import box, growth, machine, outside, peers, pocketbase, publish, report, standing
+from tests.bench import statements as statements_of
 from tests.bench.children import BenchError, Children
-from tests.bench.load import require_wrk
+from tests.bench.load import median_of, require_wrk
 from tests.bench.progress import Progress
 from tests.bench.rounds import fresh_copy, interleave
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+ON_A_BOX = ("peers", "standing", "growth")
+OTHERS = ("statements", "dispatcher", "board", "door", "binary")
+
+
+@dataclass
+class Run:
+    """What was asked for, and what was found so far."""
+
+    options: argparse.Namespace
+    progress: Progress = field(default_factory=Progress)
+    result: dict[str, object] = field(default_factory=dict)
+    tables: list[str] = field(default_factory=list)
+    targets: list[report.Target] = field(default_factory=list)
+
+    def wants(self, part: str) -> bool:
+        """Whether this part is measured."""
+        return self.options.only in (None, part)
 
 
 def main() -> int:
     """Runs everything in a directory of its own, on this disk, and clears it away."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=6, help="of one booking load")
-    parser.add_argument("--past", type=int, default=1_000_000, help="past reservations; 0: none")
-    parser.add_argument("--only", choices=["dispatcher"], help="this part alone")
-    parser.add_argument("--full", action="store_true", help="the dispatcher with 10,000 events")
-    options = parser.parse_args()
-    if options.only == "dispatcher":
-        return measure_dispatcher(full=options.full)
+    run = Run(_options())
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # clears up as Ctrl-C does
     data = HERE / "data"
     data.mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=data))
     try:
-        with Children(folder).all_ended() as children:
-            run(children, folder, options.rounds, options.seconds, options.past)
+        run.result["date"] = dt.datetime.now(dt.UTC).date().isoformat()
+        run.result["machine"] = machine.describe(folder)
+        run.progress.say(f"machine {run.result['machine']}")
+        if any(run.wants(part) for part in ON_A_BOX):
+            with Children(folder).all_ended() as children:
+                _on_a_box(run, children, folder)
+        _others(run, folder)
     except (BenchError, KeyboardInterrupt) as trouble:
         print(f"\nbench: {str(trouble) or 'interrupted'}", file=sys.stderr, flush=True)
         return 1
     finally:
         shutil.rmtree(folder)
-    print()
-    return measure_dispatcher(full=options.full)
+    _finish(run)
+    return 0
 
 
-def measure_dispatcher(*, full: bool) -> int:
-    """The delivery engine, in a process of its own; its exit status."""
-    argv = [sys.executable, "-m", "tests.bench.dispatcher", *(["--full"] if full else [])]
-    return subprocess.run(argv, cwd=ROOT, check=False).returncode
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="of the peers")
+    parser.add_argument("--seconds", type=int, default=6, help="of one booking load")
+    parser.add_argument("--past", type=int, default=1_000_000, help="past reservations at most")
+    parser.add_argument("--only", choices=[*ON_A_BOX, *OTHERS], help="this part alone")
+    parser.add_argument("--full", action="store_true", help="the dispatcher with 10,000 events")
+    parser.add_argument("--publish", action="store_true", help="keep the figures in the project")
+    options = parser.parse_args()
+    if options.publish and options.only:
+        parser.error("only a run of every part can be published")
+    return options
 
 
-def run(children: Children, folder: Path, rounds: int, seconds: int, past_rows: int) -> None:
-    """Prepares, measures, prints."""
+def _on_a_box(run: Run, children: Children, folder: Path) -> None:
+    """Prepares a box, and measures what needs one."""
     require_wrk()
-    progress = Progress()
+    check_pages()  # rows that the bench writes into a stopped box need the box's checksums
+    run.progress.say("preparing the box: venue, partner, terminal, endpoint, tonight's guests")
+    prepared = box.prepare(children, folder, peers.serve_receiver(children))
+    if run.wants("standing"):
+        run.progress.say("start and rest")
+        first_answer = standing.seconds_to_first_answer(children, prepared)
+        rest = standing.idle(children, prepared)
+        run.result |= {"first_answer_s": first_answer, "idle": rest}
+        run.tables.append(f"first answer after {first_answer:.2f} s; idle for 10 s: {rest}")
+        run.targets += report.standing_targets(first_answer, rest)
+    if run.wants("peers"):
+        _peers(run, children, folder, prepared)
+    if run.wants("growth"):
+        run.progress.say(f"growth: up to {run.options.past:,} past reservations")
+        boxes = growth.measure(children, prepared, folder, run.options.past, run.progress)
+        table, ratios = report.compare_ages(boxes)
+        run.tables.append(table)
+        run.targets += report.age_targets(ratios, boxes[-1].rows)
+        run.result["growth_ratios"] = ratios
+        run.result["growth"] = {
+            name: {str(each.rows): median_of(each.figures[name]) for each in boxes}
+            for name in boxes[0].figures
+        }
+
+
+def _peers(run: Run, children: Children, folder: Path, prepared: box.Prepared) -> None:
     commits = machine.durable_commits(folder)
-    result: dict[str, object] = {
-        "machine": machine.describe(folder),
+    run.progress.say(f"one durable commit after the other: {commits.per_second:,.0f}/s, "
+                     f"p50 {commits.p50:.2f} ms, p99 {commits.p99:.2f} ms")  # fmt: skip
+    samples = peers.take_samples(children, prepared, fresh_copy(prepared.folder, folder / "round"))
+    run.progress.say("preparing PocketBase")
+    pocketbase.prepare(children, folder / "pocketbase")
+    steps = peers.steps(children, prepared, folder / "pocketbase", samples, run.options.seconds)
+    figures = interleave(steps, run.options.rounds, children, folder, run.progress)
+    table, ratios, medians = report.compare(figures)
+    run.tables.append(table)
+    run.targets += report.peer_targets(ratios, medians)
+    run.targets.append(report.door_target(medians, commits))
+    run.result |= {
         "pocketbase": pocketbase.version(),
         "durable_commits": commits,
-    }
-    progress.say(f"machine {result['machine']}")
-    progress.say(f"one durable commit after the other: {commits.per_second:,.0f}/s, "
-                 f"p50 {commits.p50:.2f} ms, p99 {commits.p99:.2f} ms")  # fmt: skip
-
-    check_pages()  # rows that the bench writes into a stopped box need the box's checksums
-    progress.say("preparing the box: venue, partner, terminal, endpoint, tonight's guests")
-    prepared = box.prepare(children, folder, peers.serve_receiver(children))
-    samples = peers.take_samples(children, prepared, fresh_copy(prepared.folder, folder / "round"))
-    progress.say("preparing PocketBase")
-    pocketbase.prepare(children, folder / "pocketbase")
-
-    progress.say("start and rest")
-    first_answer = standing.seconds_to_first_answer(children, prepared)
-    rest = standing.idle(children, prepared)
-    steps = peers.steps(children, prepared, folder / "pocketbase", samples, seconds)
-    figures = interleave(steps, rounds, children, folder, progress)
-    table, ratios, medians = report.compare(figures)
-    tables = [table]
-    if past_rows:
-        progress.say(f"an old box: {past_rows:,} past reservations, written row by row")
-        ages = cost.measure(children, prepared, folder, past_rows, rounds, progress)
-        table, more, loads = report.compare_ages(*ages)
-        tables.append(table)
-        ratios, medians = ratios | more, medians | loads
-    held = report.targets(ratios, medians, first_answer, rest)
-    held.append(report.door_target(medians, commits))
-    result |= {
-        "ratios": ratios,
+        "rounds_differ_by": report.unrest(figures),
         "loads": medians,
-        "rounds": figures,
-        "first_answer_s": first_answer,
-        "idle": rest,
+        "ratios": ratios,
     }
-    result["targets"] = dict(held)
-    report.write(HERE / "results" / "latest.json", result)
-    _print(tables, held, rest)
 
 
-def _print(tables: list[str], held: list[tuple[str, bool]], rest: standing.Idle) -> None:
-    print("\n" + "\n\n".join(tables))
-    print(f"\nidle for 10 s: {rest}\n")
-    for sentence, holds in held:
+def _others(run: Run, folder: Path) -> None:
+    """What needs no prepared box."""
+    if run.wants("statements"):
+        run.progress.say("the statements of a request, on a young box and on one with 3,000 past")
+        run.result["statements_grown"] = asyncio.run(_statements(run, folder))
+    if run.wants("dispatcher"):
+        run.progress.say("the delivery engine")
+        rows = outside.dispatcher(full=run.options.full)
+        run.result["dispatcher"] = [[what, target, found] for what, target, found, _ in rows]
+        run.targets += [
+            (f"{what} {found}, asked {target}", held) for what, target, found, held in rows
+        ]
+    for part, measure in (("board", outside.board), ("door", outside.door_app),
+                          ("binary", outside.binary)):  # fmt: skip
+        if run.wants(part):
+            run.progress.say(part)
+            run.result[part] = measure()
+
+
+async def _statements(run: Run, folder: Path) -> list[str]:
+    young, old = folder / "young", folder / "old"
+    young.mkdir()
+    old.mkdir()
+    found = await statements_of.measure(old, 3_000)
+    grown = statements_of.grown(await statements_of.measure(young, 0), found)
+    if run.options.only == "statements":
+        run.tables.append(statements_of.table(found))
+    run.targets.append(("no request takes more steps of SQLite on an older box", not grown))
+    return grown
+
+
+def _finish(run: Run) -> None:
+    print("\n" + "\n\n".join(run.tables) + "\n")
+    for sentence, holds in run.targets:
         print(f"{'holds ' if holds else 'MISSED'}  {sentence}")
+    run.result["targets"] = dict(run.targets)
+    if run.options.only is None:
+        target = publish.RESULTS if run.options.publish else HERE / "data"
+        written = publish.write(target, run.result)
+        print(f"\nwritten: {written.relative_to(outside.ROOT)}")
+        if run.options.publish:
+            publish.publish(written)
 
 
 if __name__ == "__main__":

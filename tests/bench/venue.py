@@ -46,17 +46,13 @@ class Plan:
             "TABLES": self.tables,
             "SLOTS": slots(),
             "DATES": [each.isoformat() for each in self.load_dates()],
+            "EVENING": [f"/terminal/v1/evening?date={each}" for each in dates],
             "AVAILABILITY": [f"/v1/availability?date={each}" for each in dates],
             "LIST": [_list_of(first, last) for first, last in weeks],
-            "PAST_LIST": [_list_of(first, last) for first, last in self._past_weeks()],
         }
         for name, values in lists.items():
             (folder / name).write_text("\n".join(values) + "\n")
         return {f"BENCH_{name}": str(folder / name) for name in lists}
-
-    def _past_weeks(self) -> list[tuple[dt.date, dt.date]]:
-        mondays = (self.tonight - dt.timedelta(days=days) for days in range(60, 2000, 97))
-        return [(monday, monday + dt.timedelta(days=6)) for monday in mondays]
 
 
 def slots() -> list[str]:

@@ -1,0 +1,163 @@
+"""What the past costs: the same loads on boxes with nothing to a million reservations behind them.
+
+All boxes hold the same evenings to read and to scan; only the past differs. They are loaded in
+turn at 32 connections, where the work of a request shows and the waiting for the disk is shared
+by a group commit. Deliveries are timed one by one on a box that does nothing else.
+"""
+
+import http.client
+import json
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+
+from tests.bench import box, past
+from tests.bench.children import BenchError, Child, Children, ask
+from tests.bench.load import Load
+from tests.bench.progress import Progress
+from tests.bench.rounds import warm_and_measure
+from tests.bench.venue import Plan, slots
+
+BOOK, SCAN, EVENING = "POST", "scan", "evening list"
+READ, LIST, DELIVERY = "availability", "list page", "webhook"
+SIZES = (0, 1_000, 10_000, 100_000, 1_000_000)
+SECONDS = 2
+ROUNDS = 2
+_DELIVERIES = 100
+_PAUSE = 0.01  # seconds between two bookings whose deliveries are timed
+
+
+@dataclass
+class Aged:
+    """One of the boxes, and how far its loads have come."""
+
+    rows: int
+    folder: Path
+    reached: dict[str, int] = field(default_factory=lambda: {BOOK: 0, SCAN: 0})
+    answered: dict[str, int] = field(default_factory=lambda: {BOOK: 0, SCAN: 0})
+    loads: int = 0
+    figures: dict[str, list[Load]] = field(default_factory=dict)
+
+    def note(self, name: str, load: Load) -> None:
+        """Keep what one load showed."""
+        self.figures.setdefault(name, []).append(load)
+
+
+def measure(
+    children: Children, prepared: box.Prepared, folder: Path, most: int, progress: Progress
+) -> list[Aged]:
+    """Fills, then loads the boxes in turn, and in the next round the other way round."""
+    boxes = [Aged(rows, folder / f"past-{rows}") for rows in SIZES if rows <= most]
+    for each in boxes:
+        shutil.copytree(prepared.folder, each.folder)
+        if each.rows:
+            progress.say(f"  writing {each.rows:,} past reservations")
+            past.fill_past(
+                each.folder / "live.db", prepared.plan, box.lineage(prepared.folder), each.rows,
+                lambda _: None,
+            )  # fmt: skip
+    os.sync()
+    for number in range(ROUNDS):
+        progress.say(f"round {number + 1} of {ROUNDS}")
+        for each in boxes if number % 2 == 0 else reversed(boxes):
+            _round(children, prepared, each, progress)
+    for each in boxes:
+        box.check_bookings(each.folder, each.answered[BOOK], each.loads)
+        box.check_scans(each.folder, prepared.plan.tonight, each.answered[SCAN], each.loads)
+    return boxes
+
+
+def _round(children: Children, prepared: box.Prepared, aged: Aged, progress: Progress) -> None:
+    child = box.serve(children, aged.folder, prepared)
+    partner, door = prepared.as_partner(), prepared.as_terminal()
+    for what, script, environment in (
+        (LIST, "read.lua", {**partner, "BENCH_PATHS": prepared.lists["BENCH_LIST"]}),
+        (READ, "read.lua", {**partner, "BENCH_PATHS": prepared.lists["BENCH_AVAILABILITY"]}),
+        (EVENING, "read.lua", {**door, "BENCH_PATHS": prepared.lists["BENCH_EVENING"]}),
+        (DELIVERY, "", partner),
+        (SCAN, "scan.lua", {**door, "BENCH_PATH": "/terminal/v1/scans"}),
+        (BOOK, "book.lua", {**partner, "BENCH_PATH": "/v1/reservations"}),
+    ):
+        if what == DELIVERY:
+            aged.note(what, _deliveries(child, prepared, aged))
+            continue
+        start = aged.reached.get(what, 0)
+        warm, load = warm_and_measure(child, script, SECONDS, environment, start)
+        aged.note(what, load)
+        if what in aged.reached:
+            aged.reached[what] = load.reached
+            aged.answered[what] += warm.requests + load.requests
+    for what, loads in aged.figures.items():
+        progress.load(f"{aged.rows:,} past: {what}", loads[-1])
+    aged.loads += 2
+    if aged.reached[SCAN] > past.supply():
+        raise BenchError(f"the scans used up their {past.supply()} passes: shorten the rounds")
+    children.stop(child)
+    box.drop_backlog(aged.folder)
+
+
+def _deliveries(child: Child, prepared: box.Prepared, aged: Aged) -> Load:
+    """From the request of a booking to its webhook at the receiver, one after the other."""
+    receiver = prepared.receiver
+    ask(receiver, "GET", "/arrivals")
+    connection = http.client.HTTPConnection("127.0.0.1", child.port, timeout=10)
+    cpu, begun, sent = child.cpu_seconds(), time.monotonic(), {}
+    for body in _bookings(prepared.plan, aged.reached[BOOK]):
+        asked = time.monotonic()
+        connection.request("POST", "/v1/reservations", json.dumps(body), prepared.partner_headers)
+        answer = connection.getresponse()
+        said = json.loads(answer.read())
+        if answer.status != HTTPStatus.CREATED:
+            raise BenchError(f"a booking was answered {answer.status}: {said}")
+        sent[said["serviceReservationId"]] = asked
+        time.sleep(_PAUSE)
+    connection.close()
+    waits = sorted(_arrived(receiver, sent))
+    aged.reached[BOOK] += len(sent)
+    aged.answered[BOOK] += len(sent)
+    return Load(
+        requests=len(sent),
+        rate=len(sent) / (time.monotonic() - begun),
+        p50=statistics.median(waits),
+        p99=waits[len(waits) * 99 // 100],
+        longest=waits[-1],
+        errors=0,
+        cpu_us=1e6 * (child.cpu_seconds() - cpu) / len(sent),
+        reached=aged.reached[BOOK],
+        memory_mib=child.memory_mib(),
+    )
+
+
+def _arrived(receiver: Child, sent: dict[str, float], patience: float = 10.0) -> list[float]:
+    """How long each took to arrive, in milliseconds."""
+    found: dict[str, float] = {}
+    deadline = time.monotonic() + patience
+    while len(found) < len(sent):
+        if time.monotonic() > deadline:
+            raise BenchError(f"{len(sent) - len(found)} webhooks did not come in {patience:.0f} s")
+        arrivals = json.loads(ask(receiver, "GET", "/arrivals")[1])
+        found |= {about: at for about, at in arrivals.items() if about in sent}
+        time.sleep(_PAUSE)
+    return [(at - sent[about]) * 1000 for about, at in found.items()]
+
+
+def _bookings(plan: Plan, start: int) -> Iterator[dict[str, object]]:
+    """Numbers of the plan from `start` on, as lua/book.lua makes them."""
+    dates: Sequence[object] = plan.load_dates()
+    for n in range(start, start + _DELIVERIES):
+        rest, date = divmod(n, len(dates))
+        yield {
+            "tableId": plan.tables[rest % len(plan.tables)],
+            "date": str(dates[date]),
+            "slot": slots()[rest // len(plan.tables) % len(slots())],
+            "guests": 2,
+            "customer": {"name": "Salma Bennani", "phone": "+212600000000"},
+            "externalRef": f"B-{n}",
+            "idempotencyKey": f"bench-{n}",
+            "notifyCustomer": False,
+        }
