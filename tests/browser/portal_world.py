@@ -36,6 +36,14 @@ class PortalWorld:
     async def desk(self, role: str = "owner", language: str = "fr", **options: Any) -> Page:
         """A page of somebody who is signed in; nothing is open in it yet."""
         self.secret = await self.box.environment.database.write(_sign_in, role, language)
+        page = await self.stranger(language, **options)
+        # Loopback is trusted as https is: a Secure cookie travels.
+        cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
+        await page.context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
+        return page
+
+    async def stranger(self, language: str = "fr", **options: Any) -> Page:
+        """A page of somebody whom the box does not know, in a browser of their own."""
         context = await self._browser.new_context(
             **{
                 "viewport": DESK,
@@ -44,9 +52,6 @@ class PortalWorld:
                 **options,
             }
         )
-        # Loopback is trusted as https is: a Secure cookie travels.
-        cookie = {"name": "__Host-venuebox-session", "value": self.secret, "secure": True}
-        await context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
         page = await context.new_page()
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -1,0 +1,82 @@
+"""The box's own room in a real browser: how it is, what it keeps, how it begins anew.
+
+That the real process comes back is shown in test_first_journey.py.
+"""
+
+import json
+
+import pytest
+from playwright.async_api import async_playwright
+
+from appliance.backup.shelf import Record, write_record
+from appliance.log_files import FILE
+from tests.browser.door_world import ARGUMENTS, CHROMIUM
+from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
+from tests.browser.portal_world import DESK, TABLET, violations
+from tests.web.portal.people import a_person
+from web.portal.context import RESTART
+
+SIZES = {"desk": DESK, "tablet": TABLET}
+
+
+def lived_in(directory, now):
+    """A backup of last night, and a line in the log."""
+    write_record(directory, Record(now, "riad.venuebox-backup", 35_489, 7, now))
+    (directory / "log").mkdir(exist_ok=True)
+    line = {"at": "2026-11-21T19:00:00.123Z", "level": "warning", "from": "web", "message": "slow"}
+    (directory / "log" / FILE).write_text(json.dumps(line) + "\n")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_health_backups_letters_log_and_languages_are_seen_and_tried(portal, size, tmp_path):
+    lived_in(tmp_path, portal.box.clock.now())
+    page = await portal.desk(role="manager", viewport=SIZES[size])
+    await page.goto("/portal/tonight")
+
+    await enter_room(page, "La box", "**/portal/box")
+    assert await violations(page) == []
+    await follow(page, "Regarder de nouveau", "**/portal/box?again=1")
+    await reach(page, page.locator("main details summary"))
+    await page.keyboard.press("Enter")
+    await page.locator(".checks .chip.good").first.wait_for()
+    told = await page.inner_text("main")
+    await reach(page, page.locator("pre.log"))  # it can be scrolled
+    await write(page, "recipient", "yasmine@example.com")
+    await press(page, "Envoyer une lettre d’essai")
+    await page.locator("main .problem").wait_for()  # there is no mail server
+    assert await violations(page) == []
+    assert await is_within(page, SIZES[size]["width"])
+
+    for expected in ("7 réservations", "36 kB", "warning web: slow", "30 jours", "العربية"):
+        assert expected in told
+    assert portal.complaints == []
+
+
+@pytest.mark.parametrize("language", ["fr", "ar"])
+async def test_the_page_of_a_restart_goes_on_once_the_settings_are_in_force(
+    running, tmp_path, language
+):
+    asked = []
+    running.app._state[RESTART] = lambda: asked.append(True)
+    settings, saved = tmp_path / "settings.toml", '[server]\napp_url = "{}"\n'
+    settings.write_text(saved.format("https://riad.example"))
+    owner = await a_person(running)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = await browser.new_page(viewport=TABLET, color_scheme="dark")
+        page.set_default_timeout(60_000)
+        name, _, value = owner.headers["Cookie"].partition("=")
+        cookie = {"name": name, "value": value, "url": "https://127.0.0.1/", "secure": True}
+        await page.context.add_cookies([cookie])
+        await page.goto(str(running.client.make_url(f"/portal/box?lang={language}")))
+        assert await violations(page) == []
+
+        await reach(page, page.locator("form[action$=restart] button"))
+        await page.keyboard.press("Enter")
+        await page.locator("a[data-goes-on]").wait_for()
+        assert await violations(page) == []
+        settings.write_text(saved.format(running.box.settings.server.app_url))
+        await page.wait_for_url("**/portal/box?again=1")
+        await browser.close()
+
+    assert asked == [True]
