@@ -72,11 +72,11 @@ async def decide_code(
 
 
 async def _read(environment: Environment, terminal: Terminal, code: str) -> Reading:
-    """What was read. A pass is a few indexed rows; what people type may mean a search."""
+    """What was read. A pass is one indexed row; what people type may mean a search."""
     by_name = terminal.may("search")
     database, keyring = environment.database, environment.keyring
     if len(code) >= TEXT_LENGTH:
-        return database.peek(read_code, keyring, environment.name, code, by_name=by_name)
+        return database.look_up(read_code, keyring, environment.name, code, by_name=by_name)
     return await database.read(read_code, keyring, environment.name, code, by_name=by_name)
 
 

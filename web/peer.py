@@ -1,6 +1,7 @@
 """Who calls, and how protected: what a proxy says counts only when the proxy is trusted (S20)."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from aiohttp import web
@@ -35,10 +36,7 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
     said = request.headers.getall("X-Forwarded-Proto", [])
     if said and _is_in(remote, proxies):
         return said[-1].rpartition(",")[2].strip() == "https"
-    try:
-        return ip_address(remote).is_loopback
-    except ValueError:
-        return False
+    return _is_loopback(remote)
 
 
 def household_of(peer: str) -> str:
@@ -48,6 +46,14 @@ def household_of(peer: str) -> str:
     except ValueError:
         return peer
     return str(ip_network((address, 64), strict=False)) if address.version == 6 else peer
+
+
+@lru_cache(maxsize=1024)
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_in(text: str, networks: Networks) -> bool:

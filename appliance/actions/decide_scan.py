@@ -1,6 +1,6 @@
 """Decide a scan: whom the door lets in, as things are now or as they were when it happened."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from appliance.actions.log_scan import Decided
@@ -32,7 +32,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
         return Decided(Verdict("unknown_code"), ())
     if len(found) > 1 or (scan.reading.kind == "name" and not scan.was_let_in):
         return Decided(Verdict("ambiguous", candidates=tuple(map(see, found))), found)
-    venue = get_venue(tx)
+    venue = tx.recall(get_venue)
     zone = tx.zones.zone(venue.time_zone)
     reservation, guest_pass = found[0], scan.reading.guest_pass
     result = judge(
@@ -107,7 +107,8 @@ def _first_check_in(
 
 
 def _clock(at: int, zone: ZoneInfo) -> str:
-    return f"{datetime.fromtimestamp(at / 1000, UTC).astimezone(zone):%H:%M}"
+    local = datetime.fromtimestamp(at / 1000, zone)
+    return f"{local.hour:02d}:{local.minute:02d}"
 
 
 def _without_entry(scan: Scan, result: str) -> str:

@@ -25,7 +25,9 @@ _WHOLE_EVENING = 0xFFFF
 _SIGNED_BYTES = 20
 _MINUTES_A_DAY = 24 * 60
 _FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits say nothing: they are 0
-_PADDING = "="  # which the 135 characters of Base32 leave out
+_PASS_BYTES = 84
+_SPARE_BITS = 3  # 135 characters of five bits
+_AS_DIGITS = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,9 @@ def resembles_pass(text: str) -> bool:
 def _decode(spelling: str) -> ReadPass | None:
     if not _FORM.fullmatch(spelling):
         return None
-    raw = base64.b32decode(spelling[len(PREFIX) :] + _PADDING)
+    # Python's own decoder of Base32 takes ten times as long; the last three bits say nothing.
+    number = int(spelling[len(PREFIX) :].translate(_AS_DIGITS), 32) >> _SPARE_BITS
+    raw = number.to_bytes(_PASS_BYTES, "big")
     guest_pass = _parse(raw)
     if guest_pass is None:
         return None

@@ -1,7 +1,6 @@
 """The venue's rows: itself, its tables, its slots."""
 
 import json
-from dataclasses import replace
 
 from appliance.errors import NotFound
 from appliance.model.venue import Closing, Slot, Table, Venue
@@ -23,9 +22,10 @@ def get_venue(reader: Reader) -> Venue:
     )
     if row is None:
         raise LookupError("the box has no venue yet")
-    *head, policies, address, map_url = row
-    venue = Venue(*(*head, json.loads(policies) if policies else None, address, map_url))
-    return replace(venue, auto_confirm=bool(venue.auto_confirm))
+    *head, auto_confirm, hours, currency, zone, ends_at, policies, address, map_url = row
+    known = json.loads(policies) if policies else None
+    tail = (bool(auto_confirm), hours, currency, zone, ends_at, known, address, map_url)
+    return Venue(*(*head, *tail))
 
 
 def list_tables(reader: Reader) -> list[Table]:
