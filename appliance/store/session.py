@@ -9,6 +9,7 @@ import apsw
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
 from appliance.store.connection import Batch, Transaction, open_connection
+from appliance.store.log_again import secure_log
 from appliance.store.start_check import refuse_damaged_log
 from appliance.store.watermark import FilesBeside, Watermark
 from appliance.tokens import Tokens
@@ -28,6 +29,7 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
         raise Trouble(f"there is no box in {path.parent}: run venuebox init first") from None
     try:
         refuse_damaged_log(connection, path)
+        secure_log(connection, path)
         connection.execute("BEGIN IMMEDIATE")
         try:
             batch = Batch(connection, clock, zones, tokens)

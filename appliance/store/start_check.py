@@ -9,6 +9,7 @@ import apsw
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 from appliance.store.live_files import guard_live_file
+from appliance.store.log_again import secure_log
 from appliance.store.snapshot import DAMAGE
 from appliance.store.wal_check import count_lost_commits
 from appliance.store.watermark import FilesBeside, count_missing_frames
@@ -19,6 +20,8 @@ _STEPS = 10_000  # of SQLite's machine, between two looks at the time
 
 def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
     """Read the file's pages, their checksums and its log. Trouble, and nothing changed, if bad.
+
+    A sound log is written once more: see log_again.
 
     Leaves a missing or a strange file to `migrate`. Spends about `seconds` at most.
     """
@@ -31,6 +34,8 @@ def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
             # The evidence stays as it is: a bad log is not folded into the file.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             fault = _find_fault(connection, path, time.monotonic() + seconds)
+            if not fault:
+                secure_log(connection, path)
         finally:
             connection.close()
     except DAMAGE as error:
