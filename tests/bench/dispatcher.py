@@ -66,7 +66,7 @@ async def _idle(folder: Path, sinks: Sinks, count: int) -> list[Target]:
 
 
 async def _hung(folder: Path, sinks: Sinks, pairs: int, seconds: float) -> list[Target]:
-    """Short rounds without and with an endpoint that hangs, in turn, at nearly 100 bookings a second.
+    """Short rounds without and with an endpoint that hangs, at nearly 100 bookings a second.
 
     An attempt is given up after 1.5 s, so that each round has all of it: eight that wait, their
     timeouts, and the lane at its narrowest. A moment in which the machine does something else
