@@ -17,7 +17,7 @@ from tests.faults.power_cut.house import complaints
 from tests.faults.power_cut.test_power_cuts import furnished  # noqa: F401 - a fixture
 from tests.soak.scale import FULL, Progress, tell
 
-LIVES = 5_000 if FULL else 200
+LIVES = 5_000 if FULL else 100
 OF_ONE_HOUSE = 20
 MOST_SYNCS = 60
 MOST_CHANGES = 150
@@ -77,7 +77,7 @@ def test_after_a_sync_that_failed_nothing_acknowledged_is_ever_lost(vfs, furnish
     facts = sum(len(house.facts) for house in houses)
     failures = sum(house.failures for house in houses)
     refused = sum(house.refused_starts for house in houses)
-    print(f"\n{facts} facts, {failures} failures at work, {refused} starts refused")
+    print(f"\n{facts} facts, {failures} ends of service, {refused} starts refused")
     tell("syncs that fail", LIVES, seed=seed, found=found)
     assert found == [], f"FAILING_SYNC_SEED={seed} repeats it"
     assert facts > LIVES

@@ -1,0 +1,118 @@
+"""Power cuts in an upgrade, and in the start after it (F4): the old box or the new, never neither.
+
+The real migration on the forgetful disk: it is cut after any number of writes, then perhaps again
+while the next start recovers and tries once more. `MIGRATION_CUT_SEED=n` repeats a run.
+"""
+
+import asyncio
+import os
+import random
+
+import apsw
+import pytest
+
+from appliance.clock import StoppedClock
+from appliance.store import migrate as migrate_module
+from appliance.store.connection import configure
+from appliance.store.migrate import list_migrations
+from tests.faults.power_cut.disk import Disk
+from tests.faults.power_cut.test_power_cuts import a_house, furnished, vfs  # noqa: F401 - fixtures
+from tests.faults.power_cut.vfs import NAME
+from tests.faults.test_upgrade import SECOND, THIRD
+from tests.soak.scale import FULL, Progress, tell
+
+UPGRADES = 2_000 if FULL else 60
+MOST_CUTS = 3  # of one upgrade, before the power stays
+LIFE = 600  # changes of the disk before the upgrade
+TABLES = "venue_table", "reservation", "api_key", "endpoint", "terminal", "event"
+
+
+@pytest.fixture(autouse=True)
+def newer(monkeypatch):
+    """A program that knows two schemas more. The copy it keeps first is tried elsewhere."""
+    known = list_migrations()
+    wanted = [*known, (len(known) + 1, SECOND), (len(known) + 2, THIRD)]
+    monkeypatch.setattr(migrate_module, "keep_copy", lambda *_: None)
+    return wanted
+
+
+@pytest.fixture
+def start(vfs, newer, tmp_path):  # noqa: F811
+    """What a start does with the files of a disk, until the power goes."""
+    path = tmp_path / "live.db"
+    path.touch()
+
+    def start(disk):
+        vfs.disk = disk
+        connection = connect()
+        try:
+            migrate_module._migrate(connection, path, StoppedClock(), newer)
+        finally:
+            connection.close()
+
+    return start
+
+
+def connect():
+    connection = apsw.Connection("live.db", flags=apsw.SQLITE_OPEN_READWRITE, vfs=NAME)
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    configure(connection)
+    return connection
+
+
+def content(vfs, files):  # noqa: F811
+    """What somebody finds who looks: whether it is sound, the schema, and every row of before."""
+    vfs.disk = Disk(files)
+    connection = connect()
+    try:
+        sound = [row[0] for row in connection.execute("PRAGMA integrity_check")]
+        number = int(connection.pragma("user_version"))
+        rows = {name: rows_of(connection, name) for name in TABLES}
+        return sound, number, rows
+    finally:
+        connection.close()
+
+
+def rows_of(connection, table):
+    """But for the column that the newer program adds."""
+    cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1")  # noqa: S608 - one of ours
+    names = [name for name, _ in cursor.getdescription()]
+    return [{n: v for n, v in zip(names, row, strict=True) if n != "mood"} for row in cursor]
+
+
+def test_an_upgrade_that_is_cut_anywhere_leaves_the_old_box_or_the_new_one(vfs, furnished, start):  # noqa: F811
+    seed = os.environ.get("MIGRATION_CUT_SEED") or f"{random.SystemRandom().randrange(10**9)}"
+    draw, progress = random.Random(seed), Progress(f"migration cuts, seed {seed}")
+    house = a_house(vfs, furnished, seed)
+    asyncio.run(house.live_until_a_cut(LIFE))
+    _, old, before = content(vfs, house.files)
+    assert before["reservation"]
+    whole = Disk(house.files)
+    start(whole)
+    found, left, cuts = [], set(), 0
+
+    for upgrade in range(UPGRADES):
+        files = house.files
+        for _ in range(draw.randint(1, MOST_CUTS)):
+            disk = Disk(files, cut_after=draw.randint(0, whole.changes))
+            try:
+                start(disk)
+            except apsw.IOError:
+                cuts += 1
+            files = disk.after_a_cut(draw)
+            sound, number, rows = content(vfs, files)
+            left.add(number)
+            if sound != ["ok"] or number not in {old, old + 2} or rows != before:
+                found.append(f"upgrade {upgrade}: schema {number}, {sound[:2]}")
+        last = Disk(files)
+        start(last)
+        sound, number, rows = content(vfs, {n: bytes(f.live) for n, f in last.files.items()})
+        if (sound, number, rows) != (["ok"], old + 2, before):
+            found.append(f"upgrade {upgrade}: not finished at the next start")
+        progress(f"{cuts} cuts in {upgrade + 1} upgrades")
+
+    print(f"\nleft at {sorted(left)}, {whole.changes} places to cut at")
+    tell("cuts in upgrades", cuts, seed=seed, found=found)
+    assert found == [], f"MIGRATION_CUT_SEED={seed} repeats it"
+    assert left == {old, old + 2}
+    assert cuts >= UPGRADES / 2
