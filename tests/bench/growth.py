@@ -42,6 +42,7 @@ class Aged:
     answered: dict[str, int] = field(default_factory=lambda: {BOOK: 0, SCAN: 0})
     loads: int = 0
     figures: dict[str, list[Load]] = field(default_factory=dict)
+    starts: list[float] = field(default_factory=list)  # seconds to the first answer
 
     def note(self, name: str, load: Load) -> None:
         """Keep what one load showed."""
@@ -73,7 +74,9 @@ def measure(
 
 
 def _round(children: Children, prepared: box.Prepared, aged: Aged, progress: Progress) -> None:
+    begun = time.monotonic()
     child = box.serve(children, aged.folder, prepared)
+    aged.starts.append(time.monotonic() - begun)
     partner, door = prepared.as_partner(), prepared.as_terminal()
     for what, script, environment in (
         (LIST, "read.lua", {**partner, "BENCH_PATHS": prepared.lists["BENCH_LIST"]}),

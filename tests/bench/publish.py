@@ -103,6 +103,8 @@ def _growth(result: Mapping[str, Any]) -> Iterator[str]:
         cells = " | ".join(f"{load['p50']:.2f} / {load['p99']:.2f}" for load in loads.values())
         ratio = result["growth_ratios"][f"{name}: CPU, oldest / empty"]
         yield f"| {name} | {cells} | {ratio:.2f} |"
+    starts = " | ".join(f"{seconds:.2f} s" for seconds in result["growth_starts"].values())
+    yield f"| start to first answer | {starts} | |"
     yield ""
     yield "![Median and 99th percentile of requests on boxes with more of a past](growth.svg)"
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from tests.bench import growth, peers
 from tests.bench.growth import Aged
 from tests.bench.load import Load, faster, median_of, spread
-from tests.bench.machine import Commits
 from tests.bench.standing import Idle
 
 Target = tuple[str, bool]
@@ -63,20 +62,12 @@ def compare_ages(boxes: Sequence[Aged]) -> tuple[str, dict[str, float]]:
             lines.append(
                 f"{name:<26}" + "".join(f"{cell:>11.2f}" for cell in cells) + f"{ratio:>16.2f}"
             )
+    starts = "".join(f"{min(each.starts):>11.2f}" for each in boxes)
+    lines.append(f"{'start to first answer, s':<26}{starts}")
     for name in young.figures:
         if name != growth.DELIVERY:
             ratios[f"{name}: time, oldest / empty"] = faster(young.figures[name], old.figures[name])
     return "\n".join(lines), ratios
-
-
-def door_target(medians: Mapping[str, Load], commits: Commits) -> Target:
-    """A scan at one of 8 busy doors, beside one durable commit of nothing else."""
-    ratio = medians[peers.DOORS].p99 / commits.p99
-    sentence = (
-        f"8 doors: p99 of a scan {medians[peers.DOORS].p99:.2f} ms, {ratio:.1f} × that of one "
-        f"durable commit ({commits.p99:.2f} ms), at most 5"
-    )
-    return sentence, ratio <= 5
 
 
 def peer_targets(ratios: Mapping[str, float], medians: Mapping[str, Load]) -> list[Target]:

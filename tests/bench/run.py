@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.store.connection import check_pages
-from tests.bench import box, growth, machine, outside, peers, pocketbase, publish, report, standing
+from tests.bench import box, doors, growth, machine, outside, peers, pocketbase, publish, report
+from tests.bench import standing as at_rest
 from tests.bench import statements as statements_of
 from tests.bench.children import BenchError, Children
 from tests.bench.load import median_of, require_wrk
@@ -24,7 +25,8 @@ from tests.bench.rounds import fresh_copy, interleave
 
 HERE = Path(__file__).parent
 ON_A_BOX = ("peers", "standing", "growth")
-OTHERS = ("statements", "dispatcher", "board", "door", "binary")
+OTHERS = ("statements", "doors", "dispatcher", "board", "door", "binary")
+SCANS = 3_000  # of the eight doors, under each of their loads
 
 
 @dataclass
@@ -88,8 +90,8 @@ def _on_a_box(run: Run, children: Children, folder: Path) -> None:
     prepared = box.prepare(children, folder, peers.serve_receiver(children))
     if run.wants("standing"):
         run.progress.say("start and rest")
-        first_answer = standing.seconds_to_first_answer(children, prepared)
-        rest = standing.idle(children, prepared)
+        first_answer = at_rest.seconds_to_first_answer(children, prepared)
+        rest = at_rest.idle(children, prepared)
         run.result |= {"first_answer_s": first_answer, "idle": rest}
         run.tables.append(f"first answer after {first_answer:.2f} s; idle for 10 s: {rest}")
         run.targets += report.standing_targets(first_answer, rest)
@@ -102,6 +104,7 @@ def _on_a_box(run: Run, children: Children, folder: Path) -> None:
         run.tables.append(table)
         run.targets += report.age_targets(ratios, boxes[-1].rows)
         run.result["growth_ratios"] = ratios
+        run.result["growth_starts"] = {str(each.rows): min(each.starts) for each in boxes}
         run.result["growth"] = {
             name: {str(each.rows): median_of(each.figures[name]) for each in boxes}
             for name in boxes[0].figures
@@ -120,7 +123,6 @@ def _peers(run: Run, children: Children, folder: Path, prepared: box.Prepared) -
     table, ratios, medians = report.compare(figures)
     run.tables.append(table)
     run.targets += report.peer_targets(ratios, medians)
-    run.targets.append(report.door_target(medians, commits))
     run.result |= {
         "pocketbase": pocketbase.version(),
         "durable_commits": commits,
@@ -135,6 +137,11 @@ def _others(run: Run, folder: Path) -> None:
     if run.wants("statements"):
         run.progress.say("the statements of a request, on a young box and on one with 3,000 past")
         run.result["statements_grown"] = asyncio.run(_statements(run, folder))
+    if run.wants("doors"):
+        run.progress.say("eight doors beside a durable commit")
+        (folder / "doors").mkdir()
+        run.result["doors"], held = doors.measure(folder / "doors", SCANS, seed=1)
+        run.targets += held
     if run.wants("dispatcher"):
         run.progress.say("the delivery engine")
         rows = outside.dispatcher(full=run.options.full)
