@@ -40,6 +40,7 @@ from web.first_start import show_setup_link
 from web.names.mdns import announcing
 from web.names.tls import accept_tls, open_certificates, speaks_tls
 from web.portal.context import RESTART
+from web.upgrade import prepare_upgrade
 
 log = logging.getLogger(__name__)
 
@@ -137,6 +138,7 @@ def serve_directory(
         directory.sweep()
         keep_log(directory.root / "log")
         tempfile.tempdir = str(directory.tmp)  # the machine's own may be full, or cleaned
+        prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart=may_restart)
             with listener:

@@ -16,7 +16,7 @@ from appliance.errors import Trouble
 from appliance.settings import Settings
 
 SUFFIX = ".venuebox-backup"
-DAILY, WEEKLY = 14, 8
+DAILY, WEEKLY, SCHEMAS = 14, 8, 2
 _NAME = re.compile(rf"[a-z0-9-]+-(\d{{4}}-\d{{2}}-\d{{2}})T\d{{6}}Z(-\d+)?{re.escape(SUFFIX)}")
 _RECORD = "last-backup.json"
 
@@ -58,23 +58,28 @@ def list_backups(shelf: Path, venue_id: str | None = None) -> list[tuple[Path, H
 
 
 def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
-    """Those that may go: neither the last of one of 14 days nor the last of one of 8 weeks.
+    """Those that may go: not the last of one of 14 days, one of 8 weeks, or one of 2 schemas.
 
-    `backups` has the latest first. Days and weeks without a backup do not count: a box that was
-    off for a year keeps what it had.
+    The last of a schema is the box as it was before an upgrade. `backups` has the latest
+    first. Days and weeks without a backup do not count: a box that was off for a year keeps
+    what it had.
     """
     days: set[date] = set()
     weeks: set[tuple[int, int]] = set()
+    schemas: set[int] = set()
     old = []
     for path, header in backups:
         day = date.fromisoformat(header.made_at[:10])
         week = day.isocalendar()[:2]
-        is_kept = (day not in days and len(days) < DAILY) or (
-            week not in weeks and len(weeks) < WEEKLY
+        is_kept = (
+            (day not in days and len(days) < DAILY)
+            or (week not in weeks and len(weeks) < WEEKLY)
+            or (header.schema not in schemas and len(schemas) < SCHEMAS)
         )
         if is_kept:
             days.add(day) if len(days) < DAILY else None
             weeks.add(week) if len(weeks) < WEEKLY else None
+            schemas.add(header.schema) if len(schemas) < SCHEMAS else None
         else:
             old.append(path)
     return old

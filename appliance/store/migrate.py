@@ -1,6 +1,6 @@
 """Bring a database file to the schema that this program knows, or refuse it."""
 
-import os
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from appliance.clock import Clock
 from appliance.errors import Trouble
 from appliance.store.connection import BUSY_MILLISECONDS, check_engine, check_pages
 from appliance.store.live_files import guard_live_file
+from appliance.store.snapshot import read_schema_number
+from appliance.store.upgrade_copies import keep_copy
 
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
 
@@ -23,12 +25,27 @@ def list_migrations() -> list[tuple[int, str]]:
     return [(int(name[:4]), folder.joinpath(name).read_text("utf-8")) for name in files]
 
 
+def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
+    """From which schema to which `migrate` would bring these; None where it would change none.
+
+    None too where it would refuse one: missing, damaged, newer or not ours.
+    """
+    newest = list_migrations()[-1][0]
+    try:
+        found = [read_schema_number(path) for path in paths]
+    except apsw.Error:
+        return None
+    oldest = min(found)
+    return (oldest, newest) if 0 < oldest < newest and max(found) <= newest else None
+
+
 def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     """Bring `path` to the newest schema; its number.
 
     Each upgrade runs in one transaction, after a copy of the database was put into
     `backups/` beside it. Trouble, and an untouched file, when it is missing (unless
-    `create`), not a box database, or newer than this program, or SQLite is too old.
+    `create`), not a box database, or newer than this program, there is no room, or SQLite
+    is too old.
     """
     check_engine()
     check_pages()
@@ -42,6 +59,11 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
         return _migrate(connection, path, clock, list_migrations())
+    except apsw.FullError:
+        raise Trouble(
+            f"{path.name} is not upgraded: {path.parent} has no room for it. Make some, then "
+            "start again; nothing was changed"
+        ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
         raise Trouble(
             f"{path.name} is damaged ({error}): restore the last good backup with "
@@ -59,7 +81,7 @@ def _migrate(
     if found == newest:
         return newest
     if found:
-        _keep_copy(connection, path, found, clock)
+        keep_copy(connection, path, found, clock)
     else:
         connection.reserve_bytes("main", _CHECKSUM_BYTES)
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -94,18 +116,3 @@ def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
             f"{newest}): install that version again; nothing was changed"
         )
     return found
-
-
-def _keep_copy(connection: apsw.Connection, path: Path, found: int, clock: Clock) -> None:
-    """Put a whole, consistent copy aside before the first statement of an upgrade."""
-    folder = path.parent / "backups"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    copy = folder / f"{path.stem}-before-upgrade-{found:04d}-{clock.now()}.db"
-    connection.execute("VACUUM INTO :copy", {"copy": str(copy)})
-    copy.chmod(0o600)
-    for target in (copy, folder):
-        handle = os.open(target, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

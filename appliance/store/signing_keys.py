@@ -66,6 +66,12 @@ def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519Priva
         raise _foreign_keys() from None
 
 
+def find_first_instant(reader: Reader) -> int | None:
+    """When the first key was made, and with it the box, in ms since 1970."""
+    made: int | None = reader.value("SELECT min(created_at) FROM signing_key")
+    return made
+
+
 def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
     """The key of that id while it verifies, until two days after its last pass, or None.
 

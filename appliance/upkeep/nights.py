@@ -17,9 +17,16 @@ from appliance.box import Box
 from appliance.clock import Clock
 from appliance.data_directory import DataDirectory
 from appliance.errors import Refusal, Trouble
-from appliance.store.conditions import Condition, drop_condition, put_condition
+from appliance.store.conditions import (
+    Condition,
+    drop_condition,
+    list_conditions,
+    put_condition,
+)
 from appliance.store.connection import Reader, Transaction
+from appliance.store.signing_keys import find_first_instant
 from appliance.store.snapshot import list_faults
+from appliance.store.upgrade_copies import forget_copies
 from appliance.store.venue import get_venue
 from appliance.upkeep.upkeep import Alarm, CallLater
 
@@ -32,6 +39,8 @@ _DAY_MS = 86_400_000
 _FIRST_SECONDS = 60.0  # after a start: the first requests go first
 _AGAIN_SECONDS = 3600.0
 _LONGEST_SECONDS = 6 * 3600.0  # the clock may be set while it sleeps
+_OVERDUE_MS = _DAY_MS + 6 * 3_600_000
+_COPIES_MS = 14 * _DAY_MS
 
 
 class Nights:
@@ -48,26 +57,48 @@ class Nights:
         self._directory = directory
         self._call_later = call_later
         self._alarm: Alarm | None = None
+        self._watch: Alarm | None = None
+        self._noting: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
     async def start(self) -> None:
         """Begin a minute from now, or when the night comes."""
         self._set(_FIRST_SECONDS)
+        self._watch_later()
 
     async def close(self) -> None:
         """Stop; a backup that is being made is left unfinished, and made after the next start."""
         self._closed = True
-        if self._alarm is not None:
-            self._alarm.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        for alarm in (self._alarm, self._watch):
+            if alarm is not None:
+                alarm.cancel()
+        for task in (self._task, self._noting):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
     async def settle(self) -> None:
         """Wait until nothing is being done."""
-        if self._task is not None:
-            await self._task
+        for task in (self._task, self._noting):
+            if task is not None:
+                await task
+
+    async def look_whether_overdue(self) -> None:
+        """Note that there is no backup where none was even tried: a volume may hang for ever.
+
+        A box that never had one has as long as if it had been made with one. Where one was
+        made by hand the note is taken back.
+        """
+        record, database = read_record(self._directory.root), self._box.live.database
+        since = record.at or await database.read(find_first_instant)
+        is_late = since is not None and self._box.clock.now() - since > _OVERDUE_MS
+        is_noted = NO_BACKUP in {each.name for each in await database.read(list_conditions)}
+        if is_late and not is_noted:
+            why = f" ({record.trouble})" if record.trouble else ""
+            await self._note(NO_BACKUP, f"no backup was made for more than 30 hours{why}")
+        elif is_noted and not is_late and not record.trouble:
+            await self._note(NO_BACKUP, "")
 
     def _look(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._work(), name="nights")
@@ -101,6 +132,8 @@ class Nights:
         trouble = ""
         try:
             await _beside(maker.make)
+            shelf = self._directory.root / "backups"
+            await _beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
         except Trouble as error:
             trouble = str(error)
             log.warning("no backup: %s", trouble)
@@ -117,6 +150,23 @@ class Nights:
         zone = reader.zones.zone(get_venue(reader).time_zone)
         record, now = read_record(self._directory.root), self._box.clock.now()
         return seconds_until_due(record, now, zone, self._box.settings.backup.hour)
+
+    def _watch_later(self) -> None:
+        if not self._closed:
+            later = self._call_later or asyncio.get_running_loop().call_later
+            self._watch = later(_AGAIN_SECONDS, self._look_whether_overdue)
+
+    def _look_whether_overdue(self) -> None:
+        self._noting = asyncio.get_running_loop().create_task(self._watch_over(), name="overdue")
+
+    async def _watch_over(self) -> None:
+        try:
+            await self.look_whether_overdue()
+        except Refusal as refusal:
+            log.warning("whether a backup is overdue is looked at in an hour: %s", refusal)
+        except Exception as error:  # noqa: BLE001 - it is looked at again in an hour
+            log_accident("the look at the backups", error)
+        self._watch_later()
 
     def _set(self, seconds: float) -> None:
         if not self._closed:
@@ -163,7 +213,7 @@ def seconds_until_due(record: Record, now: int, zone: ZoneInfo, hour: int) -> fl
 
 def is_overdue(record: Record, clock: Clock) -> bool:
     """Whether the latest proven backup is older than a night and some hours, or there is none."""
-    return record.at is None or clock.now() - record.at > _DAY_MS + 6 * 3_600_000
+    return record.at is None or clock.now() - record.at > _OVERDUE_MS
 
 
 def _write_condition(tx: Transaction, name: str, sentence: str) -> None:

@@ -43,6 +43,16 @@ def test_of_one_day_the_last_stays(made):
     assert [path.name for path in choose_old(rows)] == ["riad-0-4"]
 
 
+def test_the_last_backup_before_an_upgrade_outlives_the_night_after_it(made):
+    def before(row):
+        path, header = row
+        return path, replace(header, schema=header.schema - 1)
+
+    rows = [a_row(made, 0, 4), before(a_row(made, 0, 2)), before(a_row(made, 0, 1))]
+
+    assert [path.name for path in choose_old(rows)] == ["riad-0-1"]
+
+
 def test_a_box_that_was_off_for_a_year_keeps_what_it_had(made):
     rows = [a_row(made, 0), *(a_row(made, 365 + days) for days in range(5))]
 

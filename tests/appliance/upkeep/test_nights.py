@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.backup.shelf import Record, read_record
+from appliance.backup.shelf import Record, read_record, write_record
 from appliance.clock import newest_zone_database, parse_instant
 from appliance.data_directory import DataDirectory
 from appliance.store.conditions import list_conditions
@@ -72,3 +72,92 @@ async def test_damage_is_a_condition_and_no_backup_is_made_of_it(nights, box, mo
 
     assert await names(box) == [DAMAGED]
     assert read_record(box.live.database.path.parent).at is None
+
+
+DAY = 86_400
+
+
+@pytest.fixture
+def waking():
+    """What the box wants to be woken for: seconds and the call."""
+    return []
+
+
+@pytest.fixture
+def watched(box, tmp_path, waking, nights):
+    del nights  # it made the directory
+
+    class Never:
+        def cancel(self):
+            pass
+
+    def call_later(seconds, call):
+        waking.append((seconds, call))
+        return Never()
+
+    return Nights(box, DataDirectory(tmp_path), call_later)
+
+
+async def an_hour_passes(watched, waking):
+    """Only the look at the backups: the night itself hangs."""
+    [call] = [call for seconds, call in waking if seconds == 3600.0]
+    waking.clear()
+    call()
+    await watched.settle()
+
+
+async def test_where_the_night_hangs_it_is_said_all_the_same(watched, waking, box, tmp_path):
+    write_record(tmp_path, Record(at=box.clock.now()))
+    await watched.start()
+
+    box.clock.advance(DAY)
+    await an_hour_passes(watched, waking)
+    assert await names(box) == []
+
+    box.clock.advance(DAY)
+    await an_hour_passes(watched, waking)
+    [condition] = await box.live.database.read(list_conditions)
+    assert (condition.name, condition.since) == (NO_BACKUP, box.clock.now())
+    assert condition.detail == "no backup was made for more than 30 hours"
+
+    box.clock.advance(3600)
+    await an_hour_passes(watched, waking)
+    [later] = await box.live.database.read(list_conditions)
+    assert later.since == condition.since
+    await watched.close()
+
+
+async def test_a_box_that_never_had_a_backup_says_so_after_a_day_and_a_night(watched, box):
+    await watched.look_whether_overdue()
+    assert await names(box) == []
+
+    box.clock.advance(2 * DAY)
+    await watched.look_whether_overdue()
+    assert await names(box) == [NO_BACKUP]
+
+
+async def test_a_backup_made_by_hand_takes_the_note_back(watched, box, tmp_path):
+    box.clock.advance(2 * DAY)
+    await watched.look_whether_overdue()
+
+    write_record(tmp_path, Record(at=box.clock.now(), trouble="the volume is full"))
+    await watched.look_whether_overdue()
+    assert await names(box) == [NO_BACKUP]
+
+    write_record(tmp_path, Record(at=box.clock.now()))
+    await watched.look_whether_overdue()
+    assert await names(box) == []
+
+
+async def test_a_night_forgets_plain_copies_of_upgrades_long_ago(nights, box, tmp_path):
+    folder, now = tmp_path / "backups", box.clock.now()
+    old, new = (
+        folder / f"live-before-upgrade-0001-{at}.db"
+        for at in (now - 15_000 * DAY, now - 13_000 * DAY)
+    )
+    old.write_bytes(b"")
+    new.write_bytes(b"")
+
+    await nights.do_now()
+
+    assert (old.exists(), new.exists()) == (False, True)

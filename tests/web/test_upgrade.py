@@ -1,0 +1,58 @@
+"""A new version in place of the old one: it backs up, says so, migrates and goes on."""
+
+import re
+import signal
+import subprocess
+import sys
+
+from appliance.backup.shelf import list_backups
+from appliance.store.snapshot import read_schema_number
+from appliance.store.upgrade_copies import list_copies
+from tests.appliance.backup.making import a_box_with_guests
+from tests.journeys.box_process import clean_environ
+
+NEW_VERSION = """
+import sys
+from appliance.store import migrate
+from web.main import main
+known = migrate.list_migrations()
+wanted = [*known, (len(known) + 1, "CREATE TABLE later (x)")]
+migrate.list_migrations = lambda: wanted
+sys.exit(main(["serve", "--data", sys.argv[1], "--host", "127.0.0.1", "--port", "0"]))
+"""
+
+
+def start_and_stop(root):
+    """What a start of the new version said on standard error."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", NEW_VERSION, str(root)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environ(),
+    )  # fmt: skip
+    try:
+        for line in process.stdout:
+            if line.startswith("ready "):
+                process.send_signal(signal.SIGTERM)
+                break
+        _, said = process.communicate()
+    finally:
+        process.kill()
+    assert process.returncode == 0, said
+    return said
+
+
+def test_a_new_version_backs_up_migrates_and_goes_on(tmp_path):
+    box = a_box_with_guests(tmp_path)
+    live, test = box.directory.databases
+    old = read_schema_number(live)
+
+    said = start_and_stop(box.root)
+
+    [(backup, header)] = list_backups(box.root / "backups")
+    assert re.search(rf"schema {old} becomes {old + 1}; the box as it was is in \S+", said)
+    assert str(backup) in said
+    assert header.schema == old
+    assert (read_schema_number(live), read_schema_number(test)) == (old + 1, old + 1)
+    assert [schema for schema, _, _ in list_copies(box.root / "backups", "live")] == [old]
+
+    assert "becomes" not in start_and_stop(box.root), "the next start has nothing to upgrade"
+    assert len(list_backups(box.root / "backups")) == 1
