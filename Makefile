@@ -65,7 +65,9 @@ help:
 	@echo 'make clean    remove everything that make has built'
 	@echo 'PYTHON=/path/to/python3.12 chooses the Python (3.11 or newer)'
 
+# Compiled here once: where Python may not or shall not leave its files, each start would compile all.
 setup: $(RUN) $(BUNDLE)
+	@$(BIN)/python -m compileall -q -x 'frontend|static' appliance terminal_bridge web
 	@echo 'ready: $(BIN)/venuebox'
 
 dev: setup $(DEV)

@@ -1,44 +1,20 @@
 """The command line: every package's commands, `serve`, and the real outside world."""
 
 import argparse
+import gc
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from appliance.clock import SystemClock
-from appliance.commands import (
-    backup,
-    deliveries,
-    doctor,
-    doorlog,
-    endpoint,
-    guest,
-    init,
-    key,
-    replay,
-    restore,
-    service,
-    signing_key,
-    staff,
-    terminal,
-    tls,
-    venue,
-    verify,
-    version,
-)
-from appliance.commands.console import Commands, Console, add_command, add_data
+from appliance.commands.console import Command, Commands, Console, add_command, add_data
 from appliance.errors import Refusal, Trouble
 from appliance.tokens import Tokens
-from terminal_bridge.bridge import command as bridge
 
-_COMMANDS = (
-    init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog,
-    tls, bridge,
-    backup, restore, verify, service, signing_key,
-    version,
-)  # fmt: skip
+_CERTIFICATES = "SSL_CERT_FILE"
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
@@ -46,7 +22,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     console = Console(SystemClock(), Tokens(), os.environ if environ is None else environ)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
     try:
-        arguments = make_parser().parse_args(argv)
+        asked = sys.argv[1:] if argv is None else argv
+        arguments = make_parser(serves=list(asked[:1]) == ["serve"]).parse_args(asked)
         status = int(arguments.run(arguments, console))
         sys.stdout.flush()
     except SystemExit as leaving:  # argparse has said what was wrong
@@ -62,16 +39,48 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     return status
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
+    """The whole command line, or `serve` alone: a box starts without the others' modules."""
     parser: argparse.ArgumentParser = _Parser(
         prog="venuebox", description="the box that runs a venue's reservations"
     )
     commands: Commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_serve(commands)
-    for command in _COMMANDS:
-        command.add(commands)
+    if not serves:
+        _add_others(commands)
     return parser
+
+
+def _add_others(commands: Commands) -> None:
+    from appliance.commands import (  # noqa: PLC0415 - a box that serves has no use for them
+        backup,
+        deliveries,
+        doctor,
+        doorlog,
+        endpoint,
+        guest,
+        init,
+        key,
+        replay,
+        restore,
+        service,
+        signing_key,
+        staff,
+        terminal,
+        tls,
+        venue,
+        verify,
+        version,
+    )
+    from terminal_bridge.bridge import command as bridge  # noqa: PLC0415 - as above
+
+    for command in (
+        init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog,
+        tls, bridge,
+        backup, restore, verify, service, signing_key,
+        version,
+    ):  # fmt: skip
+        command.add(commands)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -96,14 +105,41 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
+    run = _load_demo() if arguments.demo else _load_serve()
+    return run(arguments, console)
+
+
+@contextmanager
+def _starting_quickly() -> Iterator[None]:
+    """While modules are read: nothing of them is garbage, and nobody's certificates are needed.
+
+    aiohttp reads the machine's as it is imported, for a client that a box does not use: 2 MB
+    and 40 ms. Who checks a receiver's certificate reads them then (webhooks/trust.py).
+    """
+    before = os.environ.get(_CERTIFICATES)
+    os.environ[_CERTIFICATES] = os.devnull
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        if before is None:
+            del os.environ[_CERTIFICATES]
+        else:
+            os.environ[_CERTIFICATES] = before
+
+
+def _load_serve() -> Command:
     # Only this command needs the web: the others start in a fraction of the time.
-    if arguments.demo:
-        from web.demo.run import run_demo  # noqa: PLC0415
+    with _starting_quickly():
+        from web.serve import run_serve  # noqa: PLC0415
+    return run_serve
 
-        return run_demo(arguments, console)
-    from web.serve import run_serve  # noqa: PLC0415
 
-    return run_serve(arguments, console)
+def _load_demo() -> Command:
+    with _starting_quickly():
+        from web.demo.run import run_demo  # noqa: PLC0415 - as above
+    return run_demo
 
 
 def _port(text: str) -> int:

@@ -31,7 +31,7 @@ def test_what_nobody_thought_of_is_one_sentence_without_a_traceback(capsys, monk
     def fail(*_):
         raise RuntimeError("first line\nsecond line")
 
-    monkeypatch.setattr("web.main.make_parser", lambda: _parser_that(fail))
+    monkeypatch.setattr("web.main.make_parser", lambda **_: _parser_that(fail))
 
     assert main(["version"], {}) == 1
     assert capsys.readouterr().err == (

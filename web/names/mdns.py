@@ -1,85 +1,54 @@
 """`<slug>.local` and `_https._tcp`, told to the house by multicast DNS."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
-from ipaddress import ip_address
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import ModuleType
 
-from zeroconf import Error, IPVersion
-from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
-
+from appliance.accidents import log_accident
 from appliance.box import Box
 from appliance.store.venue import get_venue
 from appliance.tls.names import own_addresses
 from web.names.tls import is_alone, speaks_tls
 
-log = logging.getLogger(__name__)
-
 _ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
-
-
-def describe(
-    slug: str, venue: str, addresses: Iterable[str], port: int, *, tls: bool
-) -> AsyncServiceInfo:
-    """What is announced: the box's name, its addresses and where it answers."""
-    kind = "_https._tcp.local." if tls else "_http._tcp.local."
-    label = venue.replace(".", " ").encode()[:63].decode("utf-8", "ignore").strip() or slug
-    return AsyncServiceInfo(
-        kind,
-        f"{label}.{kind}",
-        addresses=[ip_address(text).packed for text in addresses],
-        port=port,
-        properties={"path": "/"},
-        server=f"{slug.lower()}.local.",
-    )
 
 
 @asynccontextmanager
 async def announcing(box: Box, host: str, port: int) -> AsyncIterator[None]:
-    """Announce the box while the block lasts, unless it is alone or `server.mdns` is off."""
+    """Announce the box while the block lasts, unless it is alone or `server.mdns` is off.
+
+    The first requests go before: the library is read beside them.
+    """
     server = box.settings.server
     if not server.mdns or is_alone(host):
         yield
         return
     venue = box.live.database.peek(get_venue)
     addresses = own_addresses() if host in _ANY else [host]
-    tls = speaks_tls(host, server.tls_port)
-    info = describe(venue.slug, venue.name, addresses, server.tls_port if tls else port, tls=tls)
     if not addresses:
         yield
         return
-    async with announced(info, addresses):
-        yield
+    tls = speaks_tls(host, server.tls_port)
+    told = venue.slug, venue.name, addresses, server.tls_port if tls else port
+
+    async def announce() -> None:
+        try:
+            announcement = await asyncio.to_thread(_read_announcement)
+            info = announcement.describe(*told, tls=tls)
+            await stack.enter_async_context(announcement.announced(info, addresses))
+        except Exception as error:  # noqa: BLE001 - the box is found by its address all the same
+            log_accident("telling the box's name", error)
+
+    async with AsyncExitStack() as stack:
+        task = asyncio.get_running_loop().create_task(announce(), name="mdns")
+        try:
+            yield
+        finally:
+            await asyncio.gather(task, return_exceptions=True)
 
 
-@asynccontextmanager
-async def announced(info: AsyncServiceInfo, addresses: Sequence[str]) -> AsyncIterator[None]:
-    """Announce on these addresses while the block lasts.
+def _read_announcement() -> ModuleType:
+    from web.names import announcement  # noqa: PLC0415 - a box that is alone has no use for it
 
-    Without a network the box runs all the same, unannounced.
-
-    Asking whether the name is free takes a second: nothing waits for that.
-    """
-    try:
-        responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
-    except OSError as error:
-        log.warning("the box's name is not announced: %s", error.strerror)
-        yield
-        return
-    task = asyncio.get_running_loop().create_task(_register(responder, info))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await responder.async_unregister_all_services()
-        await responder.async_close()
-
-
-async def _register(responder: AsyncZeroconf, info: AsyncServiceInfo) -> None:
-    try:
-        # Another box of that name gets it with a number behind it; the host's name stays.
-        await responder.async_register_service(info, allow_name_change=True)
-    except (Error, OSError) as error:
-        log.warning("the box's name is not announced: %s", type(error).__name__)
+    return announcement

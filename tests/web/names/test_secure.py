@@ -15,7 +15,7 @@ from appliance.tls.certificates import Certificates, make_context
 from appliance.tls.names import Names
 from tests.conftest import running_box, with_settings
 from web.connection_limit import ConnectionLimit
-from web.names.mdns import describe
+from web.names.announcement import describe
 from web.names.secure import Secure
 from web.names.tls import accept_tls, speaks_tls
 from web.names.trust import kind_of, profile

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.doctor.check import Check, warn
-from appliance.doctor.examination import examine
-from appliance.doctor.patient import Patient
 from appliance.errors import Trouble
 from appliance.settings import Settings, parse_settings
 from web.portal.box.saved import directory_of
@@ -56,13 +55,7 @@ class Examiner:
     async def _examine(self, request: web.Request) -> Findings:
         box = request.app[BOX]
         directory = directory_of(request)
-        patient = Patient(
-            directory=directory,
-            settings=_settings(directory, box.settings),
-            clock=box.clock,
-            zones=box.zones,
-        )
-        checks = await asyncio.to_thread(examine, patient)
+        checks = await asyncio.to_thread(_look_at, box, directory)
         if not any(check.name.startswith("backup") for check in checks):
             checks.append(_NO_BACKUP)
         self._latest = Findings(tuple(checks), box.clock.now())
@@ -78,6 +71,15 @@ _NO_BACKUP = warn(
     "Stop the box and copy its whole data directory, secrets/ included, onto another disk.",
 )
 EXAMINER = web.AppKey("examiner", Examiner)
+
+
+def _look_at(box: Box, directory: DataDirectory) -> list[Check]:
+    # Read in the thread, when the first page asks: http and mail clients come along.
+    from appliance.doctor.examination import examine  # noqa: PLC0415
+    from appliance.doctor.patient import Patient  # noqa: PLC0415
+
+    settings = _settings(directory, box.settings)
+    return examine(Patient(directory, settings, box.clock, box.zones))
 
 
 def _settings(directory: DataDirectory, used: Settings) -> Settings | str:
