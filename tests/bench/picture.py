@@ -1,6 +1,7 @@
 """The picture of growth: each request's median and 99th percentile over the size of the past."""
 
 import io
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ _STYLE = {
     "axes.spines.right": False,
 }
 _COLUMNS = 3
+_DIGITS = re.compile(r"(\d+\.\d\d)\d+")  # a hundredth of a point is more than is seen
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 
 def draw(growth: Mapping[str, Mapping[str, Mapping[str, Any]]], fingerprint: str) -> str:
@@ -29,7 +32,8 @@ def draw(growth: Mapping[str, Mapping[str, Mapping[str, Any]]], fingerprint: str
             sizes = [_power(int(rows)) for rows in loads]
             for of, mark in (("p50", "o-"), ("p99", "s--")):
                 place.plot(sizes, [load[of] for load in loads.values()], mark, label=of)
-            place.set_ylim(bottom=0)
+            place.set_ylim(0, 1.15 * max(load["p99"] for load in loads.values()))
+            place.locator_params(axis="y", nbins=4)
             place.set_title(name)
             place.set_ylabel("ms")
         for place in list(places.flat)[len(growth) :]:
@@ -41,8 +45,8 @@ def draw(growth: Mapping[str, Mapping[str, Mapping[str, Any]]], fingerprint: str
         FigureCanvasSVG(figure).print_svg(
             told, metadata={"Date": None, "Creator": None, "Description": description}
         )
-    return told.getvalue()
+    return _DIGITS.sub(r"\1", told.getvalue())
 
 
 def _power(rows: int) -> str:
-    return "none" if rows == 0 else f"$10^{len(str(rows)) - 1}$"
+    return "none" if rows == 0 else "10" + _RAISED[len(str(rows)) - 1]
