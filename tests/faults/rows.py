@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import apsw
 
+RESERVATIONS = """SELECT id, idempotency_key, issued_code, table_id, date, slot, guests, arrived,
+                         status, cancelled_at, checked_in_at FROM reservation"""
+
 
 @dataclass
 class Rows:
@@ -21,9 +24,9 @@ def read_rows(database):
     try:
         connection.set_busy_timeout(5000)
         connection.execute("BEGIN")
-        reservations = select(connection, "SELECT * FROM reservation")
+        reservations = select(connection, RESERVATIONS)
         events = select(connection, "SELECT seq, type, reservation_id FROM event")
-        deliveries = select(connection, "SELECT * FROM delivery")
+        deliveries = select(connection, "SELECT id, event_seq, endpoint_id, state FROM delivery")
         by_event = {}
         for delivery in deliveries:
             by_event.setdefault(delivery["event_seq"], []).append(delivery)

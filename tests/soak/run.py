@@ -1,0 +1,189 @@
+"""`make soak`: every step, one after the other, and a table of what came of it.
+
+`python -m tests.soak.run [--only NAME …] [--list]`: exit status 0 when everything held. A step
+that fails stops no other. Output, figures and the table are kept in `build/soak/`.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from tests.soak.plan import PLAN
+
+ROOT = Path(__file__).parents[2]
+SCRATCH = ROOT / "build" / "soak"
+SECONDS_IN_ALL = 3540.0  # nothing runs longer than 59 minutes
+AFTER_THE_END = 5.0  # to leave in good order
+
+
+@dataclass
+class Outcome:
+    """What came of a step."""
+
+    step: str
+    tries: str
+    seconds: float = 0.0
+    result: str = "not run"
+    rows: list = field(default_factory=list)  # as `tell` writes them
+    violations: list = field(default_factory=list)
+
+    @property
+    def held(self):
+        return self.result in {"held", "cut short"}
+
+
+def main(argv=None):
+    names = [step.name for step in PLAN]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", choices=names, metavar="NAME")
+    parser.add_argument("--list", action="store_true")
+    chosen = parser.parse_args(argv)
+    steps = [step for step in PLAN if not chosen.only or step.name in chosen.only]
+    if chosen.list:
+        for step in steps:
+            print(f"{step.name:12} {step.tries} (at most {step.seconds / 60:.0f} min)")
+        return 0
+    outcomes = soak(steps, SCRATCH)
+    print(table(outcomes))
+    return 0 if all(one.held for one in outcomes) else 1
+
+
+def soak(steps, scratch, seconds_in_all=SECONDS_IN_ALL):
+    """Run them; what came of each, in their order, is also in `summary.json`."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    until = time.monotonic() + seconds_in_all
+    outcomes = [Outcome(step.name, step.tries) for step in steps]
+    pairs = list(zip(steps, outcomes, strict=True))
+    asleep = [
+        threading.Thread(target=run_step, args=(step, outcome, scratch, until))
+        for step, outcome in pairs
+        if step.beside
+    ]
+    for thread in asleep:
+        thread.start()
+    for step, outcome in pairs:
+        if not step.beside:
+            run_step(step, outcome, scratch, until)
+    for thread in asleep:
+        thread.join()
+    said = {
+        "machine": {"processors": os.cpu_count(), "system": " ".join(os.uname()[::2])},
+        "seconds": round(seconds_in_all - (until - time.monotonic()), 1),
+        "held": all(one.held for one in outcomes),
+        "steps": [vars(one) for one in outcomes],
+    }
+    (scratch / "summary.json").write_text(json.dumps(said, indent=1) + "\n", "utf-8")
+    return outcomes
+
+
+def run_step(step, outcome, scratch, until):
+    """One step, in a process of its own; it ends in time or is ended."""
+    room = min(step.seconds, until - time.monotonic())
+    if room <= 0:
+        return
+    figures, report = scratch / f"{step.name}.figures", scratch / f"{step.name}.xml"
+    for old in (figures, report):
+        old.unlink(missing_ok=True)
+    command = [*step.command, *([f"--junitxml={report}"] if "pytest" in step.command else [])]
+    environ = {**os.environ, "SOAK": "1", "SOAK_FIGURES": str(figures), "PYTHONUNBUFFERED": "1"}
+    print(f"\n== {step.name}: {step.tries} (at most {step.seconds / 60:.0f} min)", flush=True)
+    begun = time.monotonic()
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environ, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace",
+    ) as child:  # fmt: skip
+        alarm = threading.Timer(room, end, (child,))
+        alarm.start()
+        with (scratch / f"{step.name}.log").open("w", encoding="utf-8") as log:
+            for line in child.stdout:
+                log.write(line)
+                print(f"{step.name}: {line}", end="", flush=True)
+        status = child.wait()
+        in_time = alarm.is_alive()
+        alarm.cancel()
+    outcome.seconds = round(time.monotonic() - begun, 1)
+    judge(outcome, status, in_time=in_time, told=read_rows(figures), passed=read_tests(report))
+
+
+def end(child):
+    """Ask the step and all it started to leave, then make them."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, number)
+            child.wait(AFTER_THE_END)
+        except subprocess.TimeoutExpired:
+            continue
+        except ProcessLookupError:
+            return
+
+
+def judge(outcome, status, *, in_time, told, passed):
+    """Every way in which a step may not have held."""
+    outcome.rows = told or [passed]
+    outcome.violations = [one for row in [*told, passed] for one in row["violations"]]
+    short = [row for row in outcome.rows if row["count"] < row["goal"]]
+    if not in_time:
+        outcome.violations.append(f"it did not end within {outcome.seconds:.0f} s and was ended")
+    if status != 0 and not outcome.violations:
+        outcome.violations.append(f"it ended with status {status}: see its log")
+    hardly = [row for row in short if row["count"] * 2 < row["goal"]]
+    outcome.violations += [f"only {r['count']} of {r['goal']} {r['what']}" for r in hardly]
+    if not sum(row["count"] for row in outcome.rows):
+        outcome.violations.append("nothing was tried")
+    outcome.result = "FAILED" if outcome.violations else "cut short" if short else "held"
+
+
+def read_rows(file):
+    """What the step told of itself."""
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def read_tests(file):
+    """The tests of the step as a row."""
+    names, wrong = 0, []
+    if file.exists():
+        for case in ET.parse(file).iter("testcase"):  # noqa: S314 - pytest wrote it just now
+            names += 1
+            if any(case.find(kind) is not None for kind in ("failure", "error")):
+                wrong.append(f"{case.get('classname')}::{case.get('name')}")
+    return {"what": "tests", "count": names, "goal": names, "seed": "", "violations": wrong}
+
+
+def table(outcomes):
+    """The whole soak on one screen."""
+    heads = ("step", "tried", "count", "violations", "seconds", "seed", "result")
+    lines = [heads]
+    for one in outcomes:
+        whole = [one.step, str(len(one.violations)), f"{one.seconds:.0f}", one.result]
+        for row in one.rows or [{"what": one.tries, "count": 0, "goal": 0, "seed": ""}]:
+            count, goal = row["count"], row["goal"]
+            of = f"{count:,}" if count >= goal else f"{count:,} of {goal:,}"
+            lines.append((whole[0], row["what"], of, *whole[1:3], row["seed"], whole[3]))
+            whole = [""] * 4
+    widths = [max(len(line[n]) for line in lines) for n in range(len(heads))]
+    right = {2, 3, 4}
+    said = [
+        "  ".join(
+            cell.rjust(width) if n in right else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    wrong = [f"{one.step}: {v}" for one in outcomes for v in one.violations]
+    minutes = sum(one.seconds for one in outcomes) / 60
+    return "\n".join(["", *said, "", *wrong, f"{minutes:.0f} minutes of steps, kept in {SCRATCH}"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
