@@ -40,7 +40,7 @@ async def _measure(folder: Path, sinks: Sinks, *, full: bool) -> list[Target]:
     _say("latency when idle")
     targets += await _idle(next(names), sinks, 300 if full else 100)
     _say("one endpoint hangs, rounds in turn")
-    targets += await _hung(next(names), sinks, *((20, 3.0) if full else (6, 3.0)))
+    targets += await _hung(next(names), sinks, *((30, 3.0) if full else (6, 3.0)))
     _say("throughput beside a bare aiohttp client, rounds in turn")
     ratios = [await throughput(next(names), sinks, 4000 if full else 1500) for _ in range(3)]
     ratio = sorted(ratios)[1]
@@ -92,6 +92,8 @@ async def _hung(folder: Path, sinks: Sinks, pairs: int, seconds: float) -> list[
             sinks.answer_after(0.0, 0)
             await sender.give_up(0)
             await sender.drained()
+            if number % 10 == 9:
+                print(f"  round {number + 1} of {2 * pairs}", flush=True)
     targets: list[Target] = []
     for what, found in (("commit to first byte of the others, p99", delays),
                         ("booking, p99", waits)):  # fmt: skip
