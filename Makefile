@@ -136,7 +136,7 @@ bench-pretix: dev
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	@command -v redis-check-rdb >/dev/null || $(call apt,redis-tools) || { echo "make: pretix needs redis-tools, and this user may not install it" >&2; exit 1; }
 	@test -d /usr/lib/postgresql || $(call apt,postgresql) || { echo "make: pretix needs postgresql, and this user may not install it" >&2; exit 1; }
-	@$(BIN)/python -m tests.bench.pretix $(BENCH_ARGS)
+	@$(BIN)/python -m tests.bench.beside_pretix $(BENCH_ARGS)
 
 # The tests that `make test` runs short, in full and one after the other. Never longer than two hours.
 SOAK_TESTS = tests/faults tests/attacks tests/journeys/test_start_and_idle.py

@@ -1,5 +1,5 @@
 -- Checks in tickets of pretix that were never checked in: number n of those that
--- pretix_world.py made, threads take every stride-th from BENCH_START on.
+-- tickets_of_pretix.py made, threads take every stride-th from BENCH_START on.
 dofile(os.getenv("BENCH_LUA") .. "/report.lua")
 
 sent = 0

@@ -1,6 +1,6 @@
 """An organizer, an evening and paid tickets, written by pretix's own models.
 
-Run by the Python in which pretix is installed: `python pretix_world.py COUNT`. Prints JSON.
+Run by the Python in which pretix is installed: `python tickets_of_pretix.py COUNT`. Prints JSON.
 """
 
 import datetime as dt

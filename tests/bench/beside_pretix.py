@@ -175,7 +175,7 @@ def _prepare(children: Children, folder: Path, progress: Progress) -> Pretix:
     progress.say("making pretix's tables: a minute")
     _run([str(PYTHON), "-m", "pretix", "migrate", "--skip-checks"], 900, pretix)
     progress.say(f"writing {TICKETS:,} tickets")
-    said = _run([str(PYTHON), str(HERE / "pretix_world.py"), str(TICKETS)], 300, pretix)
+    said = _run([str(PYTHON), str(HERE / "tickets_of_pretix.py"), str(TICKETS)], 300, pretix)
     world = json.loads(said.splitlines()[-1])
     pretix.token, pretix.door = world["token"], str(world["list"])
     return pretix
