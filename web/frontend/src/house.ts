@@ -4,6 +4,7 @@ import "htmx.org";
 
 import { closeMenusOnEscape } from "./portal/menus";
 import { copyOnClick } from "./portal/copying";
+import { sayDatesInWords } from "./portal/dates";
 import { mindTheDrawer } from "./portal/drawer";
 import { forgetSecrets } from "./portal/integrations";
 import { keepTheChosenTable } from "./portal/reservations";
@@ -19,3 +20,4 @@ mindTheDrawer();
 forgetSecrets();
 keepTheChosenTable();
 goOnAfterRestart();
+sayDatesInWords();

@@ -38,7 +38,9 @@ async def show_list(request: web.Request) -> web.Response:
     finding = read_finding(request, tonight)
     found = await database.read(_read, finding, tonight.isoformat())
     days = {
-        r.date: language.short_date(date.fromisoformat(r.date), year=True)
+        r.date: language.short_date(
+            date.fromisoformat(r.date), year=not r.date.startswith(f"{tonight.year}-")
+        )
         for r in (*found.rows, *found.waiting, *found.erasures)
     }
     values: dict[str, object] = {
