@@ -58,7 +58,8 @@ async def storm_a_box(folder, scans, seed):
         f"{scans} scans of {len(crowd.parties)} parties from {TERMINALS} terminals in {took:.1f} s:"
         f" p50 {seconds[len(seconds) // 2] * 1000:.1f} ms,"
         f" p99 {seconds[len(seconds) * 99 // 100] * 1000:.1f} ms with all retries, client included;"
-        f" one durable commit {commit * 1000:.2f} ms",
+        f" the median of one durable commit of one row {commit * 1000:.2f} ms"
+        " (a decision on the server beside one commit: python -m tests.bench.doors)",
         flush=True,
     )
     keys = read_public_keys(crowd.data)
