@@ -8,6 +8,7 @@ from appliance.commands.console import Commands, Console, add_command, add_data
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 
+_ROW = 28  # letters and digits in each of the two rows that a recovery kit shows
 _WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 
@@ -53,7 +54,10 @@ def tell(what: str, done: int, of: int) -> None:
 
 
 def ask_key(given: str | None, prompt: str) -> str:
-    """The key as given, or typed: on a console nothing else may read it."""
+    """The key as given, or typed, in one line or in the two of the recovery kit.
+
+    On a console nothing else may read it.
+    """
     if given is not None:
         return given
     if sys.stdin.isatty():
@@ -61,6 +65,8 @@ def ask_key(given: str | None, prompt: str) -> str:
     line = sys.stdin.readline()
     if not line:
         raise Trouble("the recovery key is needed: give --key, or type it")
+    if sum(map(str.isalnum, line)) == _ROW:
+        line += sys.stdin.readline()
     return line
 
 

@@ -1,0 +1,189 @@
+"""A box burns down. Somebody has a backup, the printed recovery kit, and a blank machine (F32).
+
+What they type is taken from the kit, word for word, and run by a shell. The box that comes of
+it gives partners the same answers in both environments, admits the codes that guests were sent
+before, and is trusted by the phones that trusted it before.
+"""
+
+import asyncio
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import uuid
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.data_directory import DataDirectory
+from appliance.store.connection import Reader, open_connection
+from appliance.store.guest_passes import pass_text
+from appliance.store.reservations import get_reservation
+from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, read_identity
+from appliance.tls.importing import import_certificate
+from appliance.tokens import Keyring
+from tests.appliance.tls.test_importing import NOW, a_certificate, pem_of
+from tests.journeys.box_process import (
+    ENVIRONMENTS,
+    PROGRAM,
+    BoxProcess,
+    clean_environ,
+    found_box,
+    venuebox,
+)
+from tests.journeys.partner_side import calling
+
+RESTORE = "venuebox restore FILE --data DIRECTORY"
+SERVE = "venuebox serve --data DIRECTORY"
+SCRIPT = """#!/bin/sh
+set -eu
+PATH={program}:$PATH
+DIRECTORY={directory}
+"""
+RESTORING = """
+FILE=$(ls {volume}/*.venuebox-backup | sort | tail -n 1)
+{line} <<KEY
+{key}
+KEY
+"""
+SERVING = "exec {line} --host 127.0.0.1 --port {port}\n"
+
+
+def print_kit(data):
+    """What the owner has on paper: the rows of the key, and what to type."""
+    shown = venuebox("backup", "kit", data=data)
+    rows = re.findall(r"^ {4}((?:[0-9A-Z]{4} ?){7})$", shown, re.MULTILINE)
+    typed = re.findall(r"Type: (venuebox [^.,]*\b)", shown)
+    assert (len(rows), typed) == (2, [RESTORE, SERVE])
+    return rows, typed
+
+
+def write_scripts(folder, kit, volume, data, port):
+    """The two lines that are typed, each in a script of its own."""
+    rows, lines = kit
+    restore, serve = (
+        line.replace("FILE", '"$FILE"').replace("DIRECTORY", '"$DIRECTORY"') for line in lines
+    )
+    begin = SCRIPT.format(
+        program=shlex.quote(str(PROGRAM.parent)), directory=shlex.quote(str(data))
+    )
+    restoring, serving = folder / "restore.sh", folder / "serve.sh"
+    key = "\n".join(rows)
+    volume = shlex.quote(str(volume))
+    restoring.write_text(begin + RESTORING.format(volume=volume, line=restore, key=key), "utf-8")
+    serving.write_text(begin + SERVING.format(line=serve, port=port), "utf-8")
+    return restoring, serving
+
+
+async def book(partner, door, environment):
+    """Two evenings of a partner, one of them cancelled: what was sent, and what came of it."""
+    venue = await partner.must(200, "GET", "/v1/venue")
+    evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+    wishes = [
+        {"tableId": table["id"], "date": evening, "guests": 2, "externalRef": f"r-{table['name']}",
+         "customer": {"name": "Salma", "phone": "+212600000001"}, "notifyCustomer": False,
+         "idempotencyKey": f"{environment}-{table['name']}"}
+        for table in venue["tables"][:2]
+    ]  # fmt: skip
+    made = [await partner.must(201, "POST", "/v1/reservations", wish) for wish in wishes]
+    gone = made[1]["serviceReservationId"]
+    await partner.must(200, "DELETE", f"/v1/reservations/{gone}")
+    return wishes, made, evening
+
+
+async def ask_everything(partner, booked):
+    """Every answer that a partner can have, replays of what it sent before included."""
+    wishes, made, evening = booked
+    paths = ["/v1/venue", "/v1/reservations", "/v1/webhooks", f"/v1/availability?date={evening}"]
+    answers = {path: await partner.must(200, "GET", path) for path in paths}
+    for wish, one in zip(wishes, made, strict=True):
+        answered = await partner.must(200, "POST", "/v1/reservations", wish)
+        assert answered == one, "links and code as they were sent"
+        answers[wish["idempotencyKey"]] = answered
+    return json.dumps(answers, sort_keys=True)
+
+
+def codes(data, environment):
+    """The QR codes that the guests of this environment were sent, by reservation."""
+    connection = open_connection(data / f"{environment}.db", writable=False)
+    try:
+        reader = Reader(connection, SystemClock(), newest_zone_database())
+        keyring = Keyring(DataDirectory(data).master_key(), environment)
+        ids = [id_ for (id_,) in reader.rows("SELECT id FROM reservation")]
+        return {
+            id_: pass_text(reader, keyring, environment, get_reservation(reader, id_))
+            for id_ in ids
+        }
+    finally:
+        connection.close()
+
+
+async def scan(door, code):
+    body = {"scanId": str(uuid.uuid4()), "code": code}
+    return (await door.must(200, "POST", "/terminal/v1/scans", body))["result"]
+
+
+async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
+    founded = found_box(tmp_path)
+    box = BoxProcess(founded.data, log=tmp_path / "box.log")
+    booked, before, sent = {}, {}, {}
+    with box:
+        for environment in ENVIRONMENTS:
+            async with calling(box, founded, environment) as (partner, door):
+                booked[environment] = await book(partner, door, environment)
+                before[environment] = await ask_everything(partner, booked[environment])
+                sent[environment] = codes(founded.data, environment)
+        kit, volume = print_kit(founded.data), tmp_path / "usb"
+        volume.mkdir()
+        venuebox("backup", "--to", str(volume), data=founded.data)
+        box.stop()
+    shutil.rmtree(founded.data)
+
+    restoring, serving = write_scripts(tmp_path, kit, volume, founded.data, box.port)
+    await asyncio.to_thread(subprocess.run, ["sh", restoring], check=True, env=clean_environ())
+    box.wrapper = ("sh", str(serving))
+    with box:
+        for environment in ENVIRONMENTS:
+            async with calling(box, founded, environment) as (partner, door):
+                assert await ask_everything(partner, booked[environment]) == before[environment]
+                kept, gone = (one["serviceReservationId"] for one in booked[environment][1])
+                assert await scan(door, sent[environment][kept]) == "checked_in"
+                assert await scan(door, sent[environment][gone]) != "checked_in"
+        box.stop()
+
+
+def test_phones_that_trusted_the_box_trust_the_restored_one(tmp_path):
+    founded = found_box(tmp_path)
+    key, blank = rsa.generate_private_key(65537, 2048), tmp_path / "blank"
+    venuebox("tls", "renew", data=founded.data)
+    import_certificate(founded.data / "tls", a_certificate(key), pem_of(key), NOW)
+    files = {name: (founded.data / "tls" / name).read_bytes() for name in (AUTHORITY, IMPORTED)}
+    for passing in ("runtime/python.so", "tmp/half", "log/venuebox.log", "live.db-watermark"):
+        file = founded.data / passing
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"passing")
+    rows, _ = print_kit(founded.data)
+    venuebox("backup", data=founded.data)
+    [backup] = (founded.data / "backups").iterdir()
+
+    restore(backup, "\n".join(rows), blank)
+
+    for name, content in files.items():
+        assert (blank / "tls" / name).read_bytes() == content
+        assert (blank / "tls" / name).stat().st_mode & 0o777 == 0o600
+    found = {path.name for path in blank.rglob("*")}
+    assert not found & {"python.so", "half", "venuebox.log", "live.db-watermark"}
+    venuebox("tls", "renew", data=blank)
+    assert (blank / "tls" / AUTHORITY).read_bytes() == files[AUTHORITY], "phones trust it anew"
+    leaf, authority = (read_identity(blank / "tls" / name) for name in (LEAF, AUTHORITY))
+    leaf.certificate.verify_directly_issued_by(authority.certificate)
+
+
+def restore(backup, key, data):
+    """As a person at a console: the key is typed when it is asked for."""
+    done = subprocess.run(
+        [PROGRAM, "restore", str(backup), "--data", str(data)], input=key + "\n",
+        capture_output=True, text=True, check=False, env=clean_environ(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
