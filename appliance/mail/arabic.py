@@ -12,6 +12,7 @@ ARABIC = Words(
     evening="الأمسية",
     table="الطاولة",
     guests="عدد الأشخاص",
+    address="العنوان",
     code="رمزكم",
     during="{day}، من {start} إلى {end}",
     whole_evening="{day}، طوال الأمسية",

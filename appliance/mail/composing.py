@@ -101,6 +101,7 @@ def _tell(contents: Contents, words: Words) -> dict[str, Any]:
     kind, name = words.kinds[contents.letter.kind], name_to_greet(reservation.customer_first_name)
     plural = words.party[locale.plural_form(reservation.guests)]
     in_full = format_date(day, "EEEE d MMMM y", locale=locale)
+    address = one_line(contents.venue.address or "") if reservation.holds else ""
     evening = words.during if reservation.slot else words.whole_evening
     return {
         "words": words,
@@ -117,6 +118,8 @@ def _tell(contents: Contents, words: Words) -> dict[str, Any]:
         ),
         "table": one_line(reservation.table_name),
         "party": plural.format(count=reservation.guests),
+        "address": address,
+        "way": contents.venue.way,
         "amounts": _amounts(contents, words),
         "shows_pass": contents.letter.kind in WITH_PASS,
         "picture": words.picture.format(code=code),
@@ -156,7 +159,7 @@ def _add_calendar(
         hours=contents.hours,
         zone=contents.zone,
         summary=words.calendar_title.format(venue=told["venue"]),
-        location=told["venue"],
+        location=", ".join(filter(None, (told["venue"], told["address"]))),
         description="\n".join(
             filter(None, (told["table"], told["party"], code, contents.access_url))
         ),

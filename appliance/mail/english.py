@@ -12,6 +12,7 @@ ENGLISH = Words(
     evening="Evening",
     table="Table",
     guests="Party",
+    address="Address",
     code="Your code",
     during="{day}, {start} to {end}",
     whole_evening="{day}, the whole evening",

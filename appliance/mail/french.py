@@ -12,6 +12,7 @@ FRENCH = Words(
     evening="Soirée",
     table="Table",
     guests="Vous serez",
+    address="Adresse",
     code="Votre code",
     during="{day}, de {start} à {end}",
     whole_evening="{day}, toute la soirée",

@@ -32,6 +32,7 @@ class Words:
     evening: str
     table: str
     guests: str
+    address: str
     code: str
     during: str
     whole_evening: str

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,13 @@ class Venue:
     def shows_contacts(self) -> bool:
         """Whether partners see customers' contacts (section 4, rule 1)."""
         return self.reservation_mode == "free"
+
+    @property
+    def way(self) -> str | None:
+        """Where a map shows the way: the venue's own page for that, or a search for its street."""
+        if self.map_url or not self.address:
+            return self.map_url
+        return f"https://www.openstreetmap.org/search?query={quote(self.address, safe='')}"
 
 
 def fingerprint(value: object) -> str:

@@ -34,7 +34,7 @@ from web.guest.booking_form import (
     read_booking_form,
 )
 from web.guest.booking_words import offer_in_words, trouble_in_words
-from web.guest.card import make_card, way_to
+from web.guest.card import make_card
 from web.guest.desk import desk_of
 from web.guest.device import device_for, find_device, keep_device
 from web.guest.offer import read_offer
@@ -132,7 +132,7 @@ async def _show(
         "offer": offer_in_words(offer, form, language),
         "venue": offer.venue.name,
         "address": offer.venue.address,
-        "way": way_to(offer.venue),
+        "way": offer.venue.way,
         "form": form,
         "errors": {name: (errors or {}).get(name, "") for name in FIELDS},
         "is_wrong": bool(errors),
@@ -157,6 +157,6 @@ async def _closed(request: web.Request) -> web.Response:
     values: dict[str, object] = {
         "venue": venue.name,
         "address": venue.address,
-        "way": way_to(venue),
+        "way": venue.way,
     }
     return page(request, "guest/no_booking.html", values, status=404)

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from appliance.model.reservation import Reservation
-from appliance.model.venue import Venue
 from web.guest.opened_link import OpenedLink
 from web.languages import Language, isolate
 
@@ -54,7 +52,7 @@ def make_card(opened: OpenedLink, language: Language) -> Card:
     return Card(
         venue=opened.venue.name,
         address=opened.venue.address,
-        way=way_to(opened.venue),
+        way=opened.venue.way,
         customer=reservation.customer_name,
         first_name=isolate(reservation.customer_first_name),
         party=language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
@@ -90,13 +88,6 @@ def time_in_words(reservation: Reservation, language: Language) -> str:
     return language.gettext(
         "%(start)s to %(end)s", start=reservation.slot, end=f"{hours:02d}:{minutes:02d}"
     )
-
-
-def way_to(venue: Venue) -> str | None:
-    """Where a map shows the way: the venue's own address for that, or a search for its street."""
-    if venue.map_url or not venue.address:
-        return venue.map_url
-    return f"https://www.openstreetmap.org/search?query={quote(venue.address, safe='')}"
 
 
 def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:

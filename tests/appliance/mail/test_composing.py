@@ -139,6 +139,28 @@ async def test_each_language_reads_in_its_own_direction(contents, language, dire
         assert text in html
 
 
+@pytest.mark.parametrize("language", ["fr", "en", "ar"])
+async def test_the_letter_says_where_to_go_and_a_map_is_one_tap_away(contents, language):
+    street = "12 derb <El Ferrane>, Marrakech"
+    changed = with_changes(contents, venue__address=street, letter__language=language)
+
+    plain, html, _ = parts(received(Composer(SENDER).compose(changed)))
+
+    assert street in plain
+    assert "12 derb &lt;El Ferrane&gt;, Marrakech</a>" in html
+    assert 'href="https://www.openstreetmap.org/search?query=12%20derb%20%3CEl' in html
+
+
+async def test_who_is_not_expected_is_not_told_the_way(contents):
+    changed = with_changes(
+        contents, venue__address="12 derb", letter__kind="declined", reservation__status="declined"
+    )
+
+    plain, html, _ = parts(received(Composer(SENDER).compose(changed)))
+
+    assert "12 derb" not in plain + html
+
+
 @pytest.mark.parametrize(
     ("language", "guests", "told"),
     [("fr", 1, "1 personne"), ("en", 1, "1 guest"), ("ar", 2, "شخصان"), ("ar", 12, "12 شخصا")],
