@@ -47,7 +47,7 @@ OWN_NETWORK := unshare -rn true
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup dev test check audit bench bench-pretix soak binary journey lock clean
+.PHONY: help run setup dev test check audit bench pretix soak binary journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080'
@@ -55,7 +55,7 @@ help:
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure everything, beside a bare handler and PocketBase; ten minutes'
-	@echo 'make bench-pretix   the same scan beside a check-in at pretix with PostgreSQL'
+	@echo 'make pretix   the same scan beside a check-in at pretix with PostgreSQL'
 	@echo 'make soak     the long tests in full: 500 kills, real timeouts, ten idle minutes; about half an hour'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
@@ -132,7 +132,7 @@ bench: dev $(BENCH)
 	@$(BIN)/python -m tests.bench.run $(BENCH_ARGS)
 
 # pretix, PostgreSQL and Redis beside the box: some minutes, and 700 MB in build/ the first time.
-bench-pretix: dev
+pretix: dev
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	@command -v redis-check-rdb >/dev/null || $(call apt,redis-tools) || { echo "make: pretix needs redis-tools, and this user may not install it" >&2; exit 1; }
 	@test -d /usr/lib/postgresql || $(call apt,postgresql) || { echo "make: pretix needs postgresql, and this user may not install it" >&2; exit 1; }

@@ -1,4 +1,4 @@
-"""`make bench-pretix`: a scan at the box beside a check-in at pretix with PostgreSQL and Redis.
+"""`make pretix`: a scan at the box beside a check-in at pretix with PostgreSQL and Redis.
 
 Sets pretix up in directories of its own (its Python stays in build/, the rest goes), on
 loopback and a socket, runs both in turn and ends everything it started. Takes ten minutes the
