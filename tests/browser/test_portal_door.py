@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.browser.door_world import PHONE, Phone
-from tests.browser.portal_world import TABLET, violations
+from tests.browser.portal_world import DESK, TABLET, violations
 from tests.browser.test_portal_venue import tab_to
 
 
@@ -39,9 +39,10 @@ async def test_a_phone_is_paired_by_keyboard_and_the_page_notices_by_itself(port
     assert portal.complaints == []
 
 
-async def test_a_revoked_phone_is_refused_at_its_next_request(portal):
+@pytest.mark.parametrize("size", [DESK, TABLET], ids=["desk", "tablet"])
+async def test_a_revoked_phone_is_refused_at_its_next_request(portal, size):
     phone = await portal.box.phone("Porte 1")
-    page = await portal.desk(role="manager", viewport=TABLET)
+    page = await portal.desk(role="manager", viewport=size)
     await page.goto("/portal/door")
 
     await tab_to(page, "a[href*='/door/terminals/']")

@@ -42,6 +42,7 @@ async def rooms(page):
 async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(portal, size):
     owner = await portal.desk(viewport=SIZES[size])
     await owner.goto("/portal/tonight")
+    assert await owner.eval_on_selector(".areas", "bar => bar.scrollWidth <= bar.clientWidth")
     await enter_room(owner, "L’équipe", "**/portal/people")
     await write(owner, "name", "Karim")
     await choose(owner, "form[action='/portal/people'] select", "Accueil")

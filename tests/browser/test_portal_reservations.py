@@ -2,6 +2,8 @@
 
 import pytest
 
+from appliance.actions.ask_erasure import ask_erasure
+from tests.browser import keyboard
 from tests.browser.door_world import eventually
 from tests.browser.portal_world import DESK, TABLET, violations
 
@@ -116,6 +118,29 @@ async def test_a_party_moves_to_another_table_and_the_board_follows(portal, size
     await page.wait_for_selector("#drawer .big:has-text('T3')")
     await page.wait_for_selector(f"tr:has(th:has-text('T3')) {chip(salma)[6:]}")
     await page.wait_for_selector(f"tr:has(th:has-text('T1')) {chip(salma)[6:]}", state="detached")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_who_asks_to_be_forgotten_is_found_and_erased(portal, size):
+    salma = await portal.box.guest(slot="19:30", customer_name="Salma Idrissi")
+    await portal.box.environment.database.write(ask_erasure, salma.id)
+    page = await portal.desk("manager", viewport=SIZES[size])
+    await page.goto("/portal/reservations")
+    assert await violations(page) == []
+
+    await keyboard.reach(page, page.locator("section[aria-labelledby=erasures-title] a"))
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(f"**/portal/reservations/{salma.id}#data")
+    await keyboard.press(page, "Effacer les données de ce client")
+    await page.evaluate("scrollTo(0, 0)")  # half of a link below the bar is no small link
+    assert await violations(page) == []
+    await keyboard.press(page, "Oui, effacer")
+    await page.wait_for_selector("main h1:has-text('Nom effacé')")
+
+    assert await violations(page) == []
+    assert "Salma" not in await page.inner_text("main")
+    assert (await portal.box.now_of(salma)).customer_name is None
+    assert portal.complaints == []
 
 
 async def test_what_a_second_host_typed_is_not_lost(portal):

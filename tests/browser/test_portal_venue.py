@@ -3,9 +3,11 @@
 import pytest
 
 from appliance.store.venue import list_tables
-from tests.browser.portal_world import TABLET, violations
+from tests.browser.keyboard import is_within, press, reach, write
+from tests.browser.portal_world import DESK, TABLET, violations
 
 TWENTY = "A1-A12;Allée 1;2;4;standard;300\nB1-B6;Bar 1;1;2;bar\nV1;Salon Zellige;4;10;vip;3000\nV2"
+SIZES = pytest.mark.parametrize("size", [DESK, TABLET], ids=["desk", "tablet"])
 NEXT_SATURDAY = "2026-11-28"
 PAGES = ("/portal/venue", "/portal/venue/slots", "/portal/venue/closings", "/portal/venue/rules")
 
@@ -89,13 +91,15 @@ async def test_a_table_is_dragged_by_its_handle(portal):
     assert portal.complaints == []
 
 
-async def test_a_closing_day_shows_who_is_expected_before_it_is_saved(portal):
+@SIZES
+async def test_a_closing_day_shows_who_is_expected_before_it_is_saved(portal, size):
     guest = await portal.box.guest(date=NEXT_SATURDAY, customer_name="Salma Idrissi")
-    page = await portal.desk(role="manager", viewport=TABLET)
+    page = await portal.desk(role="manager", viewport=size, locale="en-US")
     await page.goto("/portal/venue/closings")
 
     await tab_to(page, "input[name=first]")
-    await page.fill("input[name=first]", NEXT_SATURDAY)  # typed digits depend on the locale
+    await page.keyboard.type("11282026")  # as an American browser has it: the page says which day
+    await page.locator(".in-words").get_by_text("sam. 28 nov.").wait_for()
     await tab_to(page, "input[name=reason]")
     await page.keyboard.insert_text("Travaux")
     await page.keyboard.press("Enter")
@@ -127,4 +131,25 @@ async def test_no_page_of_the_room_has_a_violation_or_is_too_wide(portal, langua
         assert await violations(page) == [], path
         width = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert width <= 0, path
+    assert portal.complaints == []
+
+
+@SIZES
+async def test_the_rules_are_changed_with_the_keyboard_alone(portal, size):
+    page = await portal.desk(role="manager", viewport=size, locale="en-US")
+    await page.goto("/portal/venue/rules")
+    assert await page.inner_text("label:has([name=evening_ends_at]) .in-words") == "06:00"
+
+    await write(page, "request_expiry_hours", "12")
+    await write(page, "address", "12 derb El Ferrane")
+    await reach(page, page.locator("[name=auto_confirm]"))
+    await page.keyboard.press("Space")
+    await press(page, "Enregistrer les règles")
+    await page.wait_for_selector(".note")
+
+    assert await violations(page) == []
+    assert await is_within(page, size["width"])
+    assert await portal.box.rows(
+        "SELECT request_expiry_hours, address, auto_confirm FROM venue"
+    ) == [(12, "12 derb El Ferrane", 0)]
     assert portal.complaints == []

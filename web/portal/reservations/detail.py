@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -124,7 +125,7 @@ async def detail_answer(
         "in_words": in_words,
         "token": environment.database.tokens.new_link_secret(),
         "sent": sent or Sent("", {}, ""),
-        "heading": 2 if is_part else 1,
+        "heading": 1 if _is_its_own_page(request, detail.reservation.id) else 2,
         "sees_guests": request[SESSION].person.may("host"),
     }
     return portal_page(request, f"portal/reservations/{template}", values, status)
@@ -145,3 +146,14 @@ def _read(reader: Reader, reservation_id: str) -> Detail:
         is_tonight=find_tonight(reader).isoformat() == reservation.date,
         erasure_asked=find_erasure_request(reader, reservation_id),
     )
+
+
+def _is_its_own_page(request: web.Request, reservation_id: str) -> bool:
+    """Whether the name is the title of the page: not beside the board.
+
+    A part takes the place of another, on whichever page that stands.
+    """
+    if "HX-Request" in request.headers:
+        shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
+        return shown_on.endswith(f"/reservations/{reservation_id}")
+    return "part" not in request.query

@@ -19,8 +19,9 @@ export function mindTheDrawer(): void {
     if (event.key === "Tab") keepWithin(event);
   });
   document.addEventListener("htmx:after:swap", () => {
-    if (!drawer()?.hasChildNodes()) return;
-    if (!drawer()?.contains(document.activeElement)) focusDetail();
+    if (drawer()?.hasChildNodes() && !drawer()?.contains(document.activeElement)) focusDetail();
+    // On the page of its own, what was pressed is gone too: the keyboard goes on from there.
+    if (document.activeElement === document.body) focusDetail();
   });
 }
 
@@ -59,7 +60,7 @@ function close(): void {
 }
 
 function focusDetail(): void {
-  drawer()?.querySelector<HTMLElement>("[data-detail]")?.focus();
+  document.querySelector<HTMLElement>("#drawer [data-detail]")?.focus();
 }
 
 /** Tab goes round within the drawer. */
