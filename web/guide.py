@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from web.markdown import heading_id, render_markdown
-
 GUIDE = Path(__file__).parent / "static" / "guide"
-_EXAMPLE = re.compile(r"\[(?P<label>[^\]]+)\]\((?P<path>examples/(?P<language>\w+)/[\w.]+)\)$")
+_EXAMPLE = re.compile(
+    r'<li><a href="(?P<path>examples/(?P<language>\w+)/(?P<name>[\w.]+))">[^<]+</a></li>\n'
+)
+_EXAMPLES = re.compile(r'<ul>\n(?:<li><a href="examples/\w+/[\w.]+">[^<]+</a></li>\n)+</ul>')
 _NAMES = {"curl": "curl", "python": "Python", "node": "Node", "php": "PHP"}
 _HEADING = re.compile(r"<h([23])>(.*?)</h\1>")
 _FRENCH = re.compile(r'<h2 id="en-bref">.*?(?=\n<h2)', re.DOTALL)
@@ -42,9 +44,16 @@ def _make() -> Guide:
     return make_guide((GUIDE / "partners.md").read_text("utf-8"), GUIDE)
 
 
+def heading_id(title: str) -> str:
+    """The fragment of a heading, as code hosts make it."""
+    return re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-")
+
+
 def make_guide(text: str, folder: Path) -> Guide:
-    """The guide that `text` is, its examples read from `folder`."""
-    html = render_markdown(text, lambda items: _examples(items, folder))
+    """The guide that `text` is, its examples read from `folder`. HTML in it is text."""
+    html = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    # A list of nothing but example programs is shown as the programs.
+    html = _EXAMPLES.sub(lambda found: _programs(found[0], folder), html)
     html = html.partition("</h1>\n")[2]  # the page's head has the title
     sections: list[tuple[str, str]] = []
 
@@ -63,17 +72,12 @@ def make_guide(text: str, folder: Path) -> Guide:
     return Guide(Markup(html), sections)  # noqa: S704 - every text in it was escaped on the way
 
 
-def _examples(items: Sequence[str], folder: Path) -> str | None:
-    """A list of nothing but example programs is shown as the programs."""
-    found = [_EXAMPLE.match(item) for item in items]
-    if not all(found):
-        return None
+def _programs(items: str, folder: Path) -> str:
     parts = ['<div class="programs">']
-    for match in found:
-        assert match is not None  # noqa: S101 - all of them matched
-        language, path = match["language"], match["path"]
+    for item in _EXAMPLE.finditer(items):
+        language, path = item["language"], item["path"]
         source = Markup.escape((folder / path).read_text("utf-8"))
-        link = f'<a href="/static/guide/{path}" download>{path.rpartition("/")[2]}</a>'
+        link = f'<a href="/static/guide/{path}" download>{item["name"]}</a>'
         parts += [
             f'<section class="program" data-language="{language}">',
             f'<p class="program-name">{_NAMES[language]} {link}</p>',

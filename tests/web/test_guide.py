@@ -3,41 +3,16 @@
 import html
 import re
 
-import pytest
-from markdown_it import MarkdownIt
-
 from appliance import errors
 from appliance.actions.announce import EVENT_TYPES
 from appliance.errors import Refusal
 from tests.readme import ROOT, functions_of
 from web.docs import DOCS_ROUTES
-from web.guide import make_guide
-from web.markdown import heading_id, render_markdown
+from web.guide import heading_id, make_guide
 
 DOCS = ROOT / "docs"
 TEXT = (DOCS / "partners.md").read_text("utf-8")
 NOT_IN_A_PARTNERS_WAY = {"WRONG_STATE"}
-
-
-def lines(page):
-    """The lines of HTML with text as it is read: escaping has two right ways."""
-    return [html.unescape(line) for line in page.splitlines() if line]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT,
-        "# A `b` & c\n\n- one **two** *three*\n- four\n  five\n\n1. six\n2. seven <b>\n",
-        "```python\na < b\n\n```\n\n| a | b |\n|---|---|\n| `c` | [d](e.md) |\n",
-        "A line\nand [a **link**](https://partner.example/?a=1&b=2) of it\n",
-    ],
-    ids=["the guide", "lists", "code and tables", "links"],
-)
-def test_our_markdown_is_that_of_a_complete_implementation(text):
-    theirs = MarkdownIt("commonmark").enable("table").render(text)
-
-    assert lines(render_markdown(text)) == lines(theirs)
 
 
 def test_every_error_a_partner_can_meet_has_its_advice_under_its_own_status():
