@@ -8,13 +8,14 @@ from pathlib import Path
 
 from appliance.backup.archive import Progress
 from appliance.backup.making import scratch_folder
-from appliance.backup.proof import Proven, unpack_proven
+from appliance.backup.proof import Proven, show_header, unpack_proven
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
 from appliance.backup.shelf import list_backups
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble
 from appliance.settings import Settings
+from appliance.store.migrate import list_migrations
 from appliance.store.snapshot import make_live
 
 _PARTS = ("live.db", "test.db", "secrets", "settings.toml", "tls")
@@ -31,6 +32,11 @@ def restore_blank(
     Trouble when a box or a part of one is there, a write-ahead log without its database
     included, or the backup is not good. Interrupted, it is begun anew by the same command.
     """
+    header = show_header(path)
+    if header.schema > list_migrations()[-1][0]:
+        raise Trouble(
+            f"this backup was made by venuebox {header.version}, which is newer: use that"
+        )
     directory.make_folders()
     with directory.lock():
         if not directory.restore_mark.exists():
@@ -45,13 +51,14 @@ def restore_latest(
     """Put the latest good backup in place of what is there: where it was, where that went.
 
     What was there is kept in a folder of its own, so that nothing is lost by it. The settings
-    and certificates stay as they are.
+    and certificates stay as they are. Backups of a newer version are passed over: this is the
+    way back from an upgrade.
     """
     with directory.lock():
-        tried = ""
+        tried, newest = "", list_migrations()[-1][0]
         candidates = [each for shelf in shelves for each in list_backups(shelf)]
         for path, header in sorted(candidates, key=lambda each: each[1].made_at, reverse=True):
-            if header.key_check != key.check:
+            if header.key_check != key.check or header.schema > newest:
                 continue
             try:
                 with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):

@@ -15,9 +15,11 @@ import apsw
 import pytest
 
 from appliance.backup.proof import prove, show_header
+from appliance.backup.restoring import restore_blank, restore_latest
 from appliance.backup.shelf import list_backups
 from appliance.backup.upgrading import back_up_before_upgrade
 from appliance.clock import newest_zone_database
+from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.store import migrate as migrate_module
 from appliance.store.connection import open_connection
@@ -94,6 +96,26 @@ def test_a_box_is_sealed_and_proven_before_its_schema_changes(box, newer):
     assert show_header(backup).schema == newer - 1 == before[0]
     assert prove(backup, KEY, box.root, box.clock, newest_zone_database()).reservations == 20
     assert content(box.root / "live.db") == (newer, before[1])
+
+
+def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypatch):
+    """The older version, put back, passes over what the newer one made since."""
+    before = content(box.root / "live.db")
+    back_up_before_upgrade(a_maker(box))
+    for path in box.directory.databases:
+        migrate(path, box.clock)
+    box.clock.advance(3600)
+    later, _ = a_maker(box).make()
+    monkeypatch.undo()
+
+    asked = (KEY, box.directory, [box.root / "backups"], box.clock, newest_zone_database())
+    chosen, aside, _ = restore_latest(*asked, lambda _done, _all: None)
+
+    assert chosen != later
+    assert content(box.root / "live.db") == before
+    assert content(aside / "live.db")[0] == newer
+    with pytest.raises(Trouble, match="which is newer"):
+        restore_blank(later, KEY, DataDirectory(box.root / "blank"), *asked[3:], print)
 
 
 def test_a_start_that_changes_no_schema_makes_no_backup(box):
