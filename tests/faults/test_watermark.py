@@ -24,6 +24,7 @@ from appliance.tokens import Tokens
 from tests.appliance.backup.making import a_box_with_guests
 
 FRAME, PAGE = 24, 4096
+FOUNDED_WITH = 24  # hours until a request expires
 LOST = r"live\.db is damaged \(its log (lacks|holds) .* venuebox restore --latest"
 ZONES = newest_zone_database()
 
@@ -123,6 +124,17 @@ def test_a_byte_of_the_head_of_a_log_is_found_however_short_the_log(left):
 
         with pytest.raises(Trouble, match=LOST):
             check_before_serving(left.path)
+
+
+def test_without_the_watermark_the_box_goes_on_with_what_can_be_read(left):
+    """The owner's last resort, as docs/operations.md has it."""
+    newest = hours_of(left)
+    left.put_with_flip(left.last.stop - 100, 3)
+    left.path.with_name("live.db-watermark").unlink()
+
+    check_before_serving(left.path)
+
+    assert hours(left.path) == (newest - 1 or FOUNDED_WITH)
 
 
 def test_a_log_that_ends_too_early_is_found(left):
