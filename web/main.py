@@ -1,6 +1,7 @@
 """The command line: every package's commands, `serve`, and the real outside world."""
 
 import argparse
+import errno
 import gc
 import logging
 import os
@@ -153,6 +154,8 @@ def _sentence(error: Exception) -> str:
         return str(error)
     if isinstance(error, Refusal):
         return error.error_en
+    if isinstance(error, OSError) and error.errno == errno.EROFS:
+        return f"{error.filename} is on a volume that may only be read: check the disk, start again"
     return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
 
 

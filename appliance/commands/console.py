@@ -14,7 +14,7 @@ from appliance.environment import EnvironmentName, Links, path_prefix
 from appliance.errors import Trouble
 from appliance.poke import poke
 from appliance.settings import Settings, read_settings
-from appliance.store.connection import Reader, Transaction, open_connection
+from appliance.store.connection import Reader, Transaction, open_for_command
 from appliance.store.migrate import list_migrations
 from appliance.store.session import session
 from appliance.tokens import Tokens
@@ -78,7 +78,7 @@ class Console:
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
         """One snapshot beside a running box, which need not wait for it."""
         path = _existing_database(directory, environment)
-        connection = open_connection(path, writable=False)
+        connection = open_for_command(path)
         try:
             connection.execute("BEGIN")
             reader = Reader(connection, self.clock, self.zones)

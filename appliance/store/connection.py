@@ -57,6 +57,24 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
     return connection
 
 
+def open_for_command(path: Path) -> apsw.Connection:
+    """A connection that only reads, beside the box or without it. Trouble when it cannot."""
+    try:
+        return open_connection(path, writable=False)
+    except apsw.CantOpenError:
+        raise Trouble(describe_unopenable(path)) from None
+
+
+def describe_unopenable(path: Path) -> str:
+    """Why `path` could not be opened, and what to do. SQLite writes beside it even to read."""
+    if not path.exists():
+        return f"there is no box in {path.parent}: run venuebox init first"
+    return (
+        f"{path.name} cannot be opened, for nothing can be written in {path.parent}: "
+        "check the disk and whom the files belong to, then try again"
+    )
+
+
 def configure(connection: apsw.Connection) -> None:
     """Give a connection the box's pragmas."""
     connection.set_busy_timeout(BUSY_MILLISECONDS)

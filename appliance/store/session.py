@@ -8,7 +8,7 @@ import apsw
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
-from appliance.store.connection import Batch, Transaction, open_connection
+from appliance.store.connection import Batch, Transaction, describe_unopenable, open_connection
 from appliance.store.log_again import secure_log
 from appliance.store.start_check import refuse_damaged_log
 from appliance.store.watermark import FilesBeside, Watermark
@@ -26,7 +26,7 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
     try:
         connection = open_connection(path)
     except apsw.CantOpenError:
-        raise Trouble(f"there is no box in {path.parent}: run venuebox init first") from None
+        raise Trouble(describe_unopenable(path)) from None
     try:
         refuse_damaged_log(connection, path)
         secure_log(connection, path)

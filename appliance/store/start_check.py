@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 
 from appliance.errors import Trouble
-from appliance.store.connection import open_connection
+from appliance.store.connection import describe_unopenable, open_connection
 from appliance.store.live_files import guard_live_file
 from appliance.store.log_again import secure_log
 from appliance.store.snapshot import DAMAGE
@@ -38,6 +38,8 @@ def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
                 secure_log(connection, path)
         finally:
             connection.close()
+    except (apsw.ReadOnlyError, apsw.CantOpenError):
+        raise Trouble(describe_unopenable(path)) from None
     except DAMAGE as error:
         fault = str(error)
     if fault:

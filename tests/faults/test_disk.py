@@ -71,7 +71,7 @@ def granted(world):
 
 async def until(condition, otherwise):
     """Let the load go on until its log shows this."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, otherwise
         await asyncio.sleep(0.05)

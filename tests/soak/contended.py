@@ -19,6 +19,7 @@ from tests.soak.evening import an_evening
 from tests.soak.scale import Progress, tell
 from tests.soak.wire import Wire
 
+TABLES = 600
 ENDPOINTS = {"arrivals": ["reservation.checked_in"]}
 
 
@@ -39,7 +40,7 @@ def main():
 
 async def contend(folder, chosen):
     """How many were answered, and what was wrong."""
-    async with an_evening(folder, ENDPOINTS) as evening:
+    async with an_evening(folder, ENDPOINTS, TABLES) as evening:
         crowd = Crowd(evening.history, evening.tables, evening.tonight, chosen.seed,
                       goal=chosen.requests, until=time.monotonic() + chosen.seconds)  # fmt: skip
         wires = [Wire(evening.box.address, key) for key in evening.keys for _ in range(2)]

@@ -18,7 +18,6 @@ from tests.faults.rows import read_rows
 from tests.journeys.box_process import BoxProcess, Founded, found_box
 from tests.journeys.partner_side import Caller, Received, Receiver, calling
 
-TABLES = 600
 PARTNERS = 50
 DOORS = 8
 HOUSE = 20
@@ -69,11 +68,11 @@ class TerseReceiver(Receiver):
 
 
 @asynccontextmanager
-async def an_evening(folder, endpoints):
-    """`endpoints`: the event types of each, or None for all, by name."""
+async def an_evening(folder, endpoints, tables):
+    """`endpoints`: the event types of each, or None for all, by name; so many `tables`."""
     receiver = TerseReceiver()
     async with receiver.running():
-        founded = await asyncio.to_thread(found_box, folder, TABLES)
+        founded = await asyncio.to_thread(found_box, folder, tables)
         keys, doors, sessions = await asyncio.to_thread(invite, founded.data)
         box = BoxProcess(founded.data, log=folder / "box.log", settings=receiver.settings)
         try:

@@ -101,17 +101,29 @@ def run_step(step, outcome, scratch, until):
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace",
     ) as child:  # fmt: skip
-        alarm = threading.Timer(room, end, (child,))
+        late = threading.Event()
+        alarm = threading.Timer(room, end_late, (child, late))
         alarm.start()
         with (scratch / f"{step.name}.log").open("w", encoding="utf-8") as log:
             for line in child.stdout:
                 log.write(line)
                 print(f"{step.name}: {line}", end="", flush=True)
         status = child.wait()
-        in_time = alarm.is_alive()
         alarm.cancel()
     outcome.seconds = round(time.monotonic() - begun, 1)
-    judge(outcome, status, in_time=in_time, told=read_rows(figures), passed=read_tests(report))
+    judge(
+        outcome,
+        status,
+        in_time=not late.is_set(),
+        told=read_rows(figures),
+        passed=read_tests(report),
+    )
+
+
+def end_late(child, late):
+    """Its time is over."""
+    late.set()
+    end(child)
 
 
 def end(child):

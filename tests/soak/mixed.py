@@ -1,0 +1,189 @@
+"""Ten minutes of everything at once: the house on its busiest evening, and five hundred who stall.
+
+`python -m tests.soak.mixed [--minutes M] [--seed N]`: fifty keys, eight doors with their feeds,
+five endpoints, twenty people of the house, five hundred guests' pages, all for the whole time;
+and five hundred connections that never finish a request. The checker looks at I1 to I7
+afterwards; a door waits less than half a second for 99 of 100 scans (G14). Exit status 0 when
+all of it holds.
+"""
+
+import argparse
+import asyncio
+import gc
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.faults.checker import complaints
+from tests.soak.crowd import Crowd
+from tests.soak.evening import HOUSE, an_evening
+from tests.soak.scale import Progress, tell
+from tests.soak.wire import Wire
+
+ENDPOINTS = {"all": None, "second": None, "arrivals": ["reservation.checked_in"],
+             "cancels": ["reservation.cancelled"], "fifth": None}  # fmt: skip
+TABLES = 120
+PACE = 0.3  # seconds between two wishes of a partner or a door
+GUESTS, GUEST_EVERY = 500, 10.0
+HOUSE_EVERY = 4.0
+STALLING = 500
+SCAN_SECONDS = 0.5  # p99
+HALF_A_REQUEST = b"POST /v1/reservations HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+
+
+@dataclass
+class Watching:
+    """What the pages and the feeds saw."""
+
+    seen: Counter = field(default_factory=Counter)
+    strange: list = field(default_factory=list)
+
+    def note(self, what, status, wanted):
+        self.seen[what] += 1
+        if status not in wanted and len(self.strange) < 20:
+            self.strange.append(f"{what} was answered {status}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    chosen = parser.parse_args()
+    gc.disable()  # the history only grows
+    with tempfile.TemporaryDirectory(prefix="venuebox-soak-") as folder:
+        seconds, found = asyncio.run(be_busy(Path(folder), chosen.minutes * 60, chosen.seed))
+    for complaint in found[:20]:
+        print(f"WRONG: {complaint}")
+    goal = int(chosen.minutes * 60)
+    tell("seconds of mixed load", int(seconds), goal=goal, seed=chosen.seed, found=found)
+    return 1 if found else 0
+
+
+async def be_busy(folder, seconds, seed):
+    """For how long it went on, and what was wrong."""
+    async with an_evening(folder, ENDPOINTS, TABLES) as evening:
+        begun = time.monotonic()
+        crowd = Crowd(evening.history, evening.tables, evening.tonight, seed, pace=PACE,
+                      until=begun + seconds)  # fmt: skip
+        watching, address = Watching(), evening.box.address
+        ears = [asyncio.create_task(listen(address, token, watching)) for token in evening.doors]
+
+        def draw(who, number):
+            return random.Random(f"{seed} {who} {number}")
+
+        watchers = [
+            *(guest(crowd, address, watching, draw("guest", n)) for n in range(GUESTS)),
+            *(stall(crowd, address, watching, draw("stall", n)) for n in range(STALLING)),
+            *(
+                host(crowd, address, secret, watching, draw("host", n))
+                for n, secret in enumerate(evening.sessions)
+            ),
+            say(crowd, watching, Progress("mixed load")),
+        ]
+        work = [
+            *(
+                crowd.partner(f"p{n}", [Wire(address, key) for _ in range(2)])
+                for n, key in enumerate(evening.keys)
+            ),
+            *(crowd.door(f"d{n}", Wire(address, token)) for n, token in enumerate(evening.doors)),
+        ]
+        await asyncio.gather(*work, *watchers)
+        took = time.monotonic() - begun
+        for ear in ears:
+            ear.cancel()
+        await asyncio.gather(*ears, return_exceptions=True)
+        left = await evening.settle()
+        rows = await asyncio.to_thread(evening.rows)
+        found = complaints(evening.history, rows, evening.receiver.received, final=left == 0)
+        found += [*crowd.strange, *watching.strange, *judge(evening, crowd, watching, left)]
+        return took, found
+
+
+def judge(evening, crowd, watching, left):
+    """What is promised about time, and that everybody was there."""
+    for what, seconds in crowd.seconds.items():
+        ordered = sorted(seconds)
+        middle, high = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+        print(f"{what}: {len(ordered):,}, p50 {middle * 1000:.1f} ms, p99 {high * 1000:.1f} ms")
+        if what == "scan" and high > SCAN_SECONDS:
+            yield f"G14: a door waited {high * 1000:.0f} ms for a scan (p99)"
+    print(f"{evening.history.count()}, {dict(watching.seen)}")
+    print(f"{len(evening.receiver.received):,} deliveries, {left} on their way", flush=True)
+    if evening.history.lost_calls():
+        yield f"{evening.history.lost_calls()} requests were never answered"
+    if left:
+        yield f"I4: {left} deliveries are still on their way"
+    for what in ("guest's page", "portal's page", "stalled", "feed"):
+        if watching.seen[what] < (1 if what == "feed" else HOUSE):
+            yield f"hardly any {what}: too little was tried"
+
+
+async def guest(crowd, address, watching, draw):
+    """Has the page of a reservation open: it is asked again whether it is still so."""
+    await asyncio.sleep(draw.uniform(0, GUEST_EVERY))
+    wire, mine = Wire(address), None
+    while not crowd.is_over:
+        if mine is None or draw.random() < 0.05:
+            mine = draw.choice(crowd.tonight)[1] if crowd.tonight else None
+        if mine is not None:
+            path = mine.removeprefix(address)
+            status, _ = await wire.ask("GET", path)
+            watching.note("guest's page", status, {200})
+        await asyncio.sleep(GUEST_EVERY * draw.uniform(0.8, 1.2))
+    wire.close()
+
+
+async def host(crowd, address, secret, watching, draw):
+    """Looks at the evening, the reservations and the endpoints, all evening long."""
+    wire = Wire(address, cookie=f"__Host-venuebox-session={secret}")
+    pages = "/portal/tonight", "/portal/reservations", "/portal/integrations/deliveries"
+    while not crowd.is_over:
+        status, _ = await wire.ask("GET", draw.choice(pages))
+        watching.note("portal's page", status, {200})
+        await asyncio.sleep(HOUSE_EVERY * draw.uniform(0.5, 1.5))
+    wire.close()
+
+
+async def stall(crowd, address, watching, draw):
+    """Sends half a request, byte by byte, until it is shown out; and comes again."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    await asyncio.sleep(draw.uniform(0, 5))
+    while not crowd.is_over:
+        try:
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(HALF_A_REQUEST)
+            watching.seen["stalled"] += 1
+            while not crowd.is_over and not reader.at_eof() and not writer.is_closing():
+                await asyncio.sleep(draw.uniform(1, 3))
+                writer.write(b"x")
+            writer.transport.abort()
+        except OSError:
+            await asyncio.sleep(1)
+
+
+async def listen(address, token, watching):
+    """A door's live feed, for as long as the box lets it."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    ask = (
+        f"GET /terminal/v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {token}"
+    )
+    while True:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"{ask}\r\n\r\n".encode())
+        async for line in reader:
+            watching.seen["feed"] += line.startswith(b"event: ")
+        writer.close()
+
+
+async def say(crowd, watching, progress):
+    while not crowd.is_over:
+        await asyncio.sleep(1)
+        progress(f"{crowd.history.count()}, {dict(watching.seen)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

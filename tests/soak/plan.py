@@ -1,0 +1,61 @@
+"""The steps of `make soak`, in their order. On two cores with nothing else to do: under an hour."""
+
+from tests.soak.steps import program_step, pytest_step
+
+POWER = "tests/faults/power_cut"
+FAULTS = "tests/faults"
+
+PLAN = (
+    pytest_step(
+        "idle", "ten idle minutes: no processor, no timer, no commit", 720,
+        "tests/journeys/test_start_and_idle.py", beside=True,
+    ),
+    pytest_step(
+        "cuts", "power cuts at any write, also while the box recovers", 420,
+        f"{POWER}/test_power_cuts.py", f"{FAULTS}/webhooks/test_power_cut.py",
+    ),
+    pytest_step(
+        "upgrades", "power cuts and kills in upgrades of the schema", 420,
+        f"{POWER}/test_migration_cuts.py", f"{FAULTS}/test_upgrade.py",
+    ),
+    pytest_step(
+        "syncs", "a disk whose syncs fail, once and for good", 420,
+        f"{POWER}/test_failing_syncs.py", f"{POWER}/test_log_again.py", f"{FAULTS}/test_disk.py",
+    ),
+    pytest_step(
+        "kills", "kill -9 at any instant of mixed load", 1200,
+        f"{FAULTS}/test_kill.py",
+    ),
+    pytest_step(
+        "deliveries", "kill -9 among deliveries, letters, bridges and stops", 900,
+        f"{FAULTS}/webhooks/test_kill.py", f"{FAULTS}/webhooks/test_stop.py",
+        f"{FAULTS}/test_letters.py", f"{FAULTS}/test_bridge_kill.py", f"{FAULTS}/test_stop.py",
+    ),
+    program_step(
+        "contended", "bookings and scans that fight for few tables, at full speed", 780,
+        "tests.soak.contended",
+    ),
+    program_step(
+        "mixed", "partners, doors, house, guests and 500 who stall, for ten minutes", 780,
+        "tests.soak.mixed",
+    ),
+    program_step(
+        "door", "scans from eight terminals, and passes that were tampered with", 600,
+        "tests.soak.door",
+    ),
+    pytest_step(
+        "surroundings", "disks, locks, clocks, networks and processes that misbehave", 420,
+        f"{FAULTS}/test_full_disk.py", f"{FAULTS}/test_read_only.py", f"{FAULTS}/test_locked.py",
+        f"{FAULTS}/test_clock_faults.py", f"{FAULTS}/test_network_cuts.py",
+        f"{FAULTS}/test_corruption.py", f"{FAULTS}/test_restore.py", f"{FAULTS}/test_checker.py",
+    ),
+    pytest_step(
+        "receivers", "the fault table of the delivery engine, with the contract's ten seconds", 420,
+        f"{FAULTS}/webhooks", f"--ignore={FAULTS}/webhooks/test_kill.py",
+        f"--ignore={FAULTS}/webhooks/test_power_cut.py", f"--ignore={FAULTS}/webhooks/test_stop.py",
+    ),
+    pytest_step(
+        "attacks", "wild requests, spoiled input, smuggling and canaries", 420,
+        "tests/attacks",
+    ),
+)  # fmt: skip

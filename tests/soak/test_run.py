@@ -1,0 +1,116 @@
+"""The runner of `make soak`: no failure is overlooked, and none stops the others."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.soak.plan import PLAN
+from tests.soak.run import ROOT, end, main, soak, table
+from tests.soak.steps import Step
+
+TELLING = "from tests.soak.scale import tell; tell('cuts', {}, goal={}, seed=7, found={!r})"
+GOOD = TELLING.format(20, 20, [])
+
+
+def python(name, source, seconds=60.0):
+    return Step(name, f"what {name} tries", (sys.executable, "-c", source), seconds)
+
+
+def test_each_step_is_run_and_told_in_a_table_and_as_json(tmp_path):
+    outcomes = soak([python("one", GOOD), python("two", GOOD)], tmp_path)
+
+    said = json.loads((tmp_path / "summary.json").read_text())
+    assert [one.result for one in outcomes] == ["held", "held"]
+    assert said["held"] is True
+    assert [step["rows"][0]["count"] for step in said["steps"]] == [20, 20]
+    assert "one" in table(outcomes)
+    assert "seed 7" in (tmp_path / "one.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        (TELLING.format(20, 20, ["I2: two hold T1"]), "I2: two hold T1"),
+        ("import sys; sys.exit(3)", "it ended with status 3: see its log"),
+        ("pass", "nothing was tried"),
+        (TELLING.format(9, 20, []), "only 9 of 20 cuts"),
+    ],
+)
+def test_a_step_that_fails_fails_the_whole_and_stops_no_other(tmp_path, source, complaint):
+    bad, good = soak([python("bad", source), python("good", GOOD)], tmp_path)
+
+    assert (bad.result, good.result) == ("FAILED", "held")
+    assert complaint in bad.violations
+    assert complaint in table([bad, good])
+    assert json.loads((tmp_path / "summary.json").read_text())["held"] is False
+
+
+def test_a_step_that_came_to_most_of_it_says_that_it_was_cut_short(tmp_path):
+    [outcome] = soak([python("slow", TELLING.format(15, 20, []))], tmp_path)
+
+    assert (outcome.result, outcome.held) == ("cut short", True)
+    assert "15 of 20" in table([outcome])
+
+
+def test_a_step_that_does_not_end_in_time_is_ended_and_has_failed(tmp_path):
+    [outcome] = soak([python("endless", "import time; time.sleep(600)", seconds=1.0)], tmp_path)
+
+    assert outcome.result == "FAILED"
+    assert "did not end" in outcome.violations[0]
+
+
+def test_ending_a_step_ends_all_that_it_started():
+    source = (
+        "import subprocess; child = subprocess.Popen(['sleep', '600']);"
+        "print(child.pid, flush=True); child.wait()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", source], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    grandchild = Path(f"/proc/{int(child.stdout.readline())}")
+    assert grandchild.exists()
+
+    end(child)
+
+    child.stdout.close()
+    assert child.wait() == -signal.SIGTERM
+    deadline = time.monotonic() + 20
+    while grandchild.exists() and "State:\tZ" not in (grandchild / "status").read_text():
+        assert time.monotonic() < deadline, "it goes on"
+        time.sleep(0.01)
+
+
+def test_what_there_is_no_time_for_is_not_called_held(tmp_path):
+    [outcome] = soak([python("late", GOOD)], tmp_path, seconds_in_all=0.0)
+
+    assert (outcome.result, outcome.held) == ("not run", False)
+
+
+def test_tests_that_fail_are_named(tmp_path):
+    (tmp_path / "test_it.py").write_text("def test_this_holds(): pass\ndef test_that(): assert 0\n")
+    command = (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        str(tmp_path / "test_it.py"),
+    )
+
+    [outcome] = soak([Step("tests", "two", command, 60.0)], tmp_path)
+
+    assert outcome.rows[0]["count"] == 2
+    assert [one.rpartition("::")[2] for one in outcome.violations] == ["test_that"]
+
+
+def test_every_path_of_the_plan_is_there_and_it_can_be_listed(capsys):
+    paths = [word for step in PLAN for word in step.command if word.startswith("tests/")]
+
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert main(["--list"]) == 0
+    assert "kills" in capsys.readouterr().out
