@@ -1,17 +1,22 @@
 """Every page of a guest on a phone and a desk, light and dark, in three languages."""
 
+from itertools import product
+
 import pytest
 from aiohttp.test_utils import TestServer
 
 from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, chromium, violations
 from tests.builders import table_id
 from tests.conftest import with_settings
+from tests.soak.scale import FULL
 from tests.web.guest.guest_world import guest_worlds
 
-LOOKS = [
+PAIRS = [  # each size with each scheme and language; `make soak` looks at all twelve
     (PHONE, "light", "fr-MA"), (PHONE, "dark", "ar-MA"), (PHONE, "dark", "en-GB"),
     (DESKTOP, "light", "ar-MA"), (DESKTOP, "dark", "fr-MA"), (DESKTOP, "light", "en-GB"),
 ]  # fmt: skip
+EVERY = list(product((PHONE, DESKTOP), ("light", "dark"), ("fr-MA", "en-GB", "ar-MA")))
+LOOKS = EVERY if FULL else PAIRS
 TRANSFERRED = "performance.getEntries().reduce((sum, e) => sum + (e.transferSize || 0), 0)"
 LOADED = "performance.getEntriesByType('resource').map((e) => [e.name, e.initiatorType])"
 

@@ -16,7 +16,7 @@ async def settle(postman):
 
 async def until(condition):
     """Wait until something has come true; TimeoutError when it does not."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):  # a busy machine is no fault
         while not condition():  # noqa: ASYNC110 - no hook for tests
             await asyncio.sleep(0.005)
 
