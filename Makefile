@@ -56,7 +56,7 @@ help:
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure everything, beside a bare handler and PocketBase; ten minutes'
 	@echo 'make pretix   the same scan beside a check-in at pretix with PostgreSQL'
-	@echo 'make soak     the long tests in full: 500 kills, real timeouts, ten idle minutes; about half an hour'
+	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
 	@echo 'make setup    prepare the program alone: .venv/bin/venuebox'
@@ -138,12 +138,10 @@ pretix: dev
 	@test -d /usr/lib/postgresql || $(call apt,postgresql) || { echo "make: pretix needs postgresql, and this user may not install it" >&2; exit 1; }
 	@$(BIN)/python -m tests.bench.beside_pretix $(BENCH_ARGS)
 
-# The tests that `make test` runs short, in full and one after the other. Never longer than two hours.
-SOAK_TESTS = tests/faults tests/attacks tests/journeys/test_start_and_idle.py
+# What `make test` tries short, in full: every step in turn, then a table; less than an hour.
+# ONLY="kills contended" runs some of them.
 soak: dev
-	@$(call say,soaking: about half an hour)
-	@SOAK=1 $(if $(shell command -v timeout),timeout 3600) $(BIN)/pytest -v -s $(SOAK_TESTS) $(PYTEST_ARGS)
-	@$(if $(shell command -v timeout),timeout 1800) $(BIN)/python -m tests.soak.door
+	@$(BIN)/python -m tests.soak.run $(if $(ONLY),--only $(ONLY))
 
 # The one file. Its Python is apart from .venv: what only tests need cannot slip in.
 BINARY_PYTHON := build/python

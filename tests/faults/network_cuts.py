@@ -1,0 +1,68 @@
+"""A box, its partners and its receivers in a network of their own that is cut again and again.
+
+`unshare -n python -m tests.faults.network_cuts FOLDER CUTS SEED`: the only link is taken down under
+load, for a moment or for longer than anybody waits, and up again. Nothing is reset, as with a
+pulled cable: what was sent is lost on its way or arrives late. Prints what is wrong as JSON.
+"""
+
+import asyncio
+import json
+import random
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+
+from tests.faults.checker import complaints
+from tests.faults.world import faulty_world
+from tests.journeys.partner_side import Caller
+
+UNDER_LOAD = (0.1, 0.6)  # seconds before a cut
+BRIEF, LONG = (0.05, 0.8), (2.0, 3.0)  # seconds that it lasts, in turn
+PATIENCE = aiohttp.ClientTimeout(total=1.5)  # of whoever asks under load
+
+
+def link(state):
+    """`up` or `down`."""
+    subprocess.run(["ip", "link", "set", "lo", state], check=True)
+
+
+async def be_cut_off(folder, cuts, seed):
+    """What is wrong after so many cuts; and what was done meanwhile."""
+    draw = random.Random(seed)
+    link("up")
+    async with faulty_world(folder, seed) as world, impatient(world) as (partner, door):
+        for cut in range(cuts):
+            working = asyncio.create_task(world.load.run(partner, door))
+            await asyncio.sleep(draw.uniform(*UNDER_LOAD))
+            await asyncio.to_thread(link, "down")
+            await asyncio.sleep(draw.uniform(*(LONG if cut % 2 else BRIEF)))
+            await asyncio.to_thread(link, "up")
+            world.load.stop()
+            await working
+        await world.load.ask_again(world.partner, world.door)
+        found = complaints(world.history, world.rows(), world.receiver.received)
+        stopped = await asyncio.to_thread(world.box.stop)
+        if stopped > 10:
+            found.append(f"it took {stopped:.0f} s to leave")
+        dead = [one["state"] for event in world.rows().events for one in event["deliveries"]]
+        return {"found": found, "lost": world.history.lost_calls(), "dead": dead.count("dead"),
+                **world.history.count()}  # fmt: skip
+
+
+@asynccontextmanager
+async def impatient(world):
+    """The partner and the door of a world, who do not wait for long."""
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    async with aiohttp.ClientSession(timeout=PATIENCE, connector=connector) as session:
+        yield [
+            Caller(session, world.box, "live", tokens["live"])
+            for tokens in (world.founded.keys, world.founded.terminals)
+        ]
+
+
+if __name__ == "__main__":
+    folder, cuts, seed = sys.argv[1:]
+    print(json.dumps(asyncio.run(be_cut_off(Path(folder), int(cuts), int(seed)))))
