@@ -26,7 +26,7 @@ from tests.bench.rounds import fresh_copy, interleave
 HERE = Path(__file__).parent
 ON_A_BOX = ("peers", "standing", "growth")
 OTHERS = ("statements", "doors", "dispatcher", "board", "door", "binary")
-SCANS = 3_000  # of the eight doors, under each of their loads
+SCANS = 2_000  # of the eight doors, under each of their loads
 
 
 @dataclass
@@ -71,7 +71,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of the peers")
-    parser.add_argument("--seconds", type=int, default=6, help="of one booking load")
+    parser.add_argument("--seconds", type=int, default=5, help="of one booking load")
     parser.add_argument("--past", type=int, default=1_000_000, help="past reservations at most")
     parser.add_argument("--only", choices=[*ON_A_BOX, *OTHERS], help="this part alone")
     parser.add_argument("--full", action="store_true", help="the dispatcher with 10,000 events")
