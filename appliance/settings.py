@@ -36,6 +36,9 @@ class ServerSettings:
         default=False, meaning="take keys and terminals over plain http from other machines too"
     )
     mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local in the house")
+    metrics_token: str = _setting(
+        "", "bearer token that opens /metrics, 16 characters or more; empty: none does"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +244,7 @@ def _bad(name: str, value: Any, hint: Any) -> Trouble:
     return Trouble(f"{name} is {value!r}: {allowed.get(hint, 'a list of texts')} is allowed")
 
 
+_TOKEN_LEAST = 16
 _RANGES = {
     "server.port": (0, 65535),
     "server.tls_port": (0, 65535),
@@ -265,6 +269,8 @@ def _check(name: str, value: Any) -> None:
         wrong = "1 or more"
     elif name == "server.app_url" and value and not _is_base(value):
         wrong = "an address such as https://box.example without a path at its end"
+    elif name == "server.metrics_token" and 0 < len(value) < _TOKEN_LEAST:
+        wrong = "nothing, or 16 characters or more"
     elif name == "server.trusted_proxies" and not all(map(_is_network, value)):
         wrong = "addresses or networks such as 192.168.1.10 or 10.0.0.0/8"
     if wrong:

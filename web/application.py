@@ -72,6 +72,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
     app[PRINCIPALS] = {}
     app[SECURE] = Secure(server, server.tls_port if certificates else 0)
+    app.on_response_prepare.extend(app[SECURE].on_prepare)
     app[PAIRING_TRIES] = PairingTries(box.clock, app[SECURE].caller_of)
     app[CERTIFICATES] = certificates
     app[BOX] = box

@@ -5,6 +5,7 @@ name may stand in what could not be read.
 """
 
 import asyncio
+import sys
 from typing import Any, cast
 
 from aiohttp import web
@@ -19,7 +20,7 @@ from web.wire import refuse
 class Connection(web.RequestHandler):
     """Carries requests, one after the other."""
 
-    __slots__ = ("_address", "_alarm", "_limit", "_patience")
+    __slots__ = ("_address", "_alarm", "_limit", "_patience", "_reading_patience", "_unread")
 
     def __init__(
         self,
@@ -28,10 +29,12 @@ class Connection(web.RequestHandler):
         *,
         keep_alive: float,
         patience: float = 10.0,
+        reading_patience: float = 30.0,
     ) -> None:
         """Wait `patience` seconds for the head of the first request, `keep_alive` for others.
 
-        Hangs up at once on whom `limit` does not let in.
+        Hangs up at once on whom `limit` does not let in, and on who has read nothing of an
+        answer for `reading_patience` seconds.
         """
         super().__init__(
             server,
@@ -43,7 +46,9 @@ class Connection(web.RequestHandler):
         self._limit = limit
         self._address: str | None = None
         self._patience = patience
+        self._reading_patience = reading_patience
         self._alarm: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """As asyncio says."""
@@ -54,15 +59,41 @@ class Connection(web.RequestHandler):
             return
         self._address = address
         super().connection_made(transport)
+        # So `pause_writing` tells of the first byte that the other side leaves with us.
+        cast("asyncio.Transport", transport).set_write_buffer_limits(high=1, low=0)
         self._alarm = self._loop.call_later(self._patience, self._leave_unless_asked)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """As asyncio says. Nothing of it stays, not even an alarm: an idle box sleeps."""
-        if self._alarm is not None:
-            self._alarm.cancel()
+        for alarm in (self._alarm, self._unread):
+            if alarm is not None:
+                alarm.cancel()
         if self._address is not None:
             self._limit.leave(self._address)
             super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """As asyncio says: what was written is not read, or not yet."""
+        super().pause_writing()
+        self._look_whether_it_reads(sys.maxsize)
+
+    def resume_writing(self) -> None:
+        """As asyncio says: all of it went out."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+
+    def _look_whether_it_reads(self, left_before: int) -> None:
+        """Hang up when nothing was taken of what is left; a slow reader takes some of it."""
+        if self.transport is None:
+            return
+        left = self.transport.get_write_buffer_size()
+        if left >= left_before:
+            self.transport.abort()
+            return
+        self._unread = self._loop.call_later(
+            self._reading_patience, self._look_whether_it_reads, left
+        )
 
     def handle_error(
         self,

@@ -5,15 +5,19 @@ from collections import Counter
 from collections.abc import Iterable
 from ipaddress import ip_address, ip_network
 
+from web.peer import household_of
+
 _FILES_WANTED = 4096
 _PER_ADDRESS = 200
+_DEVICES_OF_A_NETWORK = 4
 
 
 class ConnectionLimit:
     """Counts connections: at most `total`, and at most `per_address` from one device.
 
-    A proxy speaks for many devices, so trusted ones and this machine itself have no limit of
-    their own.
+    With IPv6 a device may choose among the addresses of a /64, which a whole house may share
+    too: together they have four times as many. A proxy speaks for many devices, so trusted ones
+    and this machine itself have no limit of their own.
     """
 
     def __init__(
@@ -23,21 +27,30 @@ class ConnectionLimit:
         self._per_address = per_address
         self._proxies = [ip_network(text, strict=False) for text in trusted_proxies]
         self._held: Counter[str] = Counter()
+        self._in_network: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
         """Count one more from `address`; False when there are too many already."""
         if self._held.total() >= self._total:
             return False
-        if self._held[address] >= self._per_address and not self._speaks_for_many(address):
+        network = household_of(address)
+        is_crowded = self._held[address] >= self._per_address or (
+            self._in_network[network] >= self._per_address * _DEVICES_OF_A_NETWORK
+        )
+        if is_crowded and not self._speaks_for_many(address):
             return False
         self._held[address] += 1
+        if network != address:
+            self._in_network[network] += 1
         return True
 
     def leave(self, address: str) -> None:
         """One that had entered from `address` is gone."""
-        self._held[address] -= 1
-        if not self._held[address]:
-            del self._held[address]
+        for counted, name in ((self._held, address), (self._in_network, household_of(address))):
+            if counted[name] > 1:
+                counted[name] -= 1
+            else:
+                del counted[name]
 
     def _speaks_for_many(self, address: str) -> bool:
         try:

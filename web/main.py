@@ -15,8 +15,6 @@ from appliance.commands.console import Command, Commands, Console, add_command, 
 from appliance.errors import Refusal, Trouble
 from appliance.tokens import Tokens
 
-_CERTIFICATES = "SSL_CERT_FILE"
-
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
     """Run `venuebox`; its exit status: 0, 1 (trouble) or 2 (usage). Never a traceback."""
@@ -111,34 +109,37 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
 
 
 @contextmanager
-def _starting_quickly() -> Iterator[None]:
-    """While modules are read: nothing of them is garbage, and nobody's certificates are needed.
+def _reading_modules() -> Iterator[None]:
+    """While modules are read: nothing of them is garbage, and aiohttp is told what it reads then.
 
-    aiohttp reads the machine's as it is imported, for a client that a box does not use: 2 MB
-    and 40 ms. Who checks a receiver's certificate reads them then (webhooks/trust.py).
+    It reads the machine's certificates, for a client that a box does not use: 2 MB and 40 ms.
+    Who checks a receiver's certificate reads them then (webhooks/trust.py). And it shall not
+    leave files to sendfile(2), which waits for ever for who does not read (connection.py).
     """
-    before = os.environ.get(_CERTIFICATES)
-    os.environ[_CERTIFICATES] = os.devnull
+    told = {"SSL_CERT_FILE": os.devnull, "AIOHTTP_NOSENDFILE": "1"}
+    before = {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
-        if before is None:
-            del os.environ[_CERTIFICATES]
-        else:
-            os.environ[_CERTIFICATES] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _load_serve() -> Command:
     # Only this command needs the web: the others start in a fraction of the time.
-    with _starting_quickly():
+    with _reading_modules():
         from web.serve import run_serve  # noqa: PLC0415
     return run_serve
 
 
 def _load_demo() -> Command:
-    with _starting_quickly():
+    with _reading_modules():
         from web.demo.run import run_demo  # noqa: PLC0415 - as above
     return run_demo
 

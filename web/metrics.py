@@ -4,6 +4,7 @@ Nothing is counted while the box works but its requests: who asks has the rows c
 """
 
 import asyncio
+from hmac import compare_digest
 from types import ModuleType
 
 from aiohttp import web
@@ -13,8 +14,8 @@ from appliance.errors import NotFound
 from appliance.store.metrics import Counts, count_for_metrics
 from appliance.upkeep.watchdog import Lateness
 from web.middleware import REQUESTS, Handler
+from web.names.secure import SECURE
 from web.portal.guard import find_living_session
-from web.portal.outbox import is_this_machine
 
 
 class Metrics:
@@ -25,7 +26,7 @@ class Metrics:
         self._lateness = Lateness()
 
     async def show(self, request: web.Request) -> web.Response:
-        """`GET /metrics`: for whoever is neither the owner nor on this machine, no such page."""
+        """`GET /metrics`; no such page but for the owner, the token's holder and this machine."""
         if not self._may(request):
             raise NotFound
         counts: dict[str, Counts] = {
@@ -42,10 +43,18 @@ class Metrics:
         return (("GET", "/metrics", self.show),)
 
     def _may(self, request: web.Request) -> bool:
-        if is_this_machine(request):
+        if self._shows_the_token(request) or request.app[SECURE].is_this_machine(request):
             return True
         session = find_living_session(request, self._box.live)
         return session is not None and session.person.may("owner")
+
+    def _shows_the_token(self, request: web.Request) -> bool:
+        """Whether this is the Prometheus to which the owner gave `server.metrics_token`."""
+        token = self._box.settings.server.metrics_token
+        scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
+        if not token or scheme.lower() != "bearer":
+            return False
+        return compare_digest(shown.encode("utf-8", "replace"), token.encode())
 
 
 def _read_page() -> ModuleType:

@@ -36,20 +36,26 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
     said = request.headers.getall("X-Forwarded-Proto", [])
     if said and _is_in(remote, proxies):
         return said[-1].rpartition(",")[2].strip() == "https"
-    return _is_loopback(remote)
+    return is_loopback(remote)
 
 
+@lru_cache(maxsize=1024)
 def household_of(peer: str) -> str:
     """One caller's addresses as one: an IPv6 connection has a whole /64 of them."""
     try:
         address = ip_address(peer)
     except ValueError:
         return peer
-    return str(ip_network((address, 64), strict=False)) if address.version == 6 else peer
+    if address.version == 4:
+        return peer
+    if address.ipv4_mapped is not None:  # IPv4, as a socket for both shows it
+        return str(address.ipv4_mapped)
+    return str(ip_network((address, 64), strict=False))
 
 
 @lru_cache(maxsize=1024)
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether it is an address of this machine that only this machine reaches."""
     try:
         return ip_address(address).is_loopback
     except ValueError:

@@ -75,7 +75,8 @@ def test_a_variable_goes_before_the_file(tmp_path, variable, text, section, name
 def test_every_setting_can_be_given_as_a_variable():
     for name, variable, default, _ in describe_settings():
         texts = {bool: "true", int: "17", str: "none", tuple: "10.0.0.1"}
-        text = "https://x.example" if name == "server.app_url" else texts[type(default)]
+        special = {"server.app_url": "https://x.example", "server.metrics_token": "t" * 16}
+        text = special.get(name, texts[type(default)])
         text = "false" if default is True else text
         section, _, setting = name.partition(".")
         environ = {"VENUEBOX_MAIL_SENDER": "table@riad.example", variable: text}
@@ -109,6 +110,7 @@ def test_every_setting_is_described_once_with_its_default_and_its_meaning():
         ("[server]\napp_url = 'https://box.example/'", ["server.app_url", "without a path"]),
         ("[server]\napp_url = 'https://a:b@box.example'", ["server.app_url", "https://"]),
         ("[server]\napp_url = 'ftp://box.example'", ["server.app_url", "https://"]),
+        ("[server]\nmetrics_token = 'short'", ["server.metrics_token", "16 characters"]),
         ("[server]\ntrusted_proxies = ['proxy']", ["server.trusted_proxies", "proxy", "10.0.0.0"]),
         ("[server]\ntrusted_proxies = '10.0.0.1'", ["server.trusted_proxies", "a list of texts"]),
         ("[server]\ntrusted_proxies = [1]", ["server.trusted_proxies", "a list of texts"]),

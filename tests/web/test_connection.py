@@ -142,3 +142,108 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         for out in (silent_out, asking_out):
             out.close()
             await out.wait_closed()
+
+
+LONG = 8_000_000  # more than two systems keep between them
+
+
+class Held(ConnectionLimit):
+    """Tells when somebody has come, and when everybody has gone."""
+
+    def __init__(self):
+        super().__init__(9)
+        self.come, self.gone = asyncio.Event(), asyncio.Event()
+
+    def enter(self, address):
+        self.come.set()
+        return super().enter(address)
+
+    def leave(self, address):
+        super().leave(address)
+        self.gone.set()
+
+
+async def an_answer_of(size, limit, reading_patience):
+    """A server whose every answer is so long, and its address."""
+
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        return web.Response(body=bytes(size))
+
+    server = await asyncio.get_running_loop().create_server(
+        partial(Connection, web.Server(answer), limit, keep_alive=5,
+                reading_patience=reading_patience),
+        "127.0.0.1",
+        0,
+    )  # fmt: skip
+    return server, server.sockets[0].getsockname()
+
+
+async def ask_and_read_nothing(address, room):
+    """A connection that has asked; its system keeps `room` bytes for it."""
+    asking = socket.socket()
+    asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+    asking.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(asking, address)
+    await loop.sock_sendall(asking, b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    return asking
+
+
+async def test_who_never_reads_an_answer_is_hung_up_on():
+    held = Held()
+    server, address = await an_answer_of(LONG, held, 0.2)
+    async with server:
+        with await ask_and_read_nothing(address, 4096):
+            async with asyncio.timeout(30):
+                await held.come.wait()
+                await held.gone.wait()
+
+
+async def test_who_reads_slowly_gets_all_of_it():
+    server, address = await an_answer_of(LONG, Held(), 5)
+    async with server:
+        with await ask_and_read_nothing(address, 200_000) as asking:
+            loop, got = asyncio.get_running_loop(), 0
+            async with asyncio.timeout(60):
+                while chunk := await loop.sock_recv(asking, 100_000):
+                    got += len(chunk)
+                    await asyncio.sleep(0.002)
+
+    assert got > LONG
+
+
+class Sieve(asyncio.Transport):
+    """Of what was written so much is left at each look."""
+
+    def __init__(self, *left):
+        super().__init__()
+        self.left = list(left)
+        self.aborted = asyncio.Event()
+
+    def get_write_buffer_size(self):
+        return self.left.pop(0)
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        assert (high, low) == (1, 0)
+
+    def abort(self):
+        self.aborted.set()
+
+    def close(self):
+        """Nothing follows."""
+
+
+async def test_as_long_as_something_is_taken_nobody_hangs_up():
+    async def answer(_request: web.BaseRequest) -> web.Response:
+        return web.Response()
+
+    sieve = Sieve(9000, 8000, 7999, 7999, 5)
+    found = Connection(web.Server(answer), ConnectionLimit(9), keep_alive=5, reading_patience=0)
+    found.connection_made(sieve)
+    found.pause_writing()
+
+    async with asyncio.timeout(30):
+        await sieve.aborted.wait()
+
+    assert sieve.left == [5]
+    found.connection_lost(None)

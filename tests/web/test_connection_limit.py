@@ -72,3 +72,14 @@ def test_more_connections_than_files_do_not_fill_the_log_and_the_next_one_comes_
         assert ask_once_they_left(serving.port) == 404
         serving.terminate()
         assert serving.complaint() == ""
+
+
+def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
+    limit = ConnectionLimit(100, per_address=2)
+
+    entered = [limit.enter(f"2001:db8::{number:x}") for number in range(10)]
+
+    assert entered == [True] * 8 + [False] * 2
+    assert limit.enter("2001:db8:0:1::1")
+    limit.leave("2001:db8::1")
+    assert limit.enter("2001:db8::99")

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import a_body
+from tests.conftest import running_box, with_settings
 
 
 async def test_the_numbers_are_those_of_the_rows(running):
@@ -22,3 +23,18 @@ async def test_the_numbers_are_those_of_the_rows(running):
 async def test_whoever_comes_through_a_proxy_finds_no_such_page(running, header):
     async with running.client.get("/metrics", headers={header: "203.0.113.9"}) as response:
         assert response.status == 404
+
+
+async def test_a_tunnel_to_a_public_box_finds_no_such_page_and_the_token_opens_it(tmp_path, clock):
+    token = "t" * 16
+    server = {"app_url": "https://riad.example", "metrics_token": token}
+    async with running_box(tmp_path, clock, with_settings(server=server)) as running:
+
+        async def ask(**headers):
+            async with running.client.get("/metrics", headers=headers) as response:
+                return response.status
+
+        assert await ask() == 404
+        assert await ask(Authorization="Bearer " + "u" * 16) == 404
+        assert await ask(Authorization="Bearer ") == 404
+        assert await ask(Authorization=f"Bearer {token}") == 200

@@ -53,4 +53,4 @@ def test_a_stranger_who_is_no_proxy_tells_no_address():
 
 def test_a_whole_network_of_one_connection_is_one_caller():
     assert household_of("2001:db8::1") == household_of("2001:db8::ffff") == "2001:db8::/64"
-    assert household_of("192.0.2.7") == "192.0.2.7"
+    assert household_of("192.0.2.7") == household_of("::ffff:192.0.2.7") == "192.0.2.7"

@@ -5,8 +5,6 @@ For whoever builds against the box: a partner with a test key, or somebody at th
 
 import base64
 from email.message import EmailMessage
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -19,11 +17,11 @@ from appliance.store.keys import find_key_by_hash
 from appliance.store.letters import list_letters
 from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT
+from web.names.secure import SECURE
 from web.rendering import TEMPLATES
 
 _SCOPE = "reservations:read"
 _SHOWN = 200
-_FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Language",
                   "List-Unsubscribe")  # fmt: skip
 _POLICY = (
@@ -72,7 +70,7 @@ def _admit(request: web.Request) -> Environment:
         raise NotFound
     authorization = request.headers.get("Authorization")
     if authorization is None:
-        if not is_this_machine(request):
+        if not request.app[SECURE].is_this_machine(request):
             raise Unauthorized
         return environment
     scheme, _, token = authorization.partition(" ")
@@ -84,28 +82,6 @@ def _admit(request: web.Request) -> Environment:
     if _SCOPE not in key.scopes:
         raise ScopeMissing(scope=_SCOPE)
     return environment
-
-
-def is_this_machine(request: web.Request) -> bool:
-    """Whether the caller sits at the box.
-
-    A proxy or a tunnel on the box calls from loopback too, and so may a page that made its
-    name resolve to loopback: the name asked for must be this machine's, and nobody's behind.
-    """
-    if any(name in request.headers for name in _FORWARDED):
-        return False
-    try:
-        host = urlsplit(f"//{request.host}").hostname or ""
-    except ValueError:  # a bracket that nobody closed
-        return False
-    return _is_loopback(request.remote or "") and (host == "localhost" or _is_loopback(host))
-
-
-def _is_loopback(text: str) -> bool:
-    try:
-        return ip_address(text).is_loopback
-    except ValueError:
-        return False
 
 
 def _part(message: EmailMessage, kind: str) -> str:

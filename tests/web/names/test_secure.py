@@ -5,6 +5,7 @@ import plistlib
 import ssl
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from cryptography import x509
 
@@ -217,3 +218,57 @@ def test_the_box_is_announced_under_its_slug():
     assert info.port == 8443
     assert sorted(info.parsed_addresses()) == ["192.168.1.20", "fd00::2"]
     assert describe("x", "", [], 80, tls=False).name == "x._http._tcp.local."
+
+
+@pytest.mark.parametrize(
+    ("app_url", "settings", "host", "scheme", "strict"),
+    [
+        ("https://riad.example", {}, "riad.example", "https", True),
+        ("https://riad.example", {}, "riad.example", "http", False),
+        ("https://riad.example", {}, "riad-atlas.local", "https", False),
+        ("https://riad.example", {"allow_http": True}, "riad.example", "https", False),
+        ("https://riad.example:8443", {}, "riad.example:8443", "https", False),
+        ("https://riad-atlas.local", {}, "riad-atlas.local", "https", False),
+        ("", {}, "riad.example", "https", False),
+    ],
+)
+async def test_browsers_come_back_to_the_public_address_over_https_alone(
+    app_url, settings, host, scheme, strict
+):
+    secure = Secure(ServerSettings(app_url=app_url, **settings), 8443)
+    response = web.Response()
+
+    for prepare in secure.on_prepare:
+        await prepare(a_request(OTHER, host=host, scheme=scheme), response)
+
+    assert ("Strict-Transport-Security" in response.headers) == strict
+
+
+@pytest.mark.parametrize(
+    ("app_url", "remote", "host", "sits_here"),
+    [
+        ("", "127.0.0.1", "127.0.0.1:8080", True),
+        ("http://192.168.1.20:8080", "::1", "localhost:8080", True),
+        ("https://riad-atlas.local:8443", "127.0.0.1", "localhost", True),
+        ("", "127.0.0.1", "riad.example", False),
+        ("", OTHER, "127.0.0.1", False),
+        # A tunnel on the box, through which a stranger writes the Host that he likes.
+        ("https://riad.example", "127.0.0.1", "127.0.0.1:8080", False),
+        ("http://9.9.9.9", "127.0.0.1", "localhost", False),
+    ],
+)
+def test_who_sits_at_the_box_is_told_from_who_comes_through_a_tunnel(
+    app_url, remote, host, sits_here
+):
+    secure = Secure(ServerSettings(app_url=app_url), 8443)
+
+    assert secure.is_this_machine(a_request(remote, host=host)) == sits_here
+
+
+async def test_the_public_address_says_so_on_every_answer(tmp_path, clock):
+    public = {"app_url": "https://riad.example", "trusted_proxies": ("127.0.0.1",)}
+    by_proxy = {"Host": "riad.example", "X-Forwarded-Proto": "https"}
+    async with running_box(tmp_path, clock, with_settings(server=public)) as running:
+        for path in ("/v1/venue", "/nowhere", "/"):
+            async with running.client.get(path, headers=by_proxy) as response:
+                assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
