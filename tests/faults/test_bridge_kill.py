@@ -1,6 +1,6 @@
 """`kill -9` of the bridge and of the box at random instants: no scan is lost, nobody is in twice.
 
-BRIDGE_KILLS=200 for a longer run; KILL_SEED repeats the draws of one.
+40 kills in `make soak`; BRIDGE_KILLS chooses otherwise, and KILL_SEED repeats the draws of a run.
 """
 
 import asyncio
@@ -14,8 +14,9 @@ from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.bridge_process import BridgeProcess, Scanner, Wire, book, select
 from tests.journeys.partner_side import calling
 from tests.journeys.test_bridge import pair
+from tests.soak.scale import FULL, tell
 
-KILLS = int(os.environ.get("BRIDGE_KILLS", "8"))
+KILLS = int(os.environ.get("BRIDGE_KILLS", "40" if FULL else "8"))
 PARTIES = 150
 IMPATIENT_SECONDS = 3.0  # then the guest shows the pass again
 WAIT_SECONDS = 0.2  # while nothing is lit at the door
@@ -83,6 +84,7 @@ async def test_no_scan_is_lost_and_no_party_is_let_in_twice_whoever_is_killed(tm
         scanner.close()
 
     check(crowd, bridge.spooled(), founded.data / "live.db")
+    tell("kill -9 of bridge and box", kills.total(), seed=seed)
     assert min(kills[kind] for kind in ("BridgeProcess", "BoxProcess")) > 0
 
 

@@ -16,9 +16,10 @@ from email import message_from_bytes
 import aiohttp
 
 from tests.appliance.mail.mail_servers import Handler, smtp_server, until
-from tests.journeys.box_process import BoxProcess, found_box
+from tests.faults.nursery import ForkedBox
+from tests.journeys.box_process import found_box
 from tests.journeys.partner_side import calling
-from tests.soak.scale import FULL
+from tests.soak.scale import FULL, tell
 
 KILLS = int(os.environ.get("LETTER_KILLS", "50" if FULL else "10"))
 SEED = int(os.environ.get("LETTER_SEED", "1"))
@@ -77,7 +78,7 @@ async def a_box_that_writes(folder, draw):
             "VENUEBOX_MAIL_SENDER": "tables@riad.example",
         }
         founded = await asyncio.to_thread(found_box, folder, KILLS * FRESH)
-        mail.box = BoxProcess(founded.data, log=folder / "box.log", settings=settings)
+        mail.box = ForkedBox(founded.data, log=folder / "box.log", settings=settings)
         try:
             await asyncio.to_thread(mail.box.start)
             async with calling(mail.box, founded, "live") as (partner, door):
@@ -111,6 +112,7 @@ async def test_each_kill_repeats_at_most_the_letter_in_flight_and_none_is_lost(t
         again = Counter(mail.taken) - Counter(set(mail.taken))
         kills = dict(Counter(mail.kills))
         print(f"\n{booked} letters, {KILLS} kills {kills}: {again.total()} came again")
+        tell("kill -9 among letters", KILLS, seed=SEED)
         assert len(set(mail.taken)) == booked >= granted
         assert not again - Counter(in_flight)
         assert again.total() >= mail.kills.count(UNANSWERED) > 0

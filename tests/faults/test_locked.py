@@ -59,4 +59,3 @@ async def test_a_database_that_another_process_holds_is_waited_for_and_then_refu
         found = complaints(world.history, world.rows(), world.receiver.received, final=True)
         assert found == []
         assert await asyncio.to_thread(world.box.stop) < 10
-

@@ -20,6 +20,7 @@ from appliance.store.connection import open_connection
 from appliance.store.migrate import list_migrations, migrate
 from appliance.store.start_check import check_before_serving
 from tests.appliance.backup.making import a_box_with_guests
+from tests.soak.scale import tell
 
 KILLS = int(os.environ.get("UPGRADE_KILLS", "200" if os.environ.get("SOAK") else "12"))
 EACH = """
@@ -100,6 +101,7 @@ def test_killed_at_any_instant_of_an_upgrade_the_box_starts_with_its_data(old, n
         assert migrate(path, StoppedClock()) == newer
         assert content(path) == (newer, guests)
     print(f"{KILLS} upgrades killed, left at {sorted(outcomes)}")
+    tell("upgrades killed", KILLS)
 
 
 def run_child(path):

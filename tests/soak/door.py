@@ -18,6 +18,7 @@ import apsw
 
 from appliance.model.guest_pass import decode_passes
 from tests.journeys.box_process import BoxProcess, found_box
+from tests.soak.scale import tell
 from tests.terminal_bridge.many_doors import TERMINALS, complaints, expect, storm
 from tests.terminal_bridge.mutations import mutate, raw_of
 
@@ -33,9 +34,11 @@ def main():
     print(f"seed {chosen.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="venuebox-soak-") as folder:
         found, texts, keys = asyncio.run(storm_a_box(Path(folder), chosen.scans, chosen.seed))
+    tell("scans at eight doors", chosen.scans, seed=chosen.seed, found=found)
     for complaint in found[:20]:
         print(f"WRONG: {complaint}")
     accepted = forge(texts, keys, chosen.passes, chosen.seed)
+    tell("tampered passes", chosen.passes, seed=chosen.seed, found=accepted)
     for text in accepted[:20]:
         print(f"WRONG: accepted {text!r}")
     return 1 if found or accepted else 0

@@ -140,7 +140,7 @@ def end(child):
 
 def judge(outcome, status, *, in_time, told, passed):
     """Every way in which a step may not have held."""
-    outcome.rows = told or [passed]
+    outcome.rows = [*told, passed] if passed["count"] or not told else told
     outcome.violations = [one for row in [*told, passed] for one in row["violations"]]
     short = [row for row in outcome.rows if row["count"] < row["goal"]]
     if not in_time:
@@ -155,10 +155,19 @@ def judge(outcome, status, *, in_time, told, passed):
 
 
 def read_rows(file):
-    """What the step told of itself."""
+    """What the step told of itself; what was told in parts is one row."""
     if not file.exists():
         return []
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    merged = {}
+    for line in file.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        same = merged.setdefault(row["what"], row)
+        if same is not row:
+            for number in ("count", "goal"):
+                same[number] += row[number]
+            same["violations"] += row["violations"]
+            same["seed"] = ", ".join(dict.fromkeys([*same["seed"].split(", "), row["seed"]]))
+    return list(merged.values())
 
 
 def read_tests(file):

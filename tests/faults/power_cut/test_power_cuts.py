@@ -26,7 +26,7 @@ from tests.faults.power_cut.beside import LOG, Beside
 from tests.faults.power_cut.disk import Disk
 from tests.faults.power_cut.house import House, complaints
 from tests.faults.power_cut.vfs import ForgetfulVFS
-from tests.soak.scale import FULL, Progress
+from tests.soak.scale import FULL, Progress, tell
 
 LIVES = 4
 CUTS = 10_000 if FULL else 1_000
@@ -92,6 +92,7 @@ def test_nothing_acknowledged_is_lost_and_no_table_is_held_twice(vfs, furnished,
     found, facts = suffer(vfs, furnished, f"{seed}-{life}", CUTS // LIVES, progress)
 
     print(f"seed {seed}, life {life}: {CUTS // LIVES} cuts, {facts} acknowledged facts")
+    tell("power cuts", CUTS // LIVES, seed=seed, found=found)
     assert found == [], f"POWER_CUT_SEED={seed} repeats it (life {life})"
     assert facts > CUTS // LIVES
 
