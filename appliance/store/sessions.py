@@ -6,6 +6,7 @@ from appliance.store.connection import Reader, Row, Transaction
 from appliance.store.staff import STAFF_COLUMNS, staff_member
 
 _COLUMNS = f"x.id, x.device, x.created_at, x.seen_at, {STAFF_COLUMNS}"
+_IS_OVER = "seen_at <= :seen OR created_at <= :created"
 _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
@@ -79,12 +80,18 @@ def count_sessions(reader: Reader) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def delete_old_sessions(tx: Transaction, seen_before: int, created_before: int) -> int:
-    """Forget sessions that are over; how many."""
-    return tx.execute(
-        "DELETE FROM session WHERE seen_at < :seen OR created_at < :created",
-        {"seen": seen_before, "created": created_before},
-    )
+def has_old_sign_ins(reader: Reader, guessed_before: int) -> bool:
+    """Whether `delete_old_sign_ins` would find something."""
+    sql = f"""SELECT EXISTS (SELECT 1 FROM session WHERE {_IS_OVER})
+                  OR EXISTS (SELECT 1 FROM sign_in_failure WHERE at < :guessed)"""  # noqa: S608
+    return bool(reader.value(sql, _over(reader, guessed_before)))
+
+
+def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
+    """Forget sessions that are over, and what was guessed before that (ms); how many rows."""
+    over = _over(tx, guessed_before)
+    sessions = tx.execute(f"DELETE FROM session WHERE {_IS_OVER}", over)  # noqa: S608
+    return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
 
 
 def know_device(tx: Transaction, device_hash: bytes, staff_id: str) -> None:
@@ -130,9 +137,13 @@ def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None)
     )
 
 
-def delete_old_failures(tx: Transaction, before: int) -> int:
-    """Forget what was guessed long ago; how many rows."""
-    return tx.execute("DELETE FROM sign_in_failure WHERE at < :before", {"before": before})
+def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
+    now = reader.now
+    return {
+        "seen": now - IDLE_MILLISECONDS,
+        "created": now - LONGEST_MILLISECONDS,
+        "guessed": guessed_before,
+    }
 
 
 def _session(row: Row) -> Session:

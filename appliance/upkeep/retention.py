@@ -1,4 +1,4 @@
-"""Retention of the webhook log: once at the start, then each night, in steps nobody notices."""
+"""Retention of logs and sign-ins: once at the start, then each night, in steps nobody notices."""
 
 import asyncio
 import logging
@@ -28,6 +28,7 @@ from appliance.store.retention import (
     find_requests,
 )
 from appliance.store.security_log import drop_security_entries, find_old_security_entries
+from appliance.store.sessions import delete_old_sign_ins, has_old_sign_ins
 from appliance.store.venue import get_venue
 from appliance.upkeep.upkeep import Alarm, CallLater
 
@@ -111,6 +112,9 @@ class Retention:
         await self._all(partial(find_events, before=min(dead, ended)), drop_events)
         security = now - keep.security_days * DAY_MS
         await self._all(partial(find_old_security_entries, before=security), drop_security_entries)
+        guessed = now - DAY_MS  # after a day nobody has to wait for it any more
+        if await self._database.read(has_old_sign_ins, guessed):
+            await self._database.write(delete_old_sign_ins, guessed)
 
     async def _all(self, find: Find, drop: Drop, batch: int = BATCH) -> None:
         """Drop whatever is found, a batch at a time; others write in between."""

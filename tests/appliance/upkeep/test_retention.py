@@ -5,10 +5,13 @@ import time
 
 import pytest
 
+from appliance.actions.create_staff import create_staff
 from appliance.actions.forget_deliveries import forget_deliveries_of
 from appliance.actions.register_endpoint import register_endpoint
+from appliance.actions.sign_in import start_session
 from appliance.clock import parse_instant
 from appliance.store.failed_requests import find_failed_request
+from appliance.store.sessions import add_failure
 from appliance.upkeep.retention import DAY_MS, Retention
 from tests.conftest import with_settings
 
@@ -211,3 +214,46 @@ async def test_an_erased_guest_is_quoted_nowhere_in_the_log(world):
     )
     assert world.database.peek(find_failed_request, one) is None
     assert world.database.peek(find_failed_request, other) == (NOW - DAY_MS, b"POST /")
+
+
+async def a_sign_in(world, clock, instant, *, seen=None):
+    """A session that began then, and a wrong password of that moment."""
+
+    def sign_in(tx):
+        person = create_staff(tx, f"P {instant}", "host").staff_id
+        start_session(tx, person, None, "a phone")
+        add_failure(tx, instant.encode(), b"")
+
+    clock.set(instant)
+    await world.database.write(sign_in)
+    if seen is not None:
+        clock.set(seen)
+        await world.database.write(
+            lambda tx: tx.execute("UPDATE session SET seen_at = :now", {"now": tx.now})
+        )
+
+
+async def test_sessions_that_are_over_and_guesses_of_yesterday_are_forgotten(world, clock):
+    await a_sign_in(world, clock, "2026-11-14T19:00:00Z", seen="2026-11-21T18:00:00Z")
+    await a_sign_in(world, clock, "2026-11-21T07:00:00Z")
+    await a_sign_in(world, clock, "2026-11-21T07:00:01Z")
+    clock.set("2026-11-21T19:00:00Z")
+
+    await world.forget()
+
+    assert world.count("session") == world.count("session", "created_at % 2000 = 1000") == 1
+    assert world.count("sign_in_failure") == 2
+    assert world.count("staff") == 3
+    commits = world.database.commits
+    await world.forget()
+    assert world.database.commits == commits, "there was nothing to do"
+
+
+async def test_by_a_doubtful_clock_nobodys_session_is_forgotten(world, clock):
+    await a_sign_in(world, clock, "2026-11-21T07:00:00Z")
+    clock.set("2027-11-21T19:00:00Z")
+    world.may_expire = False
+
+    await world.forget()
+
+    assert world.count("session") == world.count("sign_in_failure") == 1
