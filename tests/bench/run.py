@@ -60,6 +60,7 @@ def main() -> int:
                 _on_a_box(run, children, folder)
         _others(run, folder)
     except (BenchError, KeyboardInterrupt) as trouble:
+        _show(run)  # half a run is not kept, and not lost either
         print(f"\nbench: {str(trouble) or 'interrupted'}", file=sys.stderr, flush=True)
         return 1
     finally:
@@ -168,10 +169,14 @@ async def _statements(run: Run, folder: Path) -> list[str]:
     return grown
 
 
-def _finish(run: Run) -> None:
+def _show(run: Run) -> None:
     print("\n" + "\n\n".join(run.tables) + "\n")
     for sentence, holds in run.targets:
-        print(f"{'holds ' if holds else 'MISSED'}  {sentence}")
+        print(f"{'holds ' if holds else 'MISSED'}  {sentence}", flush=True)
+
+
+def _finish(run: Run) -> None:
+    _show(run)
     run.result["targets"] = dict(run.targets)
     if run.options.only is None:
         target = publish.RESULTS if run.options.publish else HERE / "data"
