@@ -63,7 +63,11 @@ async def test_a_guess_costs_no_look_into_the_database(world, monkeypatch):
 
 
 async def test_no_guess_takes_visibly_longer_than_another(world):
-    """A token of the wrong form and one of the right form: medians within a factor of three."""
+    """Of the wrong form, of the right one, nearly right: medians within a quarter of each other.
+
+    What the processor spends on each is measured, for the clock on the wall also shows what else
+    the machine does. No guess waits for anything: the test above shows it.
+    """
     good = world.environment.keyring.access_token(await world.reserve())
     near = [good[:-1] + c for c in "AQgw" if c != good[-1]]
     kinds = {
@@ -76,9 +80,9 @@ async def test_no_guess_takes_visibly_longer_than_another(world):
     for number in range(SAMPLES):  # in turn, so that a busy moment is busy for all of them
         for kind, guess in kinds.items():
             token = guess(number)
-            begun = time.perf_counter()
+            begun = time.thread_time()
             await ask(world, access_page, token)
-            took[kind].append(time.perf_counter() - begun)
+            took[kind].append(time.thread_time() - begun)
 
     medians = [statistics.median(times) for times in took.values()]
-    assert max(medians) < 3 * min(medians)
+    assert max(medians) < 1.25 * min(medians)
