@@ -169,6 +169,7 @@ class Database:
             self._readers.get().connection.close()
         self._writer_connection.close()
         self._beside.close()
+        self._beside.tidy()
 
     def look_again(self) -> None:
         """Tell the listeners that another process has committed something."""

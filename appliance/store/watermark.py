@@ -73,6 +73,12 @@ class FilesBeside:
             self._mark = _open_mark(self._path)
         os.pwrite(self._mark, mark, 0)
 
+    def tidy(self) -> None:
+        """Take the watermark of a log away that was folded and is gone: it says nothing more."""
+        with contextlib.suppress(OSError):
+            if not _beside(self._path, "wal").exists():
+                watermark_file(self._path).unlink(missing_ok=True)
+
     def close(self) -> None:
         """Keep no file open."""
         for handle in (self._log, self._mark):

@@ -270,12 +270,12 @@ async def test_the_watermark_rises_with_every_commit_of_box_and_commands(furnish
                     note(tx, number)
             seen.append(int.from_bytes(index.read_bytes()[8:12], "big"))
         log = tmp_path.joinpath("live.db-wal").stat().st_size
+        assert oct(index.stat().st_mode & 0o777) == "0o600"
     finally:
         await database.close()
 
     assert seen == sorted(set(seen)), "each says more than the one before"
     assert seen[-1] == (log - 32) // (FRAME + PAGE), "and the last says all"
-    assert oct(index.stat().st_mode & 0o777) == "0o600"
 
 
 async def test_where_no_watermark_can_be_written_the_box_goes_on(furnished, tmp_path):
@@ -288,6 +288,17 @@ async def test_where_no_watermark_can_be_written_the_box_goes_on(furnished, tmp_
 
     check_before_serving(tmp_path / "live.db")
     assert hours(tmp_path / "live.db") == 12
+
+
+async def test_a_box_that_stops_in_good_order_leaves_no_watermark(furnished, tmp_path):
+    shutil.copy(furnished.root / "live.db", tmp_path / "live.db")
+    database = Database(tmp_path / "live.db", furnished.clock, Tokens(), ZONES)
+    await database.write(note, 3)
+    assert tmp_path.joinpath("live.db-watermark").exists()
+
+    await database.close()
+
+    assert [path.name for path in tmp_path.iterdir()] == ["live.db"]
 
 
 def test_files_that_come_and_go_are_none(tmp_path):
