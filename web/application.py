@@ -107,7 +107,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
         )
         app.cleanup_ctx.append(_lifecycle(services, *beside))
         if certificates is not None and environment is box.live:
-            app.cleanup_ctx.append(renewing(certificates, may_expire))
+            app.cleanup_ctx.append(renewing(certificates, box.live.database, may_expire))
         for route in PORTAL_ROUTES:
             if environment is box.live or not route.of_the_house:
                 principal = Principal("staff", route.role)

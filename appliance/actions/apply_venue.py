@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from appliance.model.notices import VenueChanged
 from appliance.model.venue_file import SlotEntry, TableEntry, VenueFile
 from appliance.store.connection import Transaction
 
@@ -55,6 +56,7 @@ def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
                policies = :policies, address = :address, map_url = :map_url""",
         values,
     )
+    tx.notices.append(VenueChanged())
     return str(found)
 
 

@@ -6,6 +6,7 @@ import re
 from appliance.errors import ChangedMeanwhile, SlotIsHeld, Trouble, ValidationError
 from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, minutes
+from appliance.model.notices import VenueChanged
 from appliance.model.venue import Venue, fingerprint
 from appliance.model.venue_clash import find_shifted
 from appliance.model.venue_file import ADDRESS_MAX, MAP_URL
@@ -58,6 +59,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
             "map_url": wished.map_url,
         },
     )
+    tx.notices.append(VenueChanged())
 
 
 def _check(tx: Transaction, wished: Venue) -> None:

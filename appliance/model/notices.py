@@ -30,6 +30,11 @@ class ConflictChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class VenueChanged:
+    """The venue may have another name, or other rules."""
+
+
+@dataclass(frozen=True, slots=True)
 class TerminalGone:
     """A terminal's access was withdrawn."""
 

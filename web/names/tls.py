@@ -5,7 +5,7 @@ import logging
 import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import ip_address
 from typing import cast
 
@@ -14,6 +14,8 @@ from aiohttp import web
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.model.notices import VenueChanged
+from appliance.store.database import ChangedBeside, Database
 from appliance.store.venue import get_venue
 from appliance.tls.certificates import Certificates, make_context
 from appliance.tls.names import Names, own_addresses, wanted_names
@@ -24,7 +26,7 @@ log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 10
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 16
 _DAY_SECONDS = 86_400.0
-_AGAIN_SECONDS = 3600.0  # while the clock is not trusted
+_AGAIN_SECONDS = 600.0  # while the clock is not trusted
 
 
 class CountedTls(SSLProtocol):
@@ -109,9 +111,12 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
 
 
 def renewing(
-    certificates: Certificates, may_renew: Callable[[], bool]
+    certificates: Certificates, database: Database, may_renew: Callable[[], bool]
 ) -> Callable[[web.Application], AsyncIterator[None]]:
-    """Look at the certificate at the start and every day, whenever the clock can be trusted."""
+    """Look at the certificate at the start, every day and when the venue may have another name.
+
+    Whenever the clock can be trusted; else again in ten minutes.
+    """
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         loop = asyncio.get_running_loop()
@@ -119,6 +124,8 @@ def renewing(
 
         def look() -> None:
             nonlocal alarm
+            if alarm is not None:
+                alarm.cancel()
             trusted = may_renew()
             if trusted:
                 try:
@@ -127,8 +134,15 @@ def renewing(
                     log.warning("the certificate was not renewed: %s", trouble)
             alarm = loop.call_later(_DAY_SECONDS if trusted else _AGAIN_SECONDS, look)
 
+        def on_commit(notices: Sequence[object]) -> None:
+            if not is_over and any(isinstance(n, (VenueChanged, ChangedBeside)) for n in notices):
+                look()
+
+        is_over = False
+        database.on_commit(on_commit)
         look()
         yield
+        is_over = True
         if alarm is not None:
             alarm.cancel()
 

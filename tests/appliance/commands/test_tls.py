@@ -1,0 +1,98 @@
+"""`venuebox tls`: what is shown, brought, signed anew and forgotten."""
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from appliance.tls.authority import names_in
+from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, read_certificate
+from tests.appliance.tls.test_importing import a_certificate, pem_of
+
+
+@pytest.fixture(scope="module")
+def key():
+    return rsa.generate_private_key(65537, 2048)
+
+
+@pytest.fixture
+def brought(tmp_path, key):
+    """The options that name an own certificate and its key."""
+    cert, private = tmp_path / "chain.pem", tmp_path / "key.pem"
+    cert.write_bytes(a_certificate(key, days=3650))
+    private.write_bytes(pem_of(key))
+    return "--cert", str(cert), "--key", str(private)
+
+
+def leaf(program):
+    return read_certificate(program.data / "tls" / LEAF)
+
+
+def authority(program):
+    return read_certificate(program.data / "tls" / AUTHORITY)
+
+
+def test_before_the_box_has_served_there_is_nothing_to_show(box):
+    assert "makes one when it first serves" in box.complaint("tls", "show")
+
+
+def test_renewing_makes_what_is_missing_for_the_venues_name(box):
+    assert box("tls", "renew") == 0, box.err
+
+    assert box.out.startswith("signed anew on 20")
+    assert "riad-atlas.local" in names_in(leaf(box)).dns
+    shown = box.json("tls", "show")
+    assert shown["imported"] is False
+    assert "riad-atlas.local" in shown["names"]
+    assert shown["daysLeft"] > 800
+    assert box("tls", "show") == 0
+    assert shown["fingerprint"] in box.out
+    assert shown["authority"] in box.out
+
+
+def test_renewing_signs_another_certificate_by_the_same_authority(box):
+    box("tls", "renew")
+    before, signed_by = leaf(box), authority(box)
+
+    assert box("tls", "renew") == 0
+
+    assert leaf(box).serial_number != before.serial_number
+    assert authority(box) == signed_by
+
+
+def test_another_authority_comes_only_when_it_is_asked_for(box):
+    box("tls", "renew")
+    before = authority(box)
+
+    assert box("tls", "renew", "--authority") == 0
+
+    assert authority(box) != before
+    assert leaf(box).issuer == authority(box).subject
+
+
+def test_an_own_certificate_is_in_use_until_it_is_forgotten(box, brought):
+    box("tls", "renew")
+
+    assert box("tls", "import", *brought) == 0, box.err
+    assert box.out == "in use for box.example\n"
+    assert box.json("tls", "show")["imported"] is True
+    box("tls", "show")
+    assert "your own" in box.out
+
+    assert box("tls", "forget") == 0
+    assert box.json("tls", "show")["imported"] is False
+    assert "no certificate of your own" in box.complaint("tls", "forget")
+
+
+def test_what_cannot_be_read_or_used_is_one_sentence_and_changes_nothing(box, brought, tmp_path):
+    _, cert, _, private = brought
+
+    assert "nowhere.pem cannot be read" in box.complaint(
+        "tls", "import", "--cert", str(tmp_path / "nowhere.pem"), "--key", private
+    )
+    assert "not in PEM" in box.complaint("tls", "import", "--cert", cert, "--key", cert)
+    assert not (box.data / "tls" / IMPORTED).exists()
+
+
+def test_without_a_box_nothing_is_made(program, brought):
+    for command in (("show",), ("renew",), ("import", *brought), ("forget",)):
+        program.complaint("tls", *command)
+    assert not program.data.exists()

@@ -1,0 +1,162 @@
+"""The doctor's checks of https: the certificate of the files, and the one that is shown."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from appliance.clock import StoppedClock, SystemClock
+from appliance.settings import ServerSettings
+from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.importing import import_certificate
+from appliance.tls.names import wanted_names
+from tests.appliance.tls.test_importing import a_certificate, pem_of
+
+ADDRESSES = ["192.168.1.20"]
+DAY_MS = 86_400_000
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch):
+    """A machine with one address in the house."""
+    monkeypatch.setattr("appliance.doctor.certificate.own_addresses", lambda: ADDRESSES)
+
+
+def certificates(ward, slug="riad-atlas"):
+    """What a box of that name made just now, in the files of this one."""
+    names = wanted_names(slug, ServerSettings(), ADDRESSES)
+    made = Certificates(
+        ward.root / "tls", SystemClock(), lambda: "Riad", lambda: names, make_context()
+    )
+    made.prepare()
+    return made
+
+
+def test_a_box_that_is_alone_or_has_made_none_is_not_examined(ward):
+    assert ward.find("certificate") is None
+
+    certificates(ward)
+    for server in ({"host": "127.0.0.1"}, {"host": "localhost"}, {"tls_port": 0}):
+        ward.set(server=server)
+        assert ward.find("certificate") is None
+        assert ward.find("tls_port") is None
+
+
+def test_a_certificate_that_lasts_and_has_every_name_is_well(ward):
+    ward.set(server={})
+    certificates(ward)
+
+    found = ward.find("certificate")
+
+    assert found.status == "ok"
+    assert "818 days" in found.finding.en
+
+
+@pytest.mark.parametrize(("left", "status"), [(21, "ok"), (20, "warn"), (3, "warn"), (2, "fail")])
+def test_its_end_is_told_in_time(ward, left, status):
+    ward.set(server={})
+    certificates(ward)
+    later = StoppedClock()
+    later.milliseconds = SystemClock().now() + round((819 - left - 0.5) * DAY_MS)
+    ward.become(clock=later)
+
+    found = ward.find("certificate")
+
+    assert (found.status, f" {left} days" in found.finding.en) == (status, True)
+    if status != "ok":
+        assert "tls renew" in found.remedy.en
+
+
+def test_a_name_that_is_missing_is_named(ward):
+    ward.set(server={})
+    certificates(ward, slug="another")
+
+    found = ward.find("certificate")
+
+    assert found.status == "warn"
+    assert "riad-atlas.local" in found.finding.en
+    assert "--authority" in found.remedy.en
+
+
+def test_an_own_certificate_is_judged_by_its_end_alone(ward):
+    ward.set(server={})
+    certificates(ward)
+    key = rsa.generate_private_key(65537, 2048)
+    now = StoppedClock("2026-11-02T00:00:00Z").now()
+    import_certificate(ward.root / "tls", a_certificate(key, days=3650), pem_of(key), now)
+    ward.become(clock=StoppedClock("2026-11-21T19:00:00Z"))
+    assert ward.status("certificate") == "ok"
+
+    ward.become(clock=StoppedClock("2036-10-20T00:00:00Z"))
+
+    found = ward.find("certificate")
+    assert found.status == "warn"
+    assert "tls import" in found.remedy.en
+
+
+@contextmanager
+def shown(context):
+    """Somebody who shows that certificate at a port of this machine."""
+    loop, ports, ended = asyncio.new_event_loop(), [], threading.Event()
+
+    async def serve():
+        server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0, ssl=context)
+        ports.append(server.sockets[0].getsockname()[1])
+        ended.set()
+        await over.wait()
+        server.close()
+
+    over = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ended.wait()
+    try:
+        yield ports[0]
+    finally:
+        loop.call_soon_threadsafe(over.set)
+        thread.join()
+        loop.close()
+
+
+def test_the_port_is_well_when_it_shows_the_certificate_of_the_files(ward):
+    made = certificates(ward)
+    with shown(made.context) as port:
+        ward.set(server={"tls_port": port})
+
+        assert ward.status("tls_port") == "ok"
+
+
+def test_another_certificate_at_the_port_is_a_warning(ward):
+    made = certificates(ward)
+    with shown(made.context) as port:
+        ward.set(server={"tls_port": port})
+        Certificates(made.folder, made.clock, made.venue, made.wanted, make_context()).renew(
+            force=True
+        )
+
+        found = ward.find("tls_port")
+
+    assert found.status == "warn"
+    assert "another certificate" in found.finding.en
+
+
+def test_a_port_at_which_nobody_answers_is_a_failure(ward):
+    made = certificates(ward)
+    with shown(made.context) as port:
+        pass
+    ward.set(server={"tls_port": port})
+
+    found = ward.find("tls_port")
+
+    assert found.status == "fail"
+    assert str(port) in found.finding.en
+
+
+def test_a_box_that_does_not_run_shows_nothing(ward):
+    certificates(ward)
+    ward.set(server={})
+    (ward.root / "poke").unlink()
+
+    assert ward.find("tls_port") is None

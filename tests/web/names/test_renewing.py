@@ -1,0 +1,93 @@
+"""The certificate follows the venue's name while the box serves."""
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from aiohttp import web
+
+from appliance.actions.edit_venue import edit_venue
+from appliance.model.venue import fingerprint
+from appliance.store.venue import get_venue
+from appliance.tls.authority import names_in
+from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.files import LEAF, read_certificate
+from appliance.tls.names import Names
+from web.names.tls import renewing
+
+
+@pytest.fixture
+def certificates(box, tmp_path, clock):
+    """Those of a box in a house with one address."""
+    database = box.live.database
+
+    def wanted():
+        return Names(("localhost", f"{database.peek(get_venue).slug}.local"), ("127.0.0.1",))
+
+    found = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, make_context())
+    found.prepare()
+    return found
+
+
+@asynccontextmanager
+async def looked_after(certificates, box, *, trusted=True):
+    looking = renewing(certificates, box.live.database, lambda: trusted)(web.Application())
+    await anext(looking)
+    try:
+        yield
+    finally:
+        assert await anext(looking, None) is None
+
+
+async def rename(box, **changes):
+    def edit(tx):
+        venue = get_venue(tx)
+        edit_venue(tx, fingerprint(venue), replace(venue, **changes))
+
+    await box.live.database.write(edit)
+
+
+def dns(certificates):
+    return names_in(read_certificate(certificates.folder / LEAF)).dns
+
+
+async def test_a_venue_that_is_renamed_has_its_certificate_at_once(box, certificates):
+    async with looked_after(certificates, box):
+        assert dns(certificates) == ("localhost", "riad-atlas.local")
+
+        await rename(box, slug="dar-zitoun")
+
+        assert dns(certificates) == ("dar-zitoun.local", "localhost")
+
+
+async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
+    async with looked_after(certificates, box):
+        await box.live.database.write(lambda tx: tx.execute("UPDATE venue SET slug = 'dar-zitoun'"))
+        assert dns(certificates) == ("localhost", "riad-atlas.local")
+
+        box.look_again()
+
+        assert dns(certificates) == ("dar-zitoun.local", "localhost")
+
+
+async def test_other_edits_and_other_writes_leave_it_as_it_is(box, certificates):
+    async with looked_after(certificates, box):
+        before = read_certificate(certificates.folder / LEAF)
+
+        await rename(box, currency="EUR")
+
+        assert read_certificate(certificates.folder / LEAF) == before
+
+
+async def test_by_a_doubtful_clock_nothing_is_signed_and_after_the_end_nobody_looks(
+    box, certificates
+):
+    async with looked_after(certificates, box, trusted=False):
+        await rename(box, slug="dar-zitoun")
+        assert dns(certificates) == ("localhost", "riad-atlas.local")
+    async with looked_after(certificates, box):
+        assert dns(certificates) == ("dar-zitoun.local", "localhost")
+
+    await rename(box, slug="riad-atlas")
+
+    assert dns(certificates) == ("dar-zitoun.local", "localhost")
