@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import apsw
 
+DELIVERIES = "SELECT id, event_seq, endpoint_id, state, attempts FROM delivery"
 RESERVATIONS = """SELECT id, idempotency_key, issued_code, table_id, date, slot, guests, arrived,
                          status, cancelled_at, checked_in_at FROM reservation"""
 
@@ -26,7 +27,7 @@ def read_rows(database):
         connection.execute("BEGIN")
         reservations = select(connection, RESERVATIONS)
         events = select(connection, "SELECT seq, type, reservation_id FROM event")
-        deliveries = select(connection, "SELECT id, event_seq, endpoint_id, state FROM delivery")
+        deliveries = select(connection, DELIVERIES)
         by_event = {}
         for delivery in deliveries:
             by_event.setdefault(delivery["event_seq"], []).append(delivery)
