@@ -4,7 +4,6 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -39,15 +38,22 @@ class Console:
         self.clock = clock
         self.tokens = tokens
         self.environ = environ
+        self._own_zones: Path | None = None
+        self._zones: dict[Path | None, ZoneDatabase] = {}
 
-    @cached_property
+    @property
     def zones(self) -> ZoneDatabase:
-        """The tz database in use."""
-        return newest_zone_database()
+        """The newest tz database there is; `tz/` counts once the data directory is known."""
+        own = self._own_zones
+        if own not in self._zones:
+            self._zones[own] = newest_zone_database(own_root=own)
+        return self._zones[own]
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
         """The directory that `--data` or the environment names; a box may or may not be in it."""
-        return choose_data_directory(arguments.data, self.environ)
+        chosen = choose_data_directory(arguments.data, self.environ)
+        self._own_zones = chosen.root / "tz"
+        return chosen
 
     def settings(self, directory: DataDirectory) -> Settings:
         """The settings of that box."""

@@ -18,8 +18,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Apply to both environments; the running box shows it on its next answer."""
-    venue = read_venue_file(arguments.file, console)
     directory = console.directory(arguments)
+    venue = read_venue_file(arguments.file, console)
     for environment in ENVIRONMENTS:
         with console.transaction(directory, environment) as tx:
             apply_venue(tx, venue)

@@ -8,13 +8,14 @@ from importlib.metadata import PackageNotFoundError, version
 
 import apsw
 
-from appliance.commands.console import Commands, Console, add_command
+from appliance.commands.console import Commands, Console, add_command, add_data
 from appliance.errors import Trouble
 
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
     parser = add_command(commands, "version", run, "version, Python, SQLite, tz database")
+    add_data(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--sbom", action="store_true", help="what is inside, as CycloneDX JSON")
     which.add_argument("--licences", action="store_true", help="the licences of what is inside")
@@ -25,6 +26,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.sbom or arguments.licences:
         sys.stdout.write(_inventory("sbom.json" if arguments.sbom else "licences.txt"))
         return 0
+    console.directory(arguments)
     zones = console.zones
     print(f"venuebox {_own_version()}")
     print(f"Python {platform.python_version()}")

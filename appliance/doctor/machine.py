@@ -85,8 +85,10 @@ def time_zones(patient: Patient) -> Check:
             "time_zones",
             f"La base des fuseaux {which} ignore l'heure du Maroc depuis septembre 2026.",
             f"The tz database {which} does not know Morocco's time since September 2026.",
-            "Installez une version récente de venuebox : elle apporte la bonne base.",
-            "Install a recent venuebox: it brings the right database.",
+            "Installez une version récente de venuebox, ou posez un paquet tzdata récent (.whl) "
+            "dans le dossier tz/ des données et redémarrez la box.",
+            "Install a recent venuebox, or put a recent tzdata package (.whl) into the folder tz/ "
+            "of the data directory and restart the box.",
         )
     return well(
         "time_zones",

@@ -1,4 +1,7 @@
+import json
 import re
+import zipfile
+from importlib import resources
 
 import pytest
 
@@ -169,3 +172,19 @@ def test_version_tells_what_runs_here(program):
 
     kinds = [line.split()[0] for line in program.out.splitlines()]
     assert kinds == ["venuebox", "Python", "SQLite", "tz"]
+
+
+def test_a_newer_tz_database_in_the_data_directory_is_the_one_that_counts(box):
+    rules = resources.files("tzdata.zoneinfo.Africa").joinpath("Casablanca").read_bytes()
+    (box.data / "tz").mkdir()
+    with zipfile.ZipFile(box.data / "tz" / "tzdata-2031.1-py2.py3-none-any.whl", "w") as wheel:
+        wheel.writestr("tzdata/zoneinfo/Africa/Casablanca", rules)
+        wheel.writestr("tzdata/zoneinfo/tzdata.zi", "# version 2031a\n")
+
+    box("version")
+    assert "tz database 2031a (own)" in box.out
+    box("doctor", "--json")
+    [found] = [c for c in json.loads(box.out)["checks"] if c["name"] == "time_zones"]
+    assert found["status"] == "ok"
+    assert "2031a (own)" in found["finding"]["en"]
+    assert box("venue", "apply", str(box.data.parent / "venue.toml")) == 0
