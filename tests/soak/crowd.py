@@ -20,6 +20,7 @@ WINDOW = 6  # tables that are fought for at a time
 OF_ONE_WINDOW = 4_000  # requests, before the next tables come
 NIGHTS = 5
 KNOWN = 24  # guests whom the doors know at a time
+TRIES = 3
 LOST = (ConnectionError, TimeoutError, OSError)
 
 
@@ -37,6 +38,7 @@ class Crowd:
     seed: object
     pace: float = 0.0
     done: int = 0
+    hung_up: int = 0
     goal: int = 10**12
     until: float = float("inf")
     tonight: list = field(default_factory=list)  # (reservation id, link) of those to be let in
@@ -117,13 +119,18 @@ class Crowd:
         await self.send("scan", call, wire, "POST", "/terminal/v1/scans", body)
 
     async def send(self, kind, call, wire, method, path, body=None):
-        """Until an answer comes the call counts as lost."""
+        """Until an answer comes the call counts as lost. Whoever is hung up on asks again."""
         self.done += 1
-        call.lost += 1
         begun = time.monotonic()
-        try:
-            status, raw = await wire.ask(method, path, body)
-        except LOST:
+        for _ in range(TRIES):
+            call.lost += 1
+            try:
+                status, raw = await wire.ask(method, path, body)
+                break
+            except LOST:  # a connection that was kept too long, for instance
+                self.hung_up += 1
+        else:
+            self.strange.append(f"{method} {path} was never answered")
             return 0, {}
         if kind in self.seconds:
             self.seconds[kind].append(time.monotonic() - begun)
