@@ -57,12 +57,11 @@ async def contend(folder, chosen):
             wire.close()
         left = await evening.settle()
         print(
-            f"{crowd.done} requests in {took:.0f} s, {evening.history.count()} granted", flush=True
+            f"{crowd.done:,} requests in {took:.0f} s, {evening.history.count()} granted,"
+            f" {crowd.hung_up} times hung up"
         )
         rows = await asyncio.to_thread(evening.rows)
         found = complaints(evening.history, rows, evening.receiver.received, final=left == 0)
-        if evening.history.lost_calls():
-            found.append(f"{evening.history.lost_calls()} requests were never answered")
         return crowd.done, found + crowd.strange
 
 

@@ -112,9 +112,8 @@ def judge(evening, crowd, watching, left):
         if what == "scan" and high > SCAN_SECONDS:
             yield f"G14: a door waited {high * 1000:.0f} ms for a scan (p99)"
     print(f"{evening.history.count()}, {dict(watching.seen)}")
-    print(f"{len(evening.receiver.received):,} deliveries, {left} on their way", flush=True)
-    if evening.history.lost_calls():
-        yield f"{evening.history.lost_calls()} requests were never answered"
+    came = len(evening.receiver.received)
+    print(f"{came:,} deliveries, {left} on their way, {crowd.hung_up} times hung up")
     if left:
         yield f"I4: {left} deliveries are still on their way"
     for what in ("guest's page", "portal's page", "stalled", "feed"):
