@@ -89,9 +89,15 @@ def _machine(result: Mapping[str, Any]) -> str:
         f"Run of {result['date']} (`tests/bench/results/{result['date']}.json`): {of['cpu']}, "
         f"{of['cores']} cores, {of['memory_mib'] / 1024:.0f} GiB, disk {of['disk']} with "
         f"{of['filesystem']}, Linux {of['kernel']}, Python {of['python']}, SQLite {of['sqlite']}, "
-        f"PocketBase {result['pocketbase']}; rounds of a bare peer differed by "
-        f"{result['rounds_differ_by']:.2f} ×."
+        f"PocketBase {result['pocketbase']}. {result['rounds']} rounds, those of a bare peer "
+        f"differed by {result['rounds_differ_by']:.2f} ×; the machine's load was "
+        f"{result['load_before']:.1f} when it began."
+        + (" **It was busy with other work: these figures say little.**" if _busy(result) else "")
     )
+
+
+def _busy(result: Mapping[str, Any]) -> bool:
+    return result["rounds_differ_by"] > 1.3 or result["load_before"] > 1.0
 
 
 def _growth(result: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ made. Ends with status 1 when an answer was wrong, whatever the figures.
 import argparse
 import asyncio
 import datetime as dt
+import os
 import shutil
 import signal
 import sys
@@ -54,6 +55,7 @@ def main() -> int:
     try:
         run.result["date"] = dt.datetime.now(dt.UTC).date().isoformat()
         run.result["machine"] = machine.describe(folder)
+        run.result |= {"load_before": os.getloadavg()[0], "rounds": run.options.rounds}
         run.progress.say(f"machine {run.result['machine']}")
         if any(run.wants(part) for part in ON_A_BOX):
             with Children(folder).all_ended() as children:
