@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 
+from appliance.actions.beat import beat
 from appliance.clock import parse_instant
 from appliance.store.conditions import list_conditions
 from tests.appliance.webhooks.conftest import ManualUptime
@@ -296,3 +297,39 @@ async def test_endless_steps_of_many_retries_are_followed_in_small_transactions(
     assert world.rows(
         "SELECT min(due_at - due_uptime), max(due_at - due_uptime) FROM delivery"
     ) == [(parse_instant("2026-11-21T20:00:00Z") - 1_000_000,) * 2]
+
+
+async def test_a_clock_that_is_back_where_it_was_is_trusted_at_once_without_a_time_server(
+    world, receiver, clock, surroundings
+):
+    surroundings.synchronised = False
+    await world.register(receiver.url)
+    await world.start()
+    set_clock(clock, surroundings, A_YEAR_ON)
+    set_clock(clock, surroundings, A_YEAR_BACK)
+    await world.book()
+    await nothing_more(receiver, 0)
+    assert not world.dispatcher.clock_gate.may_expire()
+
+    set_clock(clock, surroundings, "2026-11-21T19:00:00Z", told=False)
+    await world.book()
+
+    await world.settled("delivered", "delivered")
+    assert world.dispatcher.clock_gate.may_expire()
+
+
+async def test_by_a_clock_far_beyond_all_that_was_written_nothing_expires_until_it_is_confirmed(
+    world, receiver, clock, surroundings, change_outside
+):
+    await world.database.write(beat)
+    clock.set("2027-01-02T19:00:00Z")
+    change_outside(uptime=ManualUptime(clock, "second boot", 10 * GRACE * 1000))
+    surroundings.synchronised = False
+
+    await world.start()
+    assert world.dispatcher.clock_gate.permits()
+    assert not world.dispatcher.clock_gate.may_expire()
+    surroundings.synchronised = True
+    set_clock(clock, surroundings, "2027-01-02T19:00:01Z")
+
+    assert world.dispatcher.clock_gate.may_expire()
