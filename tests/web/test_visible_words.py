@@ -18,7 +18,7 @@ SHOWN = {"title", "alt", "placeholder", "label", "aria-label", "aria-description
 # Names and signs that are the same in every language.
 NAMES = {"venuebox", "VIP", "URL", "JSON", "CSV", "QR", "SVC", "XXXX", "HH", "MM", "ID", "SHA",
          "HTTP", "HTTPS", "TLS", "IP", "TCP", "PEM", "API", "MAD", "P", "W", "M", "T", "JPEG",
-         "PNG", "SVG", "v", "ms", "MB", "GB", "Français", "English", "العربية"}  # fmt: skip
+         "PNG", "SVG", "v", "ms", "kB", "MB", "GB", "Français", "English", "العربية"}  # fmt: skip
 VOID = {"area", "br", "hr", "img", "input", "link", "meta", "source", "wbr"}
 WORD = re.compile(r"[^\W\d_]+")
 EXPRESSION = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
