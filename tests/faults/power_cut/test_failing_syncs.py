@@ -2,7 +2,7 @@
 
 The disk fails once or for good, at a random sync: of a commit, a checkpoint, an end or a start.
 The box ends, in good order or not; it starts again on the same machine, whose page cache still
-shows what the disk forgot; it works on; and then the power goes. 5,000 such lives in `make soak`;
+shows what the disk forgot; it works on; and then the power goes. 3,000 such lives in `make soak`;
 FAILING_SYNC_SEED repeats a run.
 """
 
@@ -17,7 +17,7 @@ from tests.faults.power_cut.house import complaints
 from tests.faults.power_cut.test_power_cuts import furnished  # noqa: F401 - a fixture
 from tests.soak.scale import FULL, Progress, tell
 
-LIVES = 5_000 if FULL else 100
+LIVES = 3_000 if FULL else 60
 OF_ONE_HOUSE = 20
 MOST_SYNCS = 60
 MOST_CHANGES = 150
