@@ -50,8 +50,14 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
     print(f"ends          {found['endsAt']} ({found['daysLeft']} days)")
     print(f"SHA-256       {found['fingerprint']}")
     if found["authority"] is not None:
-        print(f"authority     {found['authority']}")
+        print(f"authority     {_by_eye(found['authority'])}")
     return 0
+
+
+def _by_eye(fingerprint: str) -> str:
+    """As /trust shows it, to be compared."""
+    digits = fingerprint.upper()
+    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
 
 
 def _import(arguments: argparse.Namespace, console: Console) -> int:
