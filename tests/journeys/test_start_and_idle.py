@@ -13,7 +13,9 @@ from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import Receiver, calling
 from tests.soak.scale import FULL
 
-SETTLE_SECONDS = 5.0  # connections to receivers are kept for 4 s after a delivery
+# Connections to receivers are kept for 4 s after a delivery; a new box makes its first backup a
+# minute after its start.
+SETTLE_SECONDS = 90.0 if FULL else 5.0
 WATCH_SECONDS = 600.0 if FULL else 6.5  # what forgets an alarm of 10 s is found out
 
 

@@ -181,7 +181,7 @@ def read_tests(file):
     return {"what": "tests", "count": names, "goal": names, "seed": "", "violations": wrong}
 
 
-def table(outcomes):
+def table(outcomes, scratch=SCRATCH):
     """The whole soak on one screen."""
     heads = ("step", "tried", "count", "violations", "seconds", "seed", "result")
     lines = [heads]
@@ -203,7 +203,7 @@ def table(outcomes):
     ]
     wrong = [f"{one.step}: {v}" for one in outcomes for v in one.violations]
     minutes = sum(one.seconds for one in outcomes) / 60
-    return "\n".join(["", *said, "", *wrong, f"{minutes:.0f} minutes of steps, kept in {SCRATCH}"])
+    return "\n".join(["", *said, "", *wrong, f"{minutes:.0f} minutes of steps, kept in {scratch}"])
 
 
 if __name__ == "__main__":
