@@ -51,6 +51,7 @@ def main(argv=None):
         for step in steps:
             print(f"{step.name:12} {step.tries} (at most {step.seconds / 60:.0f} min)")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     outcomes = soak(steps, SCRATCH)
     print(table(outcomes))
     return 0 if all(one.held for one in outcomes) else 1
@@ -62,18 +63,23 @@ def soak(steps, scratch, seconds_in_all=SECONDS_IN_ALL):
     until = time.monotonic() + seconds_in_all
     outcomes = [Outcome(step.name, step.tries) for step in steps]
     pairs = list(zip(steps, outcomes, strict=True))
+    running = set()
     asleep = [
-        threading.Thread(target=run_step, args=(step, outcome, scratch, until))
+        threading.Thread(target=run_step, args=(step, outcome, scratch, until, running))
         for step, outcome in pairs
         if step.beside
     ]
     for thread in asleep:
         thread.start()
-    for step, outcome in pairs:
-        if not step.beside:
-            run_step(step, outcome, scratch, until)
-    for thread in asleep:
-        thread.join()
+    try:
+        for step, outcome in pairs:
+            if not step.beside:
+                run_step(step, outcome, scratch, until, running)
+        for thread in asleep:
+            thread.join()
+    finally:  # whoever gives it up leaves nothing behind
+        for child in list(running):
+            end(child)
     said = {
         "machine": {"processors": os.cpu_count(), "system": " ".join(os.uname()[::2])},
         "seconds": round(seconds_in_all - (until - time.monotonic()), 1),
@@ -84,7 +90,7 @@ def soak(steps, scratch, seconds_in_all=SECONDS_IN_ALL):
     return outcomes
 
 
-def run_step(step, outcome, scratch, until):
+def run_step(step, outcome, scratch, until, running):
     """One step, in a process of its own; it ends in time or is ended."""
     room = min(step.seconds, until - time.monotonic())
     if room <= 0:
@@ -104,12 +110,19 @@ def run_step(step, outcome, scratch, until):
         late = threading.Event()
         alarm = threading.Timer(room, end_late, (child, late))
         alarm.start()
+        running.add(child)
         with (scratch / f"{step.name}.log").open("w", encoding="utf-8") as log:
-            for line in child.stdout:
-                log.write(line)
-                print(f"{step.name}: {line}", end="", flush=True)
+            try:
+                for line in child.stdout:
+                    log.write(line)
+                    print(f"{step.name}: {line}", end="", flush=True)
+            except BaseException:
+                alarm.cancel()
+                end(child)
+                raise
         status = child.wait()
         alarm.cancel()
+        running.discard(child)
     outcome.seconds = round(time.monotonic() - begun, 1)
     judge(
         outcome,

@@ -79,10 +79,42 @@ def test_ending_a_step_ends_all_that_it_started():
 
     child.stdout.close()
     assert child.wait() == -signal.SIGTERM
-    deadline = time.monotonic() + 20
-    while grandchild.exists() and "State:\tZ" not in (grandchild / "status").read_text():
-        assert time.monotonic() < deadline, "it goes on"
+    wait_until(lambda: is_over(grandchild), "it goes on")
+
+
+def test_who_gives_it_up_leaves_no_step_behind(tmp_path):
+    pids = [tmp_path / name for name in ("here", "beside")]
+    source = (
+        "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(600)"
+    )
+    program = f"""
+import pathlib, signal, sys
+from tests.soak.run import soak
+from tests.soak.steps import Step
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+soak([Step(name, name, (sys.executable, "-c", text), 60.0, name == "beside") for name, text in (
+    ("beside", {source.format(str(pids[1]))!r}), ("here", {source.format(str(pids[0]))!r}))],
+    pathlib.Path({str(tmp_path)!r}))
+"""
+    given_up = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
+    wait_until(lambda: all(pid.exists() and pid.read_text() for pid in pids), "it did not begin")
+
+    given_up.terminate()
+
+    assert given_up.wait(60) == 143
+    for pid in pids:
+        wait_until(lambda pid=pid: is_over(Path(f"/proc/{pid.read_text()}")), "a step goes on")
+
+
+def wait_until(condition, otherwise):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, otherwise
         time.sleep(0.01)
+
+
+def is_over(process):
+    return not process.exists() or "State:\tZ" in (process / "status").read_text()
 
 
 def test_what_there_is_no_time_for_is_not_called_held(tmp_path):
