@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.durable import sync
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.tokens import Tokens
@@ -138,7 +139,7 @@ class DataDirectory:
             write_file(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
             yield
             self._unfinished.unlink()
-            _sync_folder(self.root)
+            sync(self.root)
 
     def forget(self) -> None:
         """Remove the box, for good: only ever a demo. The caller holds the lock."""
@@ -212,12 +213,4 @@ def write_file(path: Path, content: bytes) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(path.parent)

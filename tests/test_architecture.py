@@ -16,6 +16,7 @@ LAYERS = (
     {
         "appliance",
         "appliance.accidents",
+        "appliance.durable",
         "appliance.errors",
         "appliance.log_files",
         "appliance.clock",

@@ -1,6 +1,5 @@
 """Put a backup in place: on a blank box, or in place of a damaged one."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
 from appliance.backup.shelf import list_backups
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import DataDirectory, write_file
+from appliance.durable import sync
 from appliance.errors import Trouble
 from appliance.settings import Settings
 from appliance.store.migrate import list_migrations
@@ -134,7 +134,7 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
     """Move what was restored to where it belongs; the mark goes last."""
     for database in _PARTS[:2]:
         make_live(folder / database)
-        _sync(folder / database)
+        sync(folder / database)
     for part in sorted(folder.rglob("*")):
         name = part.relative_to(folder)
         target = directory.root / name
@@ -143,15 +143,7 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
             continue
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
     keep_recovery_key(directory, key)
     directory.restore_mark.unlink()
-    _sync(directory.root)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync(directory.root)

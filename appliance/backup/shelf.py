@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import re
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -12,6 +11,7 @@ from appliance.backup.proof import show_header
 from appliance.backup.sealed import Header
 from appliance.clock import parse_instant
 from appliance.data_directory import DataDirectory, write_file
+from appliance.durable import sync
 from appliance.errors import Trouble
 from appliance.settings import Settings
 
@@ -110,8 +110,4 @@ def put_in_place(aside: Path, path: Path) -> None:
     """Give a whole, synced file its name, and make that last."""
     aside.replace(path)
     with contextlib.suppress(OSError):  # some volumes cannot sync a folder
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync(path.parent)

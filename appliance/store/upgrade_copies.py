@@ -3,13 +3,13 @@
 Beside the sealed backup, and in its stead where none can be made.
 """
 
-import os
 import re
 from pathlib import Path
 
 import apsw
 
 from appliance.clock import Clock
+from appliance.durable import sync
 from appliance.errors import Trouble
 
 _KEPT = 2  # schemas, of each the latest copy
@@ -31,12 +31,12 @@ def keep_copy(connection: apsw.Connection, path: Path, schema: int, clock: Clock
         try:
             connection.execute("VACUUM INTO :copy", {"copy": str(aside)})
             aside.chmod(0o600)
-            _sync(aside)
+            sync(aside)
             aside.replace(copy)
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
-        _sync(folder)
+        sync(folder)
     except (apsw.FullError, apsw.CantOpenError, OSError) as error:
         size = path.stat().st_size // (1 << 20) + 1
         raise Trouble(
@@ -69,11 +69,3 @@ def _let_go(folder: Path, stem: str) -> None:
             path.unlink(missing_ok=True)
         else:
             schemas.append(schema)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
