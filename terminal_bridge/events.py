@@ -17,6 +17,7 @@ from terminal_bridge.wire import encode
 from terminal_bridge.wire_events import event_of
 
 HEARTBEAT_SECONDS = 20.0
+_AT_ONCE = 8  # changes that are put into words before the loop looks about
 _PATIENCE_SECONDS = 30.0  # for a listener that does not read; then it may come back
 
 
@@ -30,17 +31,18 @@ async def events(request: web.Request) -> web.StreamResponse:
     if request.method == "HEAD":
         return web.Response(content_type="text/event-stream")
     after = request.headers.get("Last-Event-ID") or request.query.get("after")
-    return _EventStream(request[ENVIRONMENT], terminal, after)
+    return _EventStream(request, terminal, after)
 
 
 class _EventStream(web.StreamResponse):
     """A body that is written while things happen, after the headers that every answer gets."""
 
-    def __init__(self, environment: Environment, terminal: Terminal, after: str | None) -> None:
+    def __init__(self, request: web.Request, terminal: Terminal, after: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         self.content_type = "text/event-stream"
         self.charset = "utf-8"
-        self._environment = environment
+        self._request = request
+        self._environment: Environment = request[ENVIRONMENT]
         self._terminal = terminal
         self._after = after
 
@@ -59,7 +61,11 @@ class _EventStream(web.StreamResponse):
     async def _tell(self, listener: Listener) -> bool:
         """One round; whether there may be another."""
         changes = await listener.take(HEARTBEAT_SECONDS)
-        lines = [self._lines(change) for change in changes]
+        lines = []
+        for number, change in enumerate(changes, 1):
+            lines.append(self._lines(change))
+            if number % _AT_ONCE == 0:  # whoever waits for a verdict does not wait for all of them
+                await asyncio.sleep(0)
         is_over = listener.over.done()
         if not changes and not is_over:  # the id moves on with what nobody here wanted to hear
             lines.append(f": still here\nid: {listener.position}\n\n")
@@ -88,6 +94,9 @@ class _EventStream(web.StreamResponse):
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
         """Write; False when the listener does not read, or when the box cannot wait for that."""
+        if self._has_taken_all():
+            await self.write(chunk)
+            return True
         writing = asyncio.ensure_future(self.write(chunk))
         ways_out = {writing, listener.over} if not listener.over.done() else {writing}
         patience = 0.5 if listener.over.done() else _PATIENCE_SECONDS
@@ -97,6 +106,11 @@ class _EventStream(web.StreamResponse):
             return False
         writing.result()
         return True
+
+    def _has_taken_all(self) -> bool:
+        """Whether nothing waits on its connection: then writing to it takes no time."""
+        transport = self._request.transport
+        return transport is not None and transport.get_write_buffer_size() == 0
 
 
 def _is_tonights(change: Change) -> bool:

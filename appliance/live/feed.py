@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 
 from appliance.errors import Unavailable
 from appliance.live.change import Change
 from appliance.live.listener import Listener
+from appliance.live.tally import Tally
 from appliance.model.notices import (
     ConflictChanged,
     DoorChanged,
@@ -21,17 +23,15 @@ from appliance.model.notices import (
     SessionEnded,
     TerminalGone,
 )
-from appliance.model.totals import Totals
 from appliance.store.conflicts import find_conflict
 from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.readings import find_tonight
-from appliance.store.reservations import find_reservation
-from appliance.store.totals import count_evening
+from appliance.store.reservations import find_reservations
 
 _DIGITS_MAX = 18
 REMEMBERED = 1000  # changes that somebody may have missed and still hears of
-_BREATH = 0.05  # seconds: changes that follow each other closely are read together
+_BREATH = 0.1  # seconds: changes that follow each other closely are read together
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,15 @@ class _Entry:
     moved: bool = False
     door: DoorChanged | None = None
 
+    @property
+    def is_conflict(self) -> bool:
+        return self.kind == "conflict"
+
 
 @dataclass(frozen=True, slots=True)
 class _Told:
     tonight: date
-    totals: Totals
+    tally: Tally
     changes: list[Change]
 
 
@@ -60,6 +64,8 @@ class Feed:
         self._last = 0
         self._told = 0
         self._tonight: date | None = None
+        self._tally: Tally | None = None
+        self._counted = 0  # up to where the tally has counted
         self._remembered: deque[_Entry] = deque(maxlen=REMEMBERED)
         self._listeners: set[Listener] = set()
         self._turn = asyncio.Lock()
@@ -90,13 +96,13 @@ class Feed:
             self._refuse_if_ended()
             missed = self._since(after)
             listener.joined_at = self._last
-            told = await self._database.read(self._describe, missed or [])
+            told = await self._read(missed or [])
             begin = [] if missed is not None else [Change(self._at(listener.joined_at), "reset")]
             now = Change(
                 self._at(listener.joined_at),
                 "totals",
                 evening=told.tonight.isoformat(),
-                totals=told.totals,
+                totals=told.tally.totals,
             )
             listener.tell([*begin, *told.changes, now])
             if self._tonight is None or not self._listeners:
@@ -137,7 +143,8 @@ class Feed:
             return None
         if self._last - int(number) > len(self._remembered):
             return None
-        return [entry for entry in self._remembered if entry.number > int(number)]
+        missed = self._last - int(number)
+        return list(islice(self._remembered, len(self._remembered) - missed, None))
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         arrivals = {n.verdict.reservation.id for n in notices
@@ -190,7 +197,7 @@ class Feed:
         self._told = self._last
         reset = [Change(self.position, "reset")]
         try:
-            told = await self._database.read(self._describe, entries or [])
+            told = await self._read(entries or [])
         except Unavailable:
             self._tell_all(reset)
             return
@@ -201,28 +208,49 @@ class Feed:
         for listener in self._listeners:
             listener.tell(change for change in changes if change.number > listener.joined_at)
 
-    def _describe(self, reader: Reader, entries: list[_Entry]) -> _Told:
-        """On a reader's thread: the rows as they are now; of many changes to one, the last."""
-        tonight = find_tonight(reader)
-        totals = count_evening(reader, tonight.isoformat())
-        latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
-        changes = []
-        for entry in entries:
-            if entry.kind == "change" and latest[entry.subject] != entry.number:
-                continue
-            changes.append(self._change(reader, entry, tonight.isoformat(), totals))
-        return _Told(tonight, totals, changes)
+    async def _read(self, entries: Sequence[_Entry]) -> _Told:
+        """Read the rows of these, and the totals."""
+        uncounted, counted = self._since(self._at(self._counted)), self._last
+        tally, self._tally = self._tally, None
+        if uncounted is None:
+            uncounted, tally = [], None
+        told = await self._database.read(self._describe, entries, uncounted, tally)
+        self._tally, self._counted = told.tally, counted
+        return told
 
-    def _change(self, reader: Reader, entry: _Entry, evening: str, totals: Totals) -> Change:
-        conflict = find_conflict(reader, entry.subject) if entry.kind == "conflict" else None
-        reservation_id = conflict.reservation_id if conflict else entry.subject
-        return Change(
-            position=self._at(entry.number),
-            kind=entry.kind,
-            evening=evening,
-            reservation=find_reservation(reader, reservation_id),
-            moved=entry.moved,
-            door=entry.door,
-            conflict=conflict,
-            totals=totals,
-        )
+    def _describe(
+        self,
+        reader: Reader,
+        entries: Sequence[_Entry],
+        uncounted: Sequence[_Entry],
+        tally: Tally | None,
+    ) -> _Told:
+        """On a reader's thread: the rows as they are now; of many changes to one, the last."""
+        latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
+        told = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
+        conflicts = {e.subject: find_conflict(reader, e.subject) for e in told if e.is_conflict}
+        subjects = {e.subject for e in (*told, *uncounted) if not e.is_conflict}
+        subjects |= {found.reservation_id for found in conflicts.values() if found}
+        reservations = find_reservations(reader, subjects)
+        tonight = find_tonight(reader)
+        if tally is None or tally.evening != tonight:
+            tally = Tally(reader, tonight)
+        for subject in {entry.subject for entry in uncounted if not entry.is_conflict}:
+            tally.count_again(subject, reservations.get(subject))
+        changes = []
+        for entry in told:
+            conflict = conflicts.get(entry.subject) if entry.is_conflict else None
+            reservation_id = conflict.reservation_id if conflict else entry.subject
+            changes.append(
+                Change(
+                    position=self._at(entry.number),
+                    kind=entry.kind,
+                    evening=tonight.isoformat(),
+                    reservation=reservations.get(reservation_id),
+                    moved=entry.moved,
+                    door=entry.door,
+                    conflict=conflict,
+                    totals=tally.totals,
+                )
+            )
+        return _Told(tonight, tally, changes)

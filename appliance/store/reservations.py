@@ -1,6 +1,7 @@
 """Rows of `reservation`: found, listed, inserted, moved from state to state."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import apsw
@@ -33,6 +34,17 @@ def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
     if found is None:
         raise NotFound
     return found
+
+
+def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
+    """Those of these ids that there are, by id; read at once."""
+    rows = reader.rows(
+        f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
+            CROSS JOIN reservation r ON r.id = wanted.value
+            JOIN venue_table t ON t.id = r.table_id""",  # noqa: S608
+        {"ids": json.dumps(list(ids))},
+    )
+    return {found.id: found for found in (Reservation(*row) for row in rows)}
 
 
 def find_by_pass(reader: Reader, pass_id: bytes) -> Reservation | None:
