@@ -37,6 +37,7 @@ from web.middleware import REQUESTS, Counter, Handler, answer_everything
 from web.names.secure import SECURE, Secure, kept_secret, led_to_https
 from web.names.tls import renewing
 from web.names.trust import CERTIFICATES, TRUST_ROUTES
+from web.portal.box.backing_up import BACKING_UP, BackingUp
 from web.portal.box.examining import EXAMINER, Examiner
 from web.portal.box.saved import SAVING
 from web.portal.context import BOX
@@ -79,6 +80,8 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app[FIRST_START] = FirstStart(box)
     app[EXAMINER] = Examiner()
     app.on_cleanup.append(app[EXAMINER].close)
+    app[BACKING_UP] = BackingUp()
+    app.on_cleanup.append(app[BACKING_UP].close)
     app[PASSWORDS] = Passwords()
     app[SAVING] = asyncio.Lock()
     app[INTEGRATIONS] = Integrations(box.clock)

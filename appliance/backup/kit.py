@@ -43,15 +43,22 @@ _STEPS = {
         "مفتاح الاسترجاع",
         (
             "خذ جهازًا جديدًا عليه venuebox ووصّل به وحدة النسخ الاحتياطية.",
-            "اختر أحدث نسخة: ينتهي اسمها بـ ‎.venuebox-backup.",
+            "اختر أحدث نسخة: ينتهي اسمها بـ venuebox-backup.",
             "اكتب: venuebox restore FILE --data DIRECTORY، ثم المفتاح أعلاه.",
             "اكتب: venuebox serve --data DIRECTORY. رموز QR المرسلة تبقى صالحة.",
         ),
     ),
 }
 _STYLE = (
-    "body{font:12pt/1.5 sans-serif;max-width:40em;margin:2em auto}"
-    "code{font-size:16pt;word-spacing:.3em}svg{width:6cm}[dir=rtl]{text-align:right}"
+    "body{font:11pt/1.45 system-ui,sans-serif;max-width:44em;margin:1.5em auto;padding:0 1em;"
+    "color:#000;background:#fff}"
+    "h1{font-size:15pt;margin:0 0 .3em}h2{font-size:11pt;margin:.8em 0 .2em}p,ol{margin:.3em 0}"
+    ".key{display:flex;gap:1.2em;align-items:center;border:2px solid #000;border-radius:12px;"
+    "padding:1em;margin:0 0 1em;flex-wrap:wrap;justify-content:center}"
+    ".key svg{width:4.5cm;height:auto}"
+    ".key code{font-size:13pt;line-height:1.9;word-spacing:.2em}"
+    "section{border-top:1px solid #888;padding:.8em 0;break-inside:avoid}"
+    "@page{margin:12mm}@media print{body{margin:0 auto}}"
 )
 
 
@@ -69,17 +76,24 @@ def kit_html(key: RecoveryKey, venue: str) -> str:
     """A page to print, in the three languages. It stands alone and asks nobody for anything."""
     rows = "<br>".join(key_rows(key))
     parts = []
-    for language, (title, warning, name, steps) in _STEPS.items():
+    for language, (title, warning, _, steps) in _STEPS.items():
         direction = "rtl" if language == "ar" else "ltr"
         listed = "".join(f"<li>{escape(step)}</li>" for step in steps)
         parts.append(
-            f'<section lang="{language}" dir="{direction}"><h1>{title} · {escape(venue)}</h1>'
-            f"<p>{escape(warning)}</p><h2>{name}</h2>"
-            f'<p dir="ltr"><code>{rows}</code></p><ol>{listed}</ol></section>'
+            f'<section lang="{language}" dir="{direction}"><h2>{title}</h2>'
+            f"<p>{escape(warning)}</p><ol>{listed}</ol></section>"
         )
+    names = " · ".join(
+        f'<span lang="{language}">{name}</span>' for language, (_, _, name, _) in _STEPS.items()
+    )
     return (
-        f'<!doctype html><html lang="fr"><meta charset="utf-8"><title>venuebox</title>'
-        f"<style>{_STYLE}</style><body>{qr_svg(key.text)}{''.join(parts)}</body></html>"
+        '<!doctype html><html lang="fr"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>venuebox · {escape(venue)}</title><style>{_STYLE}</style></head><body><main>"
+        f"<h1>venuebox · {escape(venue)}</h1>"
+        f'<div class="key">{qr_svg(key.text)}<div><strong>{names}</strong><br>'
+        f'<code dir="ltr">{rows}</code></div></div>'
+        f"{''.join(parts)}</main></body></html>"
     )
 
 

@@ -1,13 +1,9 @@
 """Each night: every page of both databases is read, and a backup is made and proven."""
 
 import asyncio
-import contextlib
 import logging
-import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from appliance.accidents import log_accident
@@ -28,10 +24,10 @@ from appliance.store.signing_keys import find_first_instant
 from appliance.store.snapshot import list_faults
 from appliance.store.upgrade_copies import forget_copies
 from appliance.store.venue import get_venue
+from appliance.upkeep.beside import run_beside
 from appliance.upkeep.upkeep import Alarm, CallLater
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
@@ -121,7 +117,7 @@ class Nights:
         """Check both databases and make a backup; what is wrong becomes a condition."""
         faults: list[str] = []
         for environment in self._box.environments:
-            faults += await _beside(partial(list_faults, environment.database.path))
+            faults += await run_beside(partial(list_faults, environment.database.path))
         sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
         await self._note(DAMAGED, sentence if faults else "")
         if faults:  # a damaged database is not copied over good ones
@@ -131,9 +127,9 @@ class Nights:
         maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
         trouble = ""
         try:
-            await _beside(maker.make)
+            await run_beside(maker.make)
             shelf = self._directory.root / "backups"
-            await _beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
+            await run_beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
         except Trouble as error:
             trouble = str(error)
             log.warning("no backup: %s", trouble)
@@ -172,32 +168,6 @@ class Nights:
         if not self._closed:
             later = self._call_later or asyncio.get_running_loop().call_later
             self._alarm = later(seconds, self._look)
-
-
-async def _beside(work: Callable[[], T]) -> T:
-    """Do it in a thread that does not keep the process from leaving: half a backup is none."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def tell(result: T | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(cast("T", result))
-
-    def run() -> None:
-        result, error = None, None
-        try:
-            result = work()
-        except BaseException as accident:  # noqa: BLE001 - handed on
-            error = accident
-        with contextlib.suppress(RuntimeError):  # the loop is gone
-            loop.call_soon_threadsafe(tell, result, error)
-
-    threading.Thread(target=run, name="night", daemon=True).start()
-    return await done
 
 
 def seconds_until_due(record: Record, now: int, zone: ZoneInfo, hour: int) -> float:

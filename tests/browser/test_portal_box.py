@@ -8,12 +8,19 @@ import json
 import pytest
 from playwright.async_api import async_playwright
 
+from appliance.backup.kit import key_rows
+from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.backup.shelf import Record, write_record
+from appliance.data_directory import DataDirectory
 from appliance.log_files import FILE
+from appliance.store.staff import set_password
+from appliance.tokens import Tokens
 from tests.browser.door_world import ARGUMENTS, CHROMIUM
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.portal_world import DESK, TABLET, violations
 from tests.web.portal.people import a_person
+from tests.web.portal.test_account import HASH, OLD
+from tests.web.portal.test_backing_up import with_keys
 from web.portal.context import RESTART
 
 SIZES = {"desk": DESK, "tablet": TABLET}
@@ -49,6 +56,30 @@ async def test_health_backups_letters_log_and_languages_are_seen_and_tried(porta
 
     for expected in ("7 réservations", "36 kB", "warning web: slow", "30 jours", "العربية"):
         assert expected in told
+    assert portal.complaints == []
+
+
+async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_path):
+    page = await portal.desk(viewport=TABLET)
+    house = portal.box.environment.database
+    owner = await house.read(lambda reader: reader.value("SELECT id FROM staff"))
+    await house.write(set_password, owner, HASH)
+    with_keys(tmp_path)
+    await page.goto("/portal/box")
+
+    await press(page, "Sauvegarder maintenant")
+    await page.get_by_text("Dernière restaurée à l’essai et trouvée entière").wait_for()
+    await reach(page, page.locator("#backups summary"))
+    await page.keyboard.press("Enter")
+    await write(page, "password", OLD)
+    assert await violations(page) == []
+    await press(page, "Montrer la feuille à imprimer")
+
+    await page.get_by_text("Kit de secours").wait_for()
+    shown = await page.inner_text("body")
+    assert key_rows(ensure_recovery_key(DataDirectory(tmp_path), Tokens()))[0] in shown
+    assert await violations(page) == []
+    assert await is_within(page, TABLET["width"])
     assert portal.complaints == []
 
 

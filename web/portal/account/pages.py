@@ -6,21 +6,21 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from appliance.actions.manage_staff import end_session
-from appliance.actions.sign_in import begin_sign_in, change_password, right_password
-from appliance.errors import Refusal
+from appliance.actions.sign_in import change_password
 from appliance.model.booking import parse_uuid
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
 from appliance.store.connection import Reader
 from appliance.store.sessions import delete_other_sessions, list_sessions
 from appliance.store.venue import get_venue
 from web.languages import Language
-from web.portal.answer import language_of, portal_page, refusal_text, see_other
+from web.portal.answer import language_of, portal_page, see_other
 from web.portal.context import HOUSE, SESSION
 from web.portal.forms import read_form
 from web.portal.guard import staff_of
 from web.portal.new_password import password_problem
 from web.portal.passwords import PASSWORDS
-from web.portal.session_cookie import device_secret, forget_session
+from web.portal.same_person import doubt_person
+from web.portal.session_cookie import forget_session
 
 
 async def show_account(request: web.Request) -> web.Response:
@@ -48,20 +48,15 @@ async def set_new_password(request: web.Request) -> web.StreamResponse:
     """`POST /portal/account/password`: every session ends, this one too."""
     form, person, house = await read_form(request), staff_of(request), request[HOUSE]
     language, wanted = language_of(request), form.secret("new")
-    try:
-        attempt = await house.database.write(begin_sign_in, person.name, device_secret(request))
-    except Refusal as refusal:  # guessed too often, by whoever found the browser open
-        return await _page(request, refusal_text(refusal, language), refusal.status)
-    passwords = request.app[PASSWORDS]
-    if not await passwords.matches(attempt.password_hash, form.secret("password")):
-        wrong = language.gettext("The present password is another one.")
-        return await _page(request, wrong, 400)
-    await house.database.write(right_password, attempt)
+    doubt = await doubt_person(request, form.secret("password"))
+    if doubt is not None:
+        return await _page(request, doubt.sentence, doubt.status)
     venue = (await house.database.read(get_venue)).name
     problem = password_problem(wanted, (person.name, venue), language)
     if problem is not None:
         return await _page(request, problem, 400)
-    await house.database.write(change_password, person.id, await passwords.hash(wanted))
+    hashed = await request.app[PASSWORDS].hash(wanted)
+    await house.database.write(change_password, person.id, hashed)
     response = web.Response(
         status=303, headers={"Location": "/portal/sign-in?note=password-changed"}
     )

@@ -1,14 +1,27 @@
-"""What can be done about the box from its room: a test letter, a restart."""
+"""What can be done about the box from its room: a backup, a test letter, a restart."""
+
+import asyncio
 
 from aiohttp import web
 
 from appliance.actions.note_security import note_security
-from web.portal.answer import portal_page
+from appliance.backup.kit import kit_html
+from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.store.venue import get_venue
+from web.portal.answer import HEADERS, portal_page, see_other
+from web.portal.box.backing_up import BACKING_UP
 from web.portal.box.letters import try_letter
 from web.portal.box.pages import box_page
+from web.portal.box.saved import directory_of
 from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import read_form
 from web.portal.guard import staff_of
+from web.portal.same_person import doubt_person
+
+# The sheet stands alone, with its style inside: as it is saved, so it is printed.
+_KIT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 async def send_test_letter(request: web.Request) -> web.Response:
@@ -16,6 +29,30 @@ async def send_test_letter(request: web.Request) -> web.Response:
     recipient = (await read_form(request)).text("recipient", 254)
     tried = await try_letter(request, request.app[BOX].settings.mail, recipient)
     return await box_page(request, tried=tried, recipient=recipient)
+
+
+async def back_up(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/box/backup`: one now; the page tells how far it is."""
+    request.app[BACKING_UP].start(request.app[BOX], directory_of(request))
+    return see_other(request, "/box#backups")
+
+
+async def show_recovery_kit(request: web.Request) -> web.Response:
+    """`POST /portal/box/recovery-kit`: the sheet to print, to an owner who says the password."""
+    form, box = await read_form(request), request.app[BOX]
+    doubt = await doubt_person(request, form.secret("password"))
+    if doubt is not None:
+        return await box_page(request, kit_problem=doubt.sentence, status=doubt.status)
+    actor = f"staff:{staff_of(request).id}"
+    await request[HOUSE].database.write(note_security, actor, "recovery_kit_shown")
+    key = await asyncio.to_thread(ensure_recovery_key, directory_of(request), box.tokens)
+    venue = await request[HOUSE].database.read(get_venue)
+    return web.Response(
+        text=kit_html(key, venue.name),
+        content_type="text/html",
+        charset="utf-8",
+        headers={**HEADERS, "Content-Security-Policy": _KIT_POLICY},
+    )
 
 
 async def restart(request: web.Request) -> web.Response:

@@ -16,6 +16,7 @@ from appliance.store.venue import get_venue
 from web.languages import Language
 from web.portal.account.pages import find_zone, moment
 from web.portal.answer import language_of, portal_page
+from web.portal.box.backing_up import BACKING_UP
 from web.portal.box.examining import EXAMINER
 from web.portal.box.log_tail import read_tail
 from web.portal.box.saved import directory_of, waits_for_restart
@@ -41,10 +42,20 @@ async def show_box(request: web.Request) -> web.Response:
     return await box_page(request)
 
 
+async def show_backups(request: web.Request) -> web.Response:
+    """`GET /portal/box/backup`: that part of the page, while a backup is being made."""
+    return portal_page(request, "portal/box/backups.html", await _read_backups(request))
+
+
 async def box_page(
-    request: web.Request, *, tried: object = None, recipient: str = "", status: int = 200
+    request: web.Request,
+    *,
+    tried: object = None,
+    recipient: str = "",
+    kit_problem: str | None = None,
+    status: int = 200,
 ) -> web.Response:
-    """The page; `tried` is what came of a test letter."""
+    """The page; `tried` is what came of a test letter, `kit_problem` why no kit is shown."""
     box, language = request.app[BOX], language_of(request)
     again = request.method == "GET" and "again" in request.query
     findings = await request.app[EXAMINER].look(request, again=again)
@@ -53,8 +64,7 @@ async def box_page(
     mail, setup = await house.read(_read_mail), await house.read(find_setup)
     conditions = [c for e in box.environments for c in await e.database.read(list_conditions)]
     checks = list(findings.checks) if findings else []
-    directory, venue_id = directory_of(request), (await house.read(get_venue)).id
-    shelf = await asyncio.to_thread(look_at_shelf, directory, box.settings, venue_id)
+    directory = directory_of(request)
     values: dict[str, object] = {
         "lamp": worst(checks) if findings else None,
         "checks": [_shown(c.name, c.status, c.finding, c.remedy, language) for c in checks],
@@ -76,12 +86,23 @@ async def box_page(
         "waits": waits_for_restart(request),
         "may_restart": RESTART in request.app,
         "retention": box.settings.retention,
-        "shelf": shelf,
-        "proven_at": moment(shelf.record.at, zone, language),
         "left": [step for step in STEPS if setup is not None and step not in setup.steps],
         "log": await asyncio.to_thread(read_tail, directory.root / "log"),
     }  # fmt: skip
+    values |= await _read_backups(request, kit_problem)
     return portal_page(request, "portal/box/page.html", values, status)
+
+
+async def _read_backups(request: web.Request, kit_problem: str | None = None) -> dict[str, object]:
+    box, house = request.app[BOX], request.app[BOX].live.database
+    zone, venue = await house.read(find_zone), await house.read(get_venue)
+    shelf = await asyncio.to_thread(look_at_shelf, directory_of(request), box.settings, venue.id)
+    return {
+        "shelf": shelf,
+        "proven_at": moment(shelf.record.at, zone, language_of(request)),
+        "making": request.app[BACKING_UP].stage,
+        "kit_problem": kit_problem,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         "endpoint_old_secret_revoked": _("Old secret of a webhook endpoint revoked"),
         "settings_changed": _("Settings changed: %(name)s", name=name),
         "restarted": _("Restarted the box"),
+        "recovery_kit_shown": _("Was shown the recovery kit"),
         "exported": _("Exported %(name)s", name=name),
     }
     return words.get(entry.what, entry.what)

@@ -1,0 +1,165 @@
+"""Backups from the portal: one now, and the sheet without whose key none is restored."""
+
+import asyncio
+import threading
+
+from appliance.backup.kit import key_rows
+from appliance.backup.making import Maker
+from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.backup.shelf import Record, write_record
+from appliance.data_directory import DataDirectory
+from appliance.errors import Trouble
+from appliance.store.security_log import list_security_entries
+from appliance.store.staff import set_password
+from appliance.tokens import Tokens
+from tests.appliance.backup.making import MASTER_KEY
+from tests.web.portal.people import a_person
+from tests.web.portal.test_account import HASH, OLD
+
+PART = "/portal/box/backup"
+
+
+def with_keys(root):
+    """What a box is founded with, and a box in memory is not."""
+    directory = DataDirectory(root)
+    directory.make_folders()
+    directory.master_key_file.write_bytes(MASTER_KEY)
+    directory.master_key_file.chmod(0o600)
+
+
+async def when_made(person):
+    """The part of the page once nothing is being made any more."""
+    for _ in range(600):
+        _, part, _ = await person.get(PART)
+        if "hx-get" not in part:
+            return part
+        await asyncio.sleep(0.05)
+    raise AssertionError("it is still being made")
+
+
+async def test_a_manager_has_a_backup_made_and_sees_that_it_was_restored_on_trial(
+    running, tmp_path
+):
+    with_keys(tmp_path)
+    manager = await a_person(running, "manager")
+
+    status, _, headers = await manager.post(PART)
+    part = await when_made(manager)
+
+    assert (status, headers["Location"]) == (303, "/portal/box#backups")
+    assert "found whole" in part
+    [made] = (tmp_path / "backups").glob("*.venuebox-backup")
+    assert str(made.parent) in part
+
+
+async def test_the_part_is_shown_to_an_owner_too(running):
+    owner = await a_person(running)
+
+    status, part, _ = await owner.get(PART)
+
+    assert status == 200
+    assert "The recovery kit" in part
+
+
+async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(running, monkeypatch):
+    begun, is_making, may_end = [], threading.Event(), threading.Event()
+
+    def make(maker, **_):
+        begun.append(maker)
+        maker.tell("prove", 1, 4)
+        is_making.set()
+        may_end.wait(20)
+
+    monkeypatch.setattr(Maker, "make", make)
+    manager = await a_person(running, "manager")
+    await manager.post(PART)
+    await asyncio.to_thread(is_making.wait)
+    await manager.post(PART)
+
+    part = (await manager.get(PART))[1]
+    assert 'value="25"' in part
+    assert "restoring it on trial" in part
+    assert 'value="25"' in (await manager.get("/portal/box"))[1]
+    may_end.set()
+    await when_made(manager)
+    assert len(begun) == 1
+
+
+async def test_why_there_is_no_backup_is_said_and_another_may_be_tried(
+    running, tmp_path, monkeypatch
+):
+    def make(maker, **_):
+        write_record(tmp_path, Record(tried_at=running.clock.now(), trouble="no room <b>"))
+        raise Trouble("no room <b>")
+
+    monkeypatch.setattr(Maker, "make", make)
+    manager = await a_person(running, "manager")
+
+    await manager.post(PART)
+    part = await when_made(manager)
+
+    assert "no room &lt;b&gt;" in part
+    assert "Back up now" in part
+
+
+async def test_an_accident_leaves_the_page_as_it_was(running, monkeypatch):
+    def make(maker, **_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Maker, "make", make)
+    manager = await a_person(running, "manager")
+
+    await manager.post(PART)
+
+    assert "Back up now" in await when_made(manager)
+
+
+async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch):
+    begun, may_end = threading.Event(), threading.Event()
+
+    def make(maker, **_):
+        begun.set()
+        may_end.wait(20)
+
+    monkeypatch.setattr(Maker, "make", make)
+    manager = await a_person(running, "manager")
+    await manager.post(PART)
+    await asyncio.to_thread(begun.wait)
+
+    async with asyncio.timeout(5):
+        await running.client.close()
+
+    may_end.set()
+
+
+async def test_the_owner_is_shown_the_recovery_kit_for_the_password_and_it_is_noted(
+    running, tmp_path
+):
+    owner = await a_person(running)
+    await running.live.database.write(set_password, owner.id, HASH)
+
+    status, sheet, headers = await owner.post("/portal/box/recovery-kit", {"password": OLD})
+
+    key = ensure_recovery_key(DataDirectory(tmp_path), Tokens())
+    assert status == 200
+    assert all(row in sheet for row in key_rows(key))
+    assert headers["Cache-Control"] == "no-store"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    entries = await running.live.database.read(list_security_entries, 10, before=2**53)
+    assert (entries[0].actor, entries[0].what) == (f"staff:{owner.id}", "recovery_kit_shown")
+    assert "Was shown the recovery kit" in (await owner.get("/portal/people/log"))[1]
+
+
+async def test_nobody_else_is_and_the_password_cannot_be_guessed_there(running, tmp_path):
+    owner, manager = await a_person(running), await a_person(running, "manager")
+    for person in (owner, manager):
+        await running.live.database.write(set_password, person.id, HASH)
+    rows = key_rows(ensure_recovery_key(DataDirectory(tmp_path), Tokens()))
+
+    answers = [await manager.post("/portal/box/recovery-kit", {"password": OLD})]
+    answers += [await owner.post("/portal/box/recovery-kit", {"password": "x"}) for _ in range(5)]
+    answers.append(await owner.post("/portal/box/recovery-kit", {"password": OLD}))
+
+    assert [status for status, _, _ in answers] == [403, 400, 400, 400, 400, 400, 429]
+    assert not any(row in text for _, text, _ in answers for row in rows)
+    assert "The present password is another one" in answers[1][1]
