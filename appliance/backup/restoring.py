@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from appliance.actions.note_security import CONSOLE, note_security
 from appliance.backup.archive import Progress
 from appliance.backup.making import scratch_folder
 from appliance.backup.proof import Proven, show_header, unpack_proven
@@ -16,7 +17,9 @@ from appliance.durable import sync
 from appliance.errors import Trouble
 from appliance.settings import Settings
 from appliance.store.migrate import list_migrations
+from appliance.store.session import session
 from appliance.store.snapshot import make_live
+from appliance.tokens import Tokens
 
 _PARTS = ("live.db", "test.db", "secrets", "settings.toml", "tls")
 _STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # where the box has its own, that is newer
@@ -63,6 +66,7 @@ def restore_latest(
             try:
                 with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
                     aside = _move_aside(directory, clock)
+                    _note(folder / "live.db", proven, clock, zones)
                     _place(directory, folder, key)
             except Trouble as trouble:  # the one before may be good
                 tried = f" ({path.name}: {trouble})"
@@ -88,6 +92,7 @@ def _restore(
         for name in _PARTS[:2]:  # of the time before an interruption
             for leftover in directory.root.glob(f"{name}*"):
                 leftover.unlink()
+        _note(folder / "live.db", proven, clock, zones)
         _place(directory, folder, key)
         return proven
 
@@ -128,6 +133,13 @@ def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
     if directory.master_key_file.exists():
         shutil.copy2(directory.master_key_file, aside / "master.key")
     return aside
+
+
+def _note(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
+    """Its security log says from when it is (S23): what came later is not in it."""
+    make_live(database)
+    with session(database, clock, Tokens(), zones) as tx:
+        note_security(tx, CONSOLE, "restored", made_at=proven.header.made_at)
 
 
 def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:

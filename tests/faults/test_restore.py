@@ -1,11 +1,16 @@
 """Restoring never mixes two boxes, and a damaged box is not served but replaced (F10)."""
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from appliance.backup.proof import show_header
 from appliance.backup.recovery_key import find_recovery_key
+from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
+from appliance.store.connection import Reader, open_connection
+from appliance.store.security_log import list_security_entries
 from tests.journeys.box_process import BoxProcess, found_box, venuebox
 from tests.journeys.partner_side import calling
 
@@ -32,6 +37,8 @@ def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(tmp_path, left):
 def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_path):
     founded = found_box(tmp_path)
     venuebox("backup", data=founded.data)
+    [backup] = (founded.data / "backups").iterdir()
+    made_at = show_header(backup).made_at
     path = founded.data / "live.db"
     with path.open("r+b") as file:
         file.seek(4096 * 3 + 2000)
@@ -47,6 +54,14 @@ def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_p
     assert (aside / "live.db").read_bytes() == hurt
     with BoxProcess(founded.data, log=tmp_path / "again.log") as box:
         assert box.stop() < 10
+    assert restored_at(founded.data) == [made_at]
+
+
+def restored_at(data):
+    """From when a box is, by what its security log says."""
+    with closing(open_connection(data / "live.db", writable=False)) as connection:
+        lines = list_security_entries(Reader(connection, SystemClock(), newest_zone_database()), 9)
+    return [line.detail["made_at"] for line in lines if line.what == "restored"]
 
 
 def test_verify_says_what_a_backup_is_before_it_asks_for_the_key(tmp_path):

@@ -80,6 +80,7 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         "key_issued": _("API key for %(name)s", name=name),
         "key_revoked": _("API key of %(name)s revoked", name=name),
         "terminal_issued": _("%(name)s became a terminal", name=name),
+        "terminal_edited": _("Terminal %(name)s edited", name=name),
         "terminal_revoked": _("Terminal %(name)s revoked", name=name),
         "pairing_offered": _("Pairing code for %(name)s", name=name),
         "endpoint_registered": _("Webhook endpoint registered"),
@@ -90,6 +91,9 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         "settings_changed": _("Settings changed: %(name)s", name=name),
         "restarted": _("Restarted the box"),
         "recovery_kit_shown": _("Was shown the recovery kit"),
+        "restored": _("Restored the box from the backup of %(at)s", at=detail.get("made_at", "?")),
+        "signing_key_rotated": _("A new key signs guest passes"),
+        "door_log_exported": _("Exported the door log of %(date)s", date=detail.get("date", "?")),
         "exported": _("Exported %(name)s", name=name),
     }
     return words.get(entry.what, entry.what)
