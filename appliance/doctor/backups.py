@@ -19,32 +19,38 @@ def backups(patient: Patient) -> Check:
         return fail(
             "backups",
             "Le dossier des sauvegardes n'est pas là.",
-            f"{trouble}.",
+            "{shelf_trouble}.",
             "Branchez le volume, ou corrigez backup.directory.",
             "Plug the volume in, or correct backup.directory.",
+            shelf_trouble=trouble,
         )
+    because = _because(record.trouble)
     if record.at is None:
         return warn(
             "backups",
             "Aucune sauvegarde n'a encore été vérifiée.",
-            f"No backup has been proven yet{_because(record.trouble)}.",
+            "No backup has been proven yet{because}.",
             "Lancez venuebox backup, puis imprimez le kit : venuebox backup kit.",
             "Run venuebox backup, then print the kit: venuebox backup kit.",
+            because=because,
         )
     when = format_instant(record.at)[:16].replace("T", " ")
     if is_overdue(record, patient.clock):
         judge = fail if patient.clock.now() - record.at > _WEEK_MS else warn
         return judge(
             "backups",
-            f"La dernière sauvegarde vérifiée date du {when} UTC.",
-            f"The last proven backup is of {when} UTC{_because(record.trouble)}.",
+            "La dernière sauvegarde vérifiée date du {when} UTC.",
+            "The last proven backup is of {when} UTC{because}.",
             "Laissez la box allumée la nuit, ou lancez venuebox backup.",
             "Leave the box on at night, or run venuebox backup.",
+            when=when,
+            because=because,
         )
     return well(
         "backups",
-        f"Dernière sauvegarde restaurée et vérifiée : {when} UTC.",
-        f"Last backup restored and found whole: {when} UTC.",
+        "Dernière sauvegarde restaurée et vérifiée : {when} UTC.",
+        "Last backup restored and found whole: {when} UTC.",
+        when=when,
     )
 
 

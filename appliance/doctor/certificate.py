@@ -27,28 +27,28 @@ def certificate(patient: Patient) -> Check:
         if imported
         else ("Lancez venuebox tls renew.", "Run venuebox tls renew.")
     )
-    said = f"Le certificat expire dans {days} jours.", f"The certificate ends in {days} days."
+    said = "Le certificat expire dans {days} jours.", "The certificate ends in {days} days."
     if days < _FAIL_DAYS:
-        return fail("certificate", *said, *remedy)
+        return fail("certificate", *said, *remedy, days=days)
     if days < _WARN_DAYS:
-        return warn("certificate", *said, *remedy)
+        return warn("certificate", *said, *remedy, days=days)
     if imported:
-        return well("certificate", *said)
+        return well("certificate", *said, days=days)
     with patient.rows("live") as reader:
         wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
     missing = sorted({*wanted.dns, *wanted.addresses} - set(found["names"]))
     if missing:
-        named = ", ".join(missing[:5])
         return warn(
             "certificate",
-            f"Le certificat ne vaut pas pour {named}.",
-            f"The certificate is not for {named}.",
+            "Le certificat ne vaut pas pour {named}.",
+            "The certificate is not for {named}.",
             "Lancez venuebox tls renew ; si rien ne change, venuebox tls renew --authority, "
             "puis refaites la confiance sur chaque téléphone : /trust.",
             "Run venuebox tls renew; if nothing changes, venuebox tls renew --authority, "
             "then have each phone trust the box anew: /trust.",
+            named=", ".join(missing[:5]),
         )
-    return well("certificate", *said)
+    return well("certificate", *said, days=days)
 
 
 def tls_port(patient: Patient) -> Check:
@@ -70,20 +70,22 @@ def tls_port(patient: Patient) -> Check:
     except OSError:
         return fail(
             "tls_port",
-            f"Personne ne répond en https sur {where}.",
-            f"Nobody answers https at {where}.",
+            "Personne ne répond en https sur {where}.",
+            "Nobody answers https at {where}.",
             "Redémarrez la box ; si le port est pris, changez server.tls_port.",
             "Restart the box; if the port is taken, change server.tls_port.",
+            where=where,
         )
     if sha256(shown).hexdigest() != found["fingerprint"]:
         return warn(
             "tls_port",
-            f"{where} montre un autre certificat que celui de la box.",
-            f"{where} shows another certificate than the box's.",
+            "{where} montre un autre certificat que celui de la box.",
+            "{where} shows another certificate than the box's.",
             "Redémarrez la box.",
             "Restart the box.",
+            where=where,
         )
-    return well("tls_port", f"https répond sur {where}.", f"https answers at {where}.")
+    return well("tls_port", "https répond sur {where}.", "https answers at {where}.", where=where)
 
 
 def _server(patient: Patient) -> ServerSettings:

@@ -1,18 +1,31 @@
-"""A check: what was found about one thing, in French and English, and what mends it."""
+"""A check: what was found about one thing, in three languages, and what mends it."""
 
 from dataclasses import dataclass
 from typing import Literal
+
+from appliance.doctor.arabic import in_arabic
 
 Status = Literal["ok", "warn", "fail"]
 _RANK = ("ok", "warn", "fail")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One sentence in two languages."""
+class Told:
+    """One sentence in the languages of the command line: its JSON has these two."""
 
     fr: str
     en: str
+
+
+class Said(Told):
+    """The same for pages, which have it in Arabic too."""
+
+    __slots__ = ("ar",)
+    ar: str
+
+    def __init__(self, fr: str, en: str, ar: str) -> None:
+        super().__init__(fr, en)
+        object.__setattr__(self, "ar", ar)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +38,24 @@ class Check:
     remedy: Said | None = None
 
 
-def well(name: str, fr: str, en: str) -> Check:
+def say(fr: str, en: str, **blanks: object) -> Said:
+    """A sentence of the checks, its `{name}` filled from `blanks`; arabic.py has the third."""
+    return Said(fr.format(**blanks), en.format(**blanks), in_arabic(en, blanks))
+
+
+def well(name: str, /, fr: str, en: str, **blanks: object) -> Check:
     """Nothing to do."""
-    return Check(name, "ok", Said(fr, en))
+    return Check(name, "ok", say(fr, en, **blanks))
 
 
-def warn(name: str, fr: str, en: str, remedy_fr: str, remedy_en: str) -> Check:
+def warn(name: str, /, fr: str, en: str, remedy_fr: str, remedy_en: str, **blanks: object) -> Check:
     """The evening goes on, and somebody should see to it."""
-    return Check(name, "warn", Said(fr, en), Said(remedy_fr, remedy_en))
+    return Check(name, "warn", say(fr, en, **blanks), say(remedy_fr, remedy_en, **blanks))
 
 
-def fail(name: str, fr: str, en: str, remedy_fr: str, remedy_en: str) -> Check:
+def fail(name: str, /, fr: str, en: str, remedy_fr: str, remedy_en: str, **blanks: object) -> Check:
     """Something does not work, or will not for long."""
-    return Check(name, "fail", Said(fr, en), Said(remedy_fr, remedy_en))
+    return Check(name, "fail", say(fr, en, **blanks), say(remedy_fr, remedy_en, **blanks))
 
 
 def worst(checks: list[Check]) -> Status:

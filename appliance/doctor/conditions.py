@@ -2,7 +2,8 @@
 
 from appliance.actions.record_letter import MAIL_SETTINGS, MAIL_UNREACHABLE
 from appliance.data_directory import ENVIRONMENTS
-from appliance.doctor.check import Check, fail, warn, well
+from appliance.doctor.arabic import apart, fill
+from appliance.doctor.check import Check, Said, say, well
 from appliance.doctor.patient import Patient
 from appliance.store.conditions import Condition, list_conditions
 from appliance.upkeep.nights import DAMAGED, NO_BACKUP
@@ -30,9 +31,24 @@ FRENCH = {
     MAIL_SETTINGS: "aucune lettre ne part tant que mail.* n'est pas corrigé",
     MAIL_UNREACHABLE: "les lettres attendent : le serveur de courrier ne répond pas",
 }
+# In Arabic, written as in arabic.py.
+ARABIC = {
+    OFFLINE: "العلبة غير متصلة بالإنترنت، والويب هوك تنتظر",
+    CLOCK_HELD: "الساعة غير موثوقة، والويب هوك تنتظر",
+    CLOCK_UNCONFIRMED: "تُرسل الويب هوك بوقت غير مؤكد",
+    UNWRITTEN: "لا يمكن تدوين نتائج الإرسالات",
+    ENDPOINT_FAILING: "نقطة استقبال للويب هوك لا تجيب",
+    ENDPOINT_BLOCKED: "نقطة استقبال للويب هوك على عنوان غير مسموح",
+    RECEIVER_CLOCK: "ساعة أحد الشركاء تختلف عن ساعة العلبة",
+    NO_BACKUP: "تعذّر صنع النسخة الاحتياطية الليلية",
+    DAMAGED: "إحدى قواعد البيانات تالفة",
+    MAIL_SETTINGS: "لا تخرج أي رسالة قبل تصحيح `mail.*`",
+    MAIL_UNREACHABLE: "الرسائل تنتظر: خادم البريد لا يجيب",
+    "reader_trouble": "قارئ موصول بالعلبة فيه خلل: {detail}",  # noted by terminal_bridge
+}
 _OF_ENDPOINTS = {ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK}
 _SHOWN = 3
-_REMEDY = (
+_REMEDY = say(
     "Voyez l'horloge et le chemin vers internet ici, les destinations par venuebox endpoint list.",
     "See the clock and the way to the internet here, endpoints by venuebox endpoint list.",
 )
@@ -50,8 +66,19 @@ def conditions(patient: Patient) -> Check:
         return well("conditions", "La box ne signale rien.", "The box reports nothing.")
     french = "; ".join(dict.fromkeys(FRENCH.get(c.name, c.name) for c in found))
     english = "; ".join(dict.fromkeys(c.detail.rstrip(".") for c in found[:_SHOWN]))
+    arabic = "؛ ".join(dict.fromkeys(say_in_arabic(c) for c in found))
     more = f" (+{len(found) - _SHOWN})" if len(found) > _SHOWN else ""
-    said = f"La box signale : {french}.", f"The box reports: {english}{more}."
-    if any(condition.name == UNWRITTEN for condition in found):
-        return fail("conditions", *said, *_REMEDY)
-    return warn("conditions", *said, *_REMEDY)
+    said = Said(
+        f"La box signale : {french}.",
+        f"The box reports: {english}{more}.",
+        f"تشير العلبة إلى ما يلي: {arabic}.",
+    )
+    failing = any(condition.name == UNWRITTEN for condition in found)
+    return Check("conditions", "fail" if failing else "warn", said, _REMEDY)
+
+
+def say_in_arabic(condition: Condition) -> str:
+    """What the box noted; of a name that a newer version wrote, its English."""
+    if condition.name not in ARABIC:
+        return apart(condition.detail)
+    return fill(ARABIC[condition.name], {"detail": condition.detail.rstrip(".")})

@@ -26,12 +26,14 @@ def sqlite(_patient: Patient) -> Check:
     except Trouble as trouble:
         return fail(
             "sqlite",
-            f"SQLite {version} peut abîmer les données.",
-            f"{trouble}.",
+            "SQLite {version} peut abîmer les données.",
+            "{engine_trouble}.",
             "Installez une version récente de venuebox.",
             "Install a recent venuebox.",
+            version=version,
+            engine_trouble=trouble,
         )
-    return well("sqlite", f"SQLite {version}.", f"SQLite {version}.")
+    return well("sqlite", "SQLite {version}.", "SQLite {version}.", version=version)
 
 
 def integrity(patient: Patient) -> Check:
@@ -53,13 +55,14 @@ def integrity(patient: Patient) -> Check:
             damaged.append(path.name)
             first = first or damage[0]
     if damaged:
-        names = ", ".join(damaged)
         return fail(
             "integrity",
-            f"{names} : absente ou abîmée ({first}).",
-            f"{names}: missing or damaged ({first}).",
+            "{names} : absente ou abîmée ({first}).",
+            "{names}: missing or damaged ({first}).",
             "Arrêtez la box, gardez une copie de ces fichiers et restaurez la dernière sauvegarde.",
             "Stop the box, keep a copy of these files and restore the last backup.",
+            names=", ".join(damaged),
+            first=first,
         )
     return well("integrity", "Les deux bases sont saines.", "Both databases are sound.")
 
@@ -74,20 +77,24 @@ def schema(patient: Patient) -> Check:
     if max(found) > known:
         return fail(
             "schema",
-            f"Les données viennent d'une version plus récente (schéma {max(found)}, ici {known}).",
-            f"The data was written by a newer version (schema {max(found)}, here {known}).",
+            "Les données viennent d'une version plus récente (schéma {found}, ici {known}).",
+            "The data was written by a newer version (schema {found}, here {known}).",
             "Réinstallez cette version-là : rien n'a été modifié.",
             "Install that version again: nothing was changed.",
+            found=max(found),
+            known=known,
         )
     if min(found) < known:
         return warn(
             "schema",
-            f"Les données seront mises à jour au prochain démarrage ({min(found)} vers {known}).",
-            f"The data will be upgraded at the next start ({min(found)} to {known}).",
+            "Les données seront mises à jour au prochain démarrage ({found} vers {known}).",
+            "The data will be upgraded at the next start ({found} to {known}).",
             "Démarrez la box avec cette version : une copie est gardée avant.",
             "Start the box with this version: a copy is kept before.",
+            found=min(found),
+            known=known,
         )
-    return well("schema", f"Schéma {known}.", f"Schema {known}.")
+    return well("schema", "Schéma {known}.", "Schema {known}.", known=known)
 
 
 def wal(patient: Patient) -> Check:
@@ -101,12 +108,14 @@ def wal(patient: Patient) -> Check:
     if max(sizes, default=0) > _LARGE_WAL:
         return warn(
             "wal",
-            f"Le journal d'écriture atteint {size} Mio : quelque chose lit sans s'arrêter.",
-            f"The write-ahead log has grown to {size} MiB: something reads without end.",
+            "Le journal d'écriture atteint {size} Mio : quelque chose lit sans s'arrêter.",
+            "The write-ahead log has grown to {size} MiB: something reads without end.",
             "Fermez les exports en cours, puis redémarrez la box.",
             "Close running exports, then restart the box.",
+            size=size,
         )
-    return well("wal", f"Journal d'écriture : {size} Mio.", f"Write-ahead log: {size} MiB.")
+    return well("wal", "Journal d'écriture : {size} Mio.", "Write-ahead log: {size} MiB.",
+                size=size)  # fmt: skip
 
 
 def signing_key(patient: Patient) -> Check:
@@ -119,20 +128,23 @@ def signing_key(patient: Patient) -> Check:
             except Trouble as trouble:
                 return fail(
                     "signing_key",
-                    f"La clé des pass de {environment} ne s'ouvre pas.",
-                    f"The guest pass key of {environment} cannot be opened: {trouble}.",
+                    "La clé des pass de {environment} ne s'ouvre pas.",
+                    "The guest pass key of {environment} cannot be opened: {trouble}.",
                     "Restaurez secrets/master.key et les bases d'une même sauvegarde.",
                     "Restore secrets/master.key and the databases from one backup.",
+                    environment=environment,
+                    trouble=trouble,
                 )
             oldest = max(oldest, find_signing_key_age(reader) or 0)
     days = oldest // 86_400_000
     if oldest > _YEAR:
         return warn(
             "signing_key",
-            f"La clé des pass a {days} jours : on la change chaque année.",
-            f"The guest pass key is {days} days old: it is changed every year.",
+            "La clé des pass a {days} jours : on la change chaque année.",
+            "The guest pass key is {days} days old: it is changed every year.",
             "Portail, L'entrée, ou venuebox signing-key rotate : les pass donnés restent valables.",
             "Portal, Door, or venuebox signing-key rotate: passes already given stay valid.",
+            days=days,
         )
-    return well("signing_key", f"La clé des pass a {days} jours.",
-                f"The guest pass key is {days} days old.")  # fmt: skip
+    return well("signing_key", "La clé des pass a {days} jours.",
+                "The guest pass key is {days} days old.", days=days)  # fmt: skip

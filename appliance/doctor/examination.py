@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from appliance.doctor.backups import backups
 from appliance.doctor.certificate import certificate, tls_port
-from appliance.doctor.check import Check, Said
+from appliance.doctor.check import Check, say
 from appliance.doctor.conditions import conditions
 from appliance.doctor.databases import integrity, schema, signing_key, sqlite, wal
 from appliance.doctor.files import leftovers, master_key, permissions
@@ -61,8 +61,8 @@ def _broken(name: str, error: Exception) -> Check:
     return Check(
         name,
         "fail",
-        Said(f"Impossible à examiner ({kind}).", f"It could not be examined ({kind})."),
-        Said(
+        say("Impossible à examiner ({kind}).", "It could not be examined ({kind}).", kind=kind),
+        say(
             "Regardez les constats ci-dessus ; sinon, gardez ce message pour qui vous aide.",
             "Look at the findings above; else keep this message for whoever helps you.",
         ),

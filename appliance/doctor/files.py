@@ -25,19 +25,23 @@ def permissions(patient: Patient) -> Check:
     if foreign:
         return fail(
             "permissions",
-            f"Des fichiers n'appartiennent pas au propriétaire de la box : {_some(root, foreign)}.",
-            f"Some files do not belong to the owner of the box: {_some(root, foreign)}.",
-            f"Rendez-les-lui : chown -R {owner} {root}",
-            f"Give them back: chown -R {owner} {root}",
+            "Des fichiers n'appartiennent pas au propriétaire de la box : {named}.",
+            "Some files do not belong to the owner of the box: {named}.",
+            "Rendez-les-lui : chown -R {owner} {root}",
+            "Give them back: chown -R {owner} {root}",
+            named=_some(root, foreign),
+            owner=owner,
+            root=root,
         )
     is_open = [path for path, state in found if state.st_mode & _OTHERS]
     if is_open:
         return fail(
             "permissions",
-            f"D'autres utilisateurs peuvent lire {_some(root, is_open)}.",
-            f"Other users can read {_some(root, is_open)}.",
+            "D'autres utilisateurs peuvent lire {named}.",
+            "Other users can read {named}.",
             "Lancez venuebox doctor --fix.",
             "Run venuebox doctor --fix.",
+            named=_some(root, is_open),
         )
     return well(
         "permissions",
@@ -51,13 +55,14 @@ def master_key(patient: Patient) -> Check:
     try:
         patient.directory.master_key()
     except Trouble as trouble:
-        path = patient.directory.master_key_file
         return fail(
             "master_key",
             "La clé maîtresse est absente, abîmée ou lisible par d'autres.",
-            f"The master key cannot be used: {trouble}.",
-            f"Restaurez {path} depuis une sauvegarde, ou lancez venuebox doctor --fix.",
-            f"Restore {path} from a backup, or run venuebox doctor --fix.",
+            "The master key cannot be used: {trouble}.",
+            "Restaurez {path} depuis une sauvegarde, ou lancez venuebox doctor --fix.",
+            "Restore {path} from a backup, or run venuebox doctor --fix.",
+            trouble=trouble,
+            path=patient.directory.master_key_file,
         )
     return well("master_key", "La clé maîtresse est là.", "The master key is there.")
 
@@ -69,10 +74,11 @@ def leftovers(patient: Patient) -> Check:
     if left:
         return warn(
             "leftovers",
-            f"Des fichiers inachevés sont restés d'une coupure : {_some(root, left)}.",
-            f"Unfinished files were left by a power cut: {_some(root, left)}.",
+            "Des fichiers inachevés sont restés d'une coupure : {named}.",
+            "Unfinished files were left by a power cut: {named}.",
             "Vous pouvez les effacer quand la box est arrêtée.",
             "You may delete them while the box is stopped.",
+            named=_some(root, left),
         )
     return well("leftovers", "Aucun fichier inachevé.", "No unfinished files.")
 

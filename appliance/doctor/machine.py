@@ -28,14 +28,16 @@ def disk(patient: Patient) -> Check:
     found = patient.machine.statvfs(patient.directory.root)
     free = found.f_bavail * found.f_frsize
     mib = free // _MIB
-    what = f"Il reste {mib} Mio sur le disque.", f"{mib} MiB are left on the disk."
+    what = "Il reste {mib} Mio sur le disque.", "{mib} MiB are left on the disk."
     remedy = (
         "Effacez ce qui n'est pas à la box, ou agrandissez le volume.",
         "Delete what is not the box's, or enlarge the volume.",
     )
     if free < _ROOM_FAIL:
-        return fail("disk", *what, *remedy)
-    return warn("disk", *what, *remedy) if free < _ROOM_WARN else well("disk", *what)
+        return fail("disk", *what, *remedy, mib=mib)
+    if free < _ROOM_WARN:
+        return warn("disk", *what, *remedy, mib=mib)
+    return well("disk", *what, mib=mib)
 
 
 def inodes(patient: Patient) -> Check:
@@ -44,14 +46,16 @@ def inodes(patient: Patient) -> Check:
     if not found.f_files:
         raise NotExamined
     left = found.f_favail
-    what = f"Le volume a place pour {left} fichiers.", f"The volume has room for {left} files."
+    what = "Le volume a place pour {left} fichiers.", "The volume has room for {left} files."
     remedy = (
         "Effacez les nombreux petits fichiers qui remplissent le volume.",
         "Delete the many small files that fill the volume.",
     )
     if left < _FILES_FAIL:
-        return fail("inodes", *what, *remedy)
-    return warn("inodes", *what, *remedy) if left < _FILES_WARN else well("inodes", *what)
+        return fail("inodes", *what, *remedy, left=left)
+    if left < _FILES_WARN:
+        return warn("inodes", *what, *remedy, left=left)
+    return well("inodes", *what, left=left)
 
 
 def memory(patient: Patient) -> Check:
@@ -62,14 +66,16 @@ def memory(patient: Patient) -> Check:
         raise NotExamined
     free = int(found[0]) * 1024
     mib = free // _MIB
-    what = f"{mib} Mio de mémoire sont libres.", f"{mib} MiB of memory are free."
+    what = "{mib} Mio de mémoire sont libres.", "{mib} MiB of memory are free."
     remedy = (
         "Arrêtez les autres programmes de cette machine, ou ajoutez de la mémoire.",
         "Stop other programs on this machine, or add memory.",
     )
     if free < _MEMORY_FAIL:
-        return fail("memory", *what, *remedy)
-    return warn("memory", *what, *remedy) if free < _MEMORY_WARN else well("memory", *what)
+        return fail("memory", *what, *remedy, mib=mib)
+    if free < _MEMORY_WARN:
+        return warn("memory", *what, *remedy, mib=mib)
+    return well("memory", *what, mib=mib)
 
 
 def time_zones(patient: Patient) -> Check:
@@ -83,17 +89,19 @@ def time_zones(patient: Patient) -> Check:
     if not right:
         return fail(
             "time_zones",
-            f"La base des fuseaux {which} ignore l'heure du Maroc depuis septembre 2026.",
-            f"The tz database {which} does not know Morocco's time since September 2026.",
+            "La base des fuseaux {which} ignore l'heure du Maroc depuis septembre 2026.",
+            "The tz database {which} does not know Morocco's time since September 2026.",
             "Installez une version récente de venuebox, ou posez un paquet tzdata récent (.whl) "
             "dans le dossier tz/ des données et redémarrez la box.",
             "Install a recent venuebox, or put a recent tzdata package (.whl) into the folder tz/ "
             "of the data directory and restart the box.",
+            which=which,
         )
     return well(
         "time_zones",
-        f"Base des fuseaux {which} : Casablanca est à UTC+00.",
-        f"tz database {which}: Casablanca is at UTC+00.",
+        "Base des fuseaux {which} : Casablanca est à UTC+00.",
+        "tz database {which}: Casablanca is at UTC+00.",
+        which=which,
     )
 
 
@@ -109,18 +117,24 @@ def clock(patient: Patient) -> Check:
     if now < newest - _BACK_IN_TIME:
         return fail(
             "clock",
-            f"L'horloge dit {told}, et la box a déjà écrit {format_instant(newest)}.",
-            f"The clock says {told}, and the box has already written {format_instant(newest)}.",
+            "L'horloge dit {told}, et la box a déjà écrit {newest}.",
+            "The clock says {told}, and the box has already written {newest}.",
             *remedy,
+            told=told,
+            newest=format_instant(newest),
         )
     state = patient.machine.clock_state()
     if state in {None, _UNSYNCHRONISED}:
-        fr = "n'est pas réglée" if state else "est peut-être mal réglée"
-        en = "is not kept right" if state else "may not be kept right"
-        return warn("clock", f"L'horloge ({told}) {fr} par le réseau.",
-                    f"The clock ({told}) {en} by the network.", *remedy)  # fmt: skip
-    return well("clock", f"L'horloge est réglée par le réseau : {told}.",
-                f"The clock is kept right by the network: {told}.")  # fmt: skip
+        kept = (
+            "L'horloge ({told}) n'est pas réglée par le réseau.",
+            "The clock ({told}) is not kept right by the network.",
+        ) if state else (
+            "L'horloge ({told}) est peut-être mal réglée par le réseau.",
+            "The clock ({told}) may not be kept right by the network.",
+        )  # fmt: skip
+        return warn("clock", *kept, *remedy, told=told)
+    return well("clock", "L'horloge est réglée par le réseau : {told}.",
+                "The clock is kept right by the network: {told}.", told=told)  # fmt: skip
 
 
 def uplink(patient: Patient) -> Check:

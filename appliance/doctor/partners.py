@@ -37,10 +37,11 @@ def mail(patient: Patient) -> Check:
     if missing:
         return fail(
             "mail",
-            f"{missing} manque : aucune lettre ne part.",
-            f"{missing} is missing: no letter leaves.",
+            "{missing} manque : aucune lettre ne part.",
+            "{missing} is missing: no letter leaves.",
             "Remplissez-le dans settings.toml et redémarrez la box.",
             "Fill it in in settings.toml and restart the box.",
+            missing=missing,
         )
     if found.security == "none" and found.password:
         return warn(
@@ -50,8 +51,8 @@ def mail(patient: Patient) -> Check:
             "Choisissez starttls ou tls dans mail.security.",
             "Choose starttls or tls in mail.security.",
         )
-    return well("mail", f"Les lettres partent par {found.host}.",
-                f"Letters leave by {found.host}.")  # fmt: skip
+    return well("mail", "Les lettres partent par {host}.", "Letters leave by {host}.",
+                host=found.host)  # fmt: skip
 
 
 def mail_server(patient: Patient) -> Check:
@@ -59,17 +60,19 @@ def mail_server(patient: Patient) -> Check:
     found = patient.known_settings().mail
     if not patient.online or not found.host or not found.sender:
         raise NotExamined
+    server = f"{found.host}:{found.port}"
     trouble = asyncio.run(_sign_in(found))
     if trouble is not None:
         return fail(
             "mail_server",
-            f"{found.host}:{found.port} ne prend pas nos lettres : {trouble}.",
-            f"{found.host}:{found.port} does not take our letters: {trouble}.",
+            "{server} ne prend pas nos lettres : {trouble}.",
+            "{server} does not take our letters: {trouble}.",
             "Vérifiez mail.* dans settings.toml et l'accès à internet.",
             "Check mail.* in settings.toml and the way to the internet.",
+            server=server,
+            trouble=trouble,
         )
-    return well("mail_server", f"{found.host}:{found.port} nous accepte.",
-                f"{found.host}:{found.port} accepts us.")  # fmt: skip
+    return well("mail_server", "{server} nous accepte.", "{server} accepts us.", server=server)
 
 
 def endpoints(patient: Patient) -> Check:
@@ -81,16 +84,17 @@ def endpoints(patient: Patient) -> Check:
         active += len(found)
         failing += [e for e in found if e.failures_in_a_row >= _MANY or e.last_outcome == "blocked"]
     if failing:
-        named = ", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3])
         return warn(
             "endpoints",
-            f"{len(failing)} destinations de webhooks n'acceptent rien : {named}.",
-            f"{len(failing)} webhook endpoints take nothing: {named}.",
+            "{count} destinations de webhooks n'acceptent rien : {named}.",
+            "{count} webhook endpoints take nothing: {named}.",
             "Prévenez le partenaire ; si l'adresse est bloquée, voyez webhooks.allow_networks.",
             "Tell the partner; if the address is blocked, see webhooks.allow_networks.",
+            count=len(failing),
+            named=", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3]),
         )
-    return well("endpoints", f"{active} destinations de webhooks, aucune en échec.",
-                f"{active} webhook endpoints, none failing.")  # fmt: skip
+    return well("endpoints", "{count} destinations de webhooks, aucune en échec.",
+                "{count} webhook endpoints, none failing.", count=active)  # fmt: skip
 
 
 def deliveries(patient: Patient) -> Check:
@@ -105,21 +109,24 @@ def deliveries(patient: Patient) -> Check:
     if dead:
         return warn(
             "deliveries",
-            f"{dead} envois abandonnés en 7 jours.",
-            f"{dead} deliveries died in the last 7 days.",
+            "{count} envois abandonnés en 7 jours.",
+            "{count} deliveries died in the last 7 days.",
             "Réparez avec le partenaire, puis renvoyez-les : venuebox deliveries les montre.",
             "Mend it with the partner, then replay them: venuebox deliveries shows them.",
+            count=dead,
         )
     if oldest is not None and now - oldest > _HOUR:
         return warn(
             "deliveries",
-            f"{pending} envois attendent, le plus ancien depuis {format_instant(oldest)}.",
-            f"{pending} deliveries wait, the oldest since {format_instant(oldest)}.",
+            "{pending} envois attendent, le plus ancien depuis {oldest}.",
+            "{pending} deliveries wait, the oldest since {oldest}.",
             "Si la box est en marche et internet là, le partenaire ne répond pas.",
             "If the box runs and the internet is there, the partner does not answer.",
+            pending=pending,
+            oldest=format_instant(oldest),
         )
-    return well("deliveries", f"{pending} envois attendent, aucun abandonné.",
-                f"{pending} deliveries wait, none died.")  # fmt: skip
+    return well("deliveries", "{pending} envois attendent, aucun abandonné.",
+                "{pending} deliveries wait, none died.", pending=pending)  # fmt: skip
 
 
 async def _sign_in(found: MailSettings) -> str | None:

@@ -34,13 +34,13 @@ def box(patient: Patient) -> Check:
             "Regardez le disque ci-dessus et le journal de la box, puis redémarrez-la.",
             "Look at the disk above and at the log of the box, then restart it.",
         )
-    where = ", ".join(answers) or "?"
     return fail(
         "box",
-        f"La box est en marche, mais ne répond pas sur {where}.",
-        f"The box is running, but does not answer at {where}.",
+        "La box est en marche, mais ne répond pas sur {where}.",
+        "The box is running, but does not answer at {where}.",
         "Redémarrez-la ; si elle écoute ailleurs, indiquez-le dans server.port.",
         "Restart it; if it listens elsewhere, say so in server.port.",
+        where=", ".join(answers) or "?",
     )
 
 
@@ -49,10 +49,11 @@ def settings(patient: Patient) -> Check:
     if isinstance(patient.settings, str):
         return fail(
             "settings",
-            f"Les réglages ne peuvent pas être lus : {patient.settings}.",
-            f"The settings cannot be read: {patient.settings}.",
+            "Les réglages ne peuvent pas être lus : {trouble}.",
+            "The settings cannot be read: {trouble}.",
             "Corrigez settings.toml : la box ne démarre pas sans cela.",
             "Correct settings.toml: the box does not start without it.",
+            trouble=patient.settings,
         )
     url = patient.settings.server.app_url
     if not url:
@@ -66,13 +67,14 @@ def settings(patient: Patient) -> Check:
     if urlsplit(url).scheme == "http" and not _is_loopback(urlsplit(url).hostname or ""):
         return warn(
             "settings",
-            f"{url} n'est pas chiffré : ni caméra ni page hors ligne sur les téléphones.",
-            f"{url} is not encrypted: phones give it neither camera nor offline page.",
+            "{url} n'est pas chiffré : ni caméra ni page hors ligne sur les téléphones.",
+            "{url} is not encrypted: phones give it neither camera nor offline page.",
             "Mettez un certificat devant la box et une adresse https dans server.app_url.",
             "Put a certificate in front of the box and an https address into server.app_url.",
+            url=url,
         )
-    return well("settings", f"Les invités joignent la box sur {url}.",
-                f"Guests reach the box at {url}.")  # fmt: skip
+    return well("settings", "Les invités joignent la box sur {url}.",
+                "Guests reach the box at {url}.", url=url)  # fmt: skip
 
 
 def readers(patient: Patient) -> Check:
@@ -84,25 +86,28 @@ def readers(patient: Patient) -> Check:
         if scanner.kind != "tcp" and not _is_usable(scanner, patient):
             return fail(
                 "readers",
-                f"Le lecteur {scanner.place} n'est pas branché, ou pas lisible.",
-                f"The reader {scanner.place} is not plugged in, or cannot be read.",
+                "Le lecteur {place} n'est pas branché, ou pas lisible.",
+                "The reader {place} is not plugged in, or cannot be read.",
                 "Branchez-le ; sinon, donnez à la box le droit de lire (groupes dialout, input).",
                 "Plug it in; else let the box read it (groups dialout, input).",
+                place=scanner.place,
             )
     for environment in ENVIRONMENTS:
         wanted = {r.terminal for r in known if r.environment == environment}
         with patient.rows(environment) as reader:
             missing = wanted - list_terminal_names(reader)
         if missing:
-            named = ", ".join(sorted(missing))
             return fail(
                 "readers",
-                f"Aucun terminal ne s'appelle {named} ({environment}).",
-                f"There is no terminal called {named} ({environment}).",
+                "Aucun terminal ne s'appelle {named} ({environment}).",
+                "There is no terminal called {named} ({environment}).",
                 "Créez-le avec venuebox terminal create, ou corrigez settings.toml.",
                 "Create it with venuebox terminal create, or correct settings.toml.",
+                named=", ".join(sorted(missing)),
+                environment=environment,
             )
-    return well("readers", f"{len(known)} lecteurs branchés.", f"{len(known)} readers plugged in.")
+    return well("readers", "{count} lecteurs branchés.", "{count} readers plugged in.",
+                count=len(known))  # fmt: skip
 
 
 def _addresses(patient: Patient) -> list[str]:

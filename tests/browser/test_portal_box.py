@@ -13,9 +13,10 @@ from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.backup.shelf import Record, write_record
 from appliance.data_directory import DataDirectory
 from appliance.log_files import FILE
+from appliance.store.conditions import Condition, put_condition
 from appliance.store.staff import set_password
 from appliance.tokens import Tokens
-from tests.browser.door_world import ARGUMENTS, CHROMIUM
+from tests.browser.door_world import ARGUMENTS, CHROMIUM, PHONE
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.portal_world import DESK, TABLET, violations
 from tests.web.portal.people import a_person
@@ -80,6 +81,28 @@ async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_pat
     assert key_rows(ensure_recovery_key(DataDirectory(tmp_path), Tokens()))[0] in shown
     assert await violations(page) == []
     assert await is_within(page, TABLET["width"])
+    assert portal.complaints == []
+
+
+async def test_who_reads_arabic_on_a_phone_sees_findings_from_right_to_left(portal, tmp_path):
+    lived_in(tmp_path, portal.box.clock.now())
+    page = await portal.desk(role="manager", language="ar", viewport=PHONE)
+    condition = Condition("mail_settings", "", portal.box.clock.now(), "no letter leaves")
+    await portal.box.environment.database.write(put_condition, condition)
+    await page.goto("/portal/box")
+
+    await reach(page, page.locator("main details summary").first)
+    await page.keyboard.press("Enter")
+    await page.locator(".checks .chip.good").first.wait_for()
+
+    turned = await page.locator(".checks li > div").evaluate_all(
+        "all => all.map(one => getComputedStyle(one).direction)"
+    )
+    assert set(turned) == {"rtl"}
+    for place in (".checks", "#conditions + ul"):
+        assert "mail." in await page.locator(place).first.inner_text()
+    assert await violations(page) == []
+    assert await is_within(page, PHONE["width"])
     assert portal.complaints == []
 
 

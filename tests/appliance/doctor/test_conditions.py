@@ -1,17 +1,38 @@
+import re
+
 import pytest
 
+from appliance.doctor.arabic import apart
+from appliance.doctor.conditions import ARABIC, FRENCH, say_in_arabic
+from appliance.store.conditions import Condition
 from appliance.webhooks import conditions as noted
+from tests.readme import ROOT
 
 ALL = [value for name, value in vars(noted).items() if name.isupper() and isinstance(value, str)]
+_NAMED = re.compile(r'^[A-Z_]+ = "([a-z]+(?:_[a-z]+)*)"', re.MULTILINE)
 
 
-def note(ward, name):
+def note(ward, name, detail="it is so."):
     ward.write("INSERT INTO condition (name, subject, since, detail)"
-               " VALUES (:name, '', 0, 'it is so.')", name=name)  # fmt: skip
+               " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
+
+
+def every_name():
+    """What the modules that note conditions call them."""
+    files = [
+        file for room in ("appliance", "terminal_bridge") for file in (ROOT / room).rglob("*.py")
+    ]
+    texts = [file.read_text("utf-8") for file in files]
+    return {name for text in texts if "put_condition(" in text for name in _NAMED.findall(text)}
+
+
+def test_whatever_the_box_can_note_has_its_arabic():
+    assert every_name() == ARABIC.keys()
+    assert FRENCH.keys() <= ARABIC.keys()
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_the_box_has_noted_is_told_in_both_languages(ward, name):
+def test_what_the_box_has_noted_is_told_in_every_language(ward, name):
     note(ward, name)
 
     found = ward.find("conditions")
@@ -19,6 +40,16 @@ def test_what_the_box_has_noted_is_told_in_both_languages(ward, name):
     assert found.status == ("fail" if name == noted.UNWRITTEN else "warn")
     assert found.finding.en == "The box reports: it is so."
     assert name not in found.finding.fr
+    assert found.finding.ar == f"تشير العلبة إلى ما يلي: {ARABIC[name]}."
+
+
+def test_what_is_not_arabic_in_the_arabic_stands_apart():
+    def said(name):
+        return say_in_arabic(Condition(name, "", 0, "the server \u202eis off."))
+
+    assert said("mail_settings").endswith("\u2066mail.*\u2069")
+    assert said("reader_trouble").endswith(f": {apart('the server is off')}")
+    assert said("of_another_version") == apart("the server is off.")
 
 
 def test_what_a_process_noted_about_itself_is_past_when_it_is_off(ward):

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message
@@ -40,6 +41,22 @@ async def test_what_the_box_reports_is_shown_as_text(running):
     _, text, _ = await manager.get("/portal/box")
 
     assert "no way out &lt;b&gt;" in text
+
+
+async def test_who_reads_arabic_is_told_in_arabic_with_what_is_latin_apart(running):
+    manager = await a_person(running, "manager")
+    for name in ("mail_settings", "reader_trouble"):
+        condition = Condition(name, "", running.clock.now(), "The reader </bdi><b> is off.")
+        await running.live.database.write(put_condition, condition)
+
+    _, text, _ = await manager.get("/portal/box?lang=ar")
+
+    assert "<div><b>" in text
+    assert 'لا تخرج أي رسالة قبل تصحيح <bdi class="code" dir="ltr">mail.*</bdi></bdi>' in text
+    assert 'فيه خلل: <bdi class="code">The reader &lt;/bdi&gt;&lt;b&gt; is off</bdi></bdi>' in text
+    findings = text[text.index('class="checks"') : text.index('id="conditions"')]
+    assert re.search("[éèêà]", findings) is None
+    assert re.search("[\u2066-\u2069]", text) is None
 
 
 async def test_the_log_is_shown_by_its_end_in_words(running, tmp_path):

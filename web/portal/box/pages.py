@@ -4,11 +4,13 @@ import asyncio
 from dataclasses import dataclass
 
 from aiohttp import web
+from markupsafe import Markup
 
 from appliance.actions.set_up import STEPS
-from appliance.doctor.check import Said, worst
-from appliance.doctor.conditions import FRENCH
-from appliance.store.conditions import list_conditions
+from appliance.doctor.arabic import END, FREE, LATIN
+from appliance.doctor.check import Check, Said, worst
+from appliance.doctor.conditions import FRENCH, say_in_arabic
+from appliance.store.conditions import Condition, list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
 from appliance.store.setup import find_setup
@@ -24,17 +26,16 @@ from web.portal.box.shelf import look_at_shelf
 from web.portal.context import BOX, RESTART
 
 _TROUBLES = 5
+_ISOLATES = {FREE: '<bdi class="code">', LATIN: '<bdi class="code" dir="ltr">', END: "</bdi>"}
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A finding in the reader's language, or in French where it was not put into it."""
+    """A finding in the reader's language."""
 
-    name: str
     status: str
     finding: str
     remedy: str | None
-    language: str
 
 
 async def show_box(request: web.Request) -> web.Response:
@@ -67,12 +68,10 @@ async def box_page(
     directory = directory_of(request)
     values: dict[str, object] = {
         "lamp": worst(checks) if findings else None,
-        "checks": [_shown(c.name, c.status, c.finding, c.remedy, language) for c in checks],
+        "checks": [_shown(check, language) for check in checks],
         "looked_at": moment(findings.at, zone, language) if findings else None,
         "conditions": [
-            (moment(c.since, zone, language),
-             c.detail if language.code == "en" else FRENCH.get(c.name, c.detail))
-            for c in conditions
+            (moment(c.since, zone, language), _noted(c, language)) for c in conditions
         ],
         "now": moment(box.clock.now(), zone, language),
         "zone": zone.key,
@@ -125,10 +124,28 @@ def _read_mail(reader: Reader) -> MailState:
     )
 
 
-def _shown(name: str, status: str, finding: Said, remedy: Said | None, language: Language) -> Shown:
-    spoken = "en" if language.code == "en" else "fr"
+def _shown(check: Check, language: Language) -> Shown:
+    remedy = _say(check.remedy, language) if check.remedy else None
+    return Shown(check.status, _say(check.finding, language), remedy)
 
-    def say(said: Said) -> str:
-        return said.en if spoken == "en" else said.fr
 
-    return Shown(name, status, say(finding), say(remedy) if remedy else None, spoken)
+def _say(said: Said, language: Language) -> str:
+    if language.code == "ar":
+        return _with_elements(said.ar)
+    return said.en if language.code == "en" else said.fr
+
+
+def _noted(condition: Condition, language: Language) -> str:
+    if language.code == "ar":
+        return _with_elements(say_in_arabic(condition))
+    if language.code == "en":
+        return condition.detail
+    return FRENCH.get(condition.name, condition.detail)
+
+
+def _with_elements(arabic: str) -> Markup:
+    """Its isolates as elements: nothing unseen is copied along with a command."""
+    text = Markup.escape(arabic)
+    for sign, element in _ISOLATES.items():
+        text = text.replace(sign, Markup(element))  # noqa: S704 - one of the three above
+    return text
