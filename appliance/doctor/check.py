@@ -10,22 +10,12 @@ _RANK = ("ok", "warn", "fail")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One sentence in the languages of the command line: its JSON has these two."""
+class Said:
+    """One sentence in three languages."""
 
     fr: str
     en: str
-
-
-class Said(Told):
-    """The same for pages, which have it in Arabic too."""
-
-    __slots__ = ("ar",)
     ar: str
-
-    def __init__(self, fr: str, en: str, ar: str) -> None:
-        super().__init__(fr, en)
-        object.__setattr__(self, "ar", ar)
 
 
 @dataclass(frozen=True, slots=True)
