@@ -305,6 +305,11 @@ class SignInLater(RateLimited):
     english = "Too many wrong passwords: try again in {seconds} s. Nothing is lost."
 
 
+class CodeLater(SignInLater):
+    french = "Trop de codes faux : réessayez dans {seconds} s. Rien n'est perdu."
+    english = "Too many wrong codes: try again in {seconds} s. Nothing is lost."
+
+
 class StaffRoleMissing(ScopeMissing):
     french = "Cette page est réservée : rôle requis {role}."
     english = "This page needs the role {role}."
@@ -313,6 +318,11 @@ class StaffRoleMissing(ScopeMissing):
 class EndpointIsInactive(WrongState):
     french = "Cette adresse de webhook est désactivée : réactivez-la d'abord."
     english = "This webhook endpoint is deactivated: activate it first."
+
+
+class OfferOver(WrongState):
+    french = "Cela a pris plus d'un quart d'heure : recommencez avec un nouveau code QR."
+    english = "This took more than a quarter of an hour: begin again with a new QR code."
 
 
 class SlotIsHeld(WrongState):

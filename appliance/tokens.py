@@ -51,14 +51,21 @@ class Tokens:
 
     def new_access_code(self) -> str:
         """`SVC-` and four characters that cannot be mistaken for each other."""
-        letters: list[int] = []
-        while len(letters) < 4:  # bytes past 248 would favour the first letters
-            letters += [b for b in self.random_bytes(8) if b < 8 * len(ACCESS_CODE_ALPHABET)]
-        return "SVC-" + "".join(ACCESS_CODE_ALPHABET[b % 31] for b in letters[:4])
+        return f"SVC-{self._letters(4)}"
+
+    def new_recovery_code(self) -> str:
+        """Sixteen characters that cannot be mistaken for each other, in fours: 79 bits."""
+        return "-".join(self._letters(4) for _ in range(4))
 
     def new_pairing_code(self) -> str:
         """Eight digits, typed once within ten minutes (door.md)."""
         return f"{int.from_bytes(self.random_bytes(8), 'big') % 10**8:08d}"
+
+    def _letters(self, count: int) -> str:
+        letters: list[int] = []
+        while len(letters) < count:  # bytes past 248 would favour the first letters
+            letters += [b for b in self.random_bytes(8) if b < 8 * len(ACCESS_CODE_ALPHABET)]
+        return "".join(ACCESS_CODE_ALPHABET[b % 31] for b in letters[:count])
 
 
 def encode_url_safe(raw: bytes) -> str:

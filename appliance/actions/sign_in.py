@@ -63,21 +63,26 @@ def begin_sign_in(tx: Transaction, name: str, device_secret: str | None) -> Try:
         device_hash = hash_token(device_secret)
         if is_known_device(tx, device_hash, person.id):
             device = device_hash
+    count_try(tx, account, device, SignInLater)
+    return Try(person, password_hash, account, device)
+
+
+def count_try(tx: Transaction, account: bytes, device: bytes, refusal: type[SignInLater]) -> None:
+    """Count one more as wrong, or refuse it after too many."""
     wrong, at = count_failures(tx, account, device)
     if at and not 0 <= tx.now - at < _DAY:  # a day has passed, or the clock was set back
         clear_failures(tx, account, device)
         wrong = 0
     left = at + sign_in_delay(wrong) - tx.now
     if wrong and left > 0:
-        raise SignInLater(seconds=-(-left // 1000))
+        raise refusal(seconds=-(-left // 1000))
     add_failure(tx, account, device)
-    return Try(person, password_hash, account, device)
 
 
 def open_session(
     tx: Transaction, attempt: Try, device_secret: str | None, device: str
 ) -> OpenedSession:
-    """The password was right: a fresh session, and nothing was wrong before."""
+    """Everything asked for was right: a fresh session, and nothing was wrong before."""
     assert attempt.person is not None  # noqa: S101 - a password was compared
     clear_failures(tx, attempt.account, attempt.device)
     note_security(tx, f"staff:{attempt.person.id}", "signed_in", device=device)

@@ -1,4 +1,4 @@
-"""`venuebox staff create|list|reset|disable`: the people of the house, and their one-time links.
+"""`venuebox staff create|list|reset|disable|…`: the people of the house, and their links.
 
 Staff belong to the house: they are kept in the live database.
 """
@@ -7,6 +7,7 @@ import argparse
 
 from appliance.actions.create_staff import Invitation, create_staff
 from appliance.actions.manage_staff import disable_staff, invite_again
+from appliance.actions.second_step import remove_second_step
 from appliance.clock import format_instant
 from appliance.commands.console import (
     Commands,
@@ -21,6 +22,7 @@ from appliance.commands.console import (
 from appliance.errors import Trouble
 from appliance.model.staff import ROLES, StaffMember
 from appliance.store.connection import Reader
+from appliance.store.second_steps import list_second_steps
 from appliance.store.staff import list_staff
 
 
@@ -42,6 +44,11 @@ def add(commands: Commands) -> None:
     parser = add_command(group, "disable", disable, "let nobody in as that person any more")
     add_data(parser)
     parser.add_argument("name", metavar="NAME", help="the person's name")
+    parser = add_command(
+        group, "remove-second-step", remove_step, "ask for no code: a lost phone, a wrong clock"
+    )
+    add_data(parser)
+    parser.add_argument("name", metavar="NAME", help="the person's name")
 
 
 def create(arguments: argparse.Namespace, console: Console) -> int:
@@ -54,7 +61,7 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
 def show(arguments: argparse.Namespace, console: Console) -> int:
     """One line for each person, those who left last."""
     with console.reading(console.directory(arguments), "live") as reader:
-        people = list_staff(reader)
+        people, with_code = list_staff(reader), list_second_steps(reader)
     for person in people:
         if arguments.json:
             print_json(
@@ -63,6 +70,7 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
                     "name": person.name,
                     "role": person.role,
                     "hasPassword": person.has_password,
+                    "hasSecondStep": person.id in with_code,
                     "createdAt": format_instant(person.created_at),
                     "disabledAt": _instant(person.disabled_at),
                 }
@@ -70,7 +78,8 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
         else:
             left = f"disabled {_instant(person.disabled_at)}  " if person.disabled_at else ""
             ready = "" if person.has_password else "no password yet  "
-            print(f"{person.id}  {person.role:7}  {left}{ready}{person.name}")
+            asked = "second step  " if person.id in with_code else ""
+            print(f"{person.id}  {person.role:7}  {left}{ready}{asked}{person.name}")
     return 0
 
 
@@ -87,6 +96,18 @@ def disable(arguments: argparse.Namespace, console: Console) -> int:
         person = _find(tx, arguments.name)
         disable_staff(tx, person.id)
     print(f"{person.name} is signed in nowhere, and cannot sign in any more")
+    return 0
+
+
+def remove_step(arguments: argparse.Namespace, console: Console) -> int:
+    """The last way back: from the next sign-in on, the password is enough."""
+    with console.transaction(console.directory(arguments), "live") as tx:
+        person = _find(tx, arguments.name)
+        had_one = remove_second_step(tx, person.id)
+    if had_one:
+        print(f"{person.name} signs in with the password alone")
+    else:
+        print(f"{person.name} had no second step: the password alone is asked for")
     return 0
 
 

@@ -56,7 +56,8 @@ def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
 
 
 def delete_sessions(tx: Transaction, staff_id: str) -> int:
-    """End every session of that person; how many there were."""
+    """End every session of that person, and every sign-in under way; how many sessions."""
+    tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
     sql = "DELETE FROM session WHERE staff_id = :id RETURNING id"
     ended = [session_id for (session_id,) in tx.rows(sql, {"id": staff_id})]
     tx.notices.extend(SessionEnded(session_id) for session_id in ended)

@@ -27,6 +27,7 @@ _NOTES: Mapping[str, str] = {
     "entered-letter": _("The reservation is made, and the letter to the guest is on its way."),
     "saved-for-later": _("Saved. It is in force from the next start of the box."),
     "session-ended": _("Signed out there."),
+    "second-step-removed": _("The second step is removed: the password is enough."),
     "signed-out": _("You are signed out."),
     "password-changed": _("The password is changed. Please sign in with the new one."),
 }

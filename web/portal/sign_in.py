@@ -1,27 +1,35 @@
 """Signing in and out (reliability.md S6, S7, S9, S31)."""
 
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from appliance.actions.give_code import (
+    CodeAsked,
+    GivenCode,
+    NoSession,
+    give_code,
+    pass_password,
+)
 from appliance.actions.sign_in import (
+    OpenedSession,
     begin_sign_in,
     note_wrong_password,
-    open_session,
     sign_out,
 )
 from appliance.clock import Clock
-from appliance.errors import RateLimited, Refusal, ValidationError
+from appliance.errors import CodeLater, RateLimited, Refusal, ValidationError
 from appliance.store.staff import has_owner, set_language
 from appliance.store.venue import get_venue
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, page
-from web.languages import Language
 from web.names.secure import SECURE
+from web.portal.account.pages import find_zone
 from web.portal.answer import refusal_text, see_other
 from web.portal.context import HOUSE, SESSION
 from web.portal.device import describe_device
-from web.portal.forms import read_form
+from web.portal.forms import Form, read_form
 from web.portal.guard import find_living_session
 from web.portal.notes import note_text
 from web.portal.passwords import PASSWORDS
@@ -50,37 +58,63 @@ class SignIn:
         return await self._form(request)
 
     async def enter(self, request: web.Request) -> web.StreamResponse:
-        """`POST /portal/sign-in`: a session, or the same sentence for everything wrong."""
+        """`POST /portal/sign-in`: a session, or the same sentence for everything wrong.
+
+        Who has a second step is asked for a code on a form that comes back here.
+        """
         if not is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         house = environment_of(request)
         if not is_from_our_page(request, house.links.base):
             return await self._form(request, status=403)
-        language = request.config_dict[LANGUAGES].of(request)
         try:
             form = await read_form(request)
-            name, password = form.text("name"), form.secret("password")
             self._tries.spend(request.app[SECURE].caller_of(request))
-            known = device_secret(request)
-            attempt = await house.database.write(begin_sign_in, name, known)
-            right = await request.app[PASSWORDS].matches(
-                attempt.password_hash, password, is_stranger=attempt.is_strangers
-            )
+            take = self._take_code if form.secret("asked") else self._take_password
+            return await take(request, form)
         except (RateLimited, ValidationError) as refusal:
-            return await self._refuse(request, refusal, language)
+            return await self._refuse(request, refusal)
+
+    async def _take_password(self, request: web.Request, form: Form) -> web.StreamResponse:
+        """The first form: a session, or the second form for who has a second step."""
+        house, language = environment_of(request), request.config_dict[LANGUAGES].of(request)
+        name, known = form.text("name"), device_secret(request)
+        attempt = await house.database.write(begin_sign_in, name, known)
+        right = await request.app[PASSWORDS].matches(
+            attempt.password_hash, form.secret("password"), is_stranger=attempt.is_strangers
+        )
         if not right or attempt.person is None:
             await house.database.write(note_wrong_password, attempt)
             wrong = language.gettext("This name and password do not belong together.")
             return await self._form(request, name=name, problem=wrong, status=401)
-        device = describe_device(request.headers.get("User-Agent", ""))
-        opened = await house.database.write(open_session, attempt, known, device)
-        response = _go_on(request)
-        keep_session(response, opened)
-        return response
+        passed = await house.database.write(pass_password, attempt, known, _device_of(request))
+        if isinstance(passed, CodeAsked):
+            return await _code_form(request, passed.secret)
+        return _enter_portal(request, passed)
 
-    async def _refuse(
-        self, request: web.Request, refusal: Refusal, language: Language
-    ) -> web.StreamResponse:
+    async def _take_code(self, request: web.Request, form: Form) -> web.StreamResponse:
+        """The second form came back: a session, or the same form for a wrong code."""
+        house, language = environment_of(request), request.config_dict[LANGUAGES].of(request)
+        given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
+        try:
+            passed = await house.database.write(
+                give_code, house.keyring, given, device_secret(request), _device_of(request)
+            )
+        except CodeLater as refusal:
+            problem = refusal_text(refusal, language)
+            answer = await _code_form(request, given.form, problem, refusal.status)
+            answer.headers.update(refusal.headers)
+            return answer
+        if passed is NoSession.WRONG:
+            wrong = language.gettext("This code does not fit, or it was used before.")
+            return await _code_form(request, given.form, wrong, 401)
+        if passed is NoSession.OVER:
+            over = language.gettext("More than five minutes have passed: please sign in again.")
+            return await self._form(request, problem=over, status=401)
+        return _enter_portal(request, passed)
+
+    async def _refuse(self, request: web.Request, refusal: Refusal) -> web.StreamResponse:
+        language = request.config_dict[LANGUAGES].of(request)
         answer = await self._form(
             request, problem=refusal_text(refusal, language), status=refusal.status
         )
@@ -131,6 +165,32 @@ async def choose_language(request: web.Request) -> web.StreamResponse:
     language = request.config_dict[LANGUAGES].get(form.text("language")).code
     await request[HOUSE].database.write(set_language, request[SESSION].person.id, language)
     return _go_on(request)
+
+
+async def _code_form(
+    request: web.Request, asked: str, problem: str | None = None, status: int = 200
+) -> web.Response:
+    """The second form; it tells the box's time, by which codes are compared."""
+    database = environment_of(request).database
+    zone = await database.read(find_zone)
+    now = datetime.fromtimestamp(database.clock.now() / 1000, UTC).astimezone(zone)
+    values: dict[str, object] = {
+        "venue": (await database.read(get_venue)).name,
+        "asked": asked,
+        "time": f"{now:%H:%M}",
+        "problem": problem,
+    }
+    return page(request, "portal/sign_in_code.html", values, status)
+
+
+def _device_of(request: web.Request) -> str:
+    return describe_device(request.headers.get("User-Agent", ""))
+
+
+def _enter_portal(request: web.Request, opened: OpenedSession) -> web.Response:
+    response = _go_on(request)
+    keep_session(response, opened)
+    return response
 
 
 def _go_on(request: web.Request) -> web.Response:

@@ -392,6 +392,37 @@ CREATE TABLE known_device (
     PRIMARY KEY (hash, staff_id)
 ) STRICT, WITHOUT ROWID;
 
+-- What an authenticator app shows codes by. Offered first; in force once a code was right.
+CREATE TABLE second_step (
+    staff_id TEXT PRIMARY KEY REFERENCES staff (id),
+    secret BLOB NOT NULL,            -- 160 bits, wrapped
+    offered_at INTEGER NOT NULL,
+    since INTEGER                    -- in force since then; null while only offered
+) STRICT, WITHOUT ROWID;
+
+-- A code that was taken, by its step of 30 seconds: none is taken twice, wherever the clock goes.
+CREATE TABLE spent_step (
+    staff_id TEXT NOT NULL REFERENCES staff (id),
+    step INTEGER NOT NULL,
+    PRIMARY KEY (staff_id, step)
+) STRICT, WITHOUT ROWID;
+
+-- Recovery codes that were not used yet.
+CREATE TABLE recovery_code (
+    staff_id TEXT NOT NULL REFERENCES staff (id),
+    hash BLOB NOT NULL,              -- SHA-256
+    PRIMARY KEY (staff_id, hash)
+) STRICT, WITHOUT ROWID;
+
+-- Somebody whose password was right is asked for the code, for five minutes.
+CREATE TABLE asked_code (
+    hash BLOB PRIMARY KEY,           -- SHA-256 of the form's secret
+    staff_id TEXT NOT NULL REFERENCES staff (id),
+    device BLOB NOT NULL,            -- as in sign_in_failure
+    expires_at INTEGER NOT NULL,
+    is_counted INTEGER NOT NULL      -- whether the next code is among the wrong tries already
+) STRICT, WITHOUT ROWID;
+
 -- A one-time sign-in link.
 CREATE TABLE invitation (
     hash BLOB PRIMARY KEY,           -- SHA-256 of the link's secret

@@ -10,6 +10,7 @@ from appliance.actions.sign_in import change_password
 from appliance.model.booking import parse_uuid
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
 from appliance.store.connection import Reader
+from appliance.store.second_steps import count_recovery_codes, find_second_step
 from appliance.store.sessions import delete_other_sessions, list_sessions
 from appliance.store.venue import get_venue
 from web.languages import Language
@@ -25,7 +26,7 @@ from web.portal.session_cookie import forget_session
 
 async def show_account(request: web.Request) -> web.Response:
     """`GET /portal/account`."""
-    return await _page(request)
+    return await account_page(request)
 
 
 async def end_one(request: web.Request) -> web.StreamResponse:
@@ -50,11 +51,11 @@ async def set_new_password(request: web.Request) -> web.StreamResponse:
     language, wanted = language_of(request), form.secret("new")
     doubt = await doubt_person(request, form.secret("password"))
     if doubt is not None:
-        return await _page(request, doubt.sentence, doubt.status)
+        return await account_page(request, doubt.sentence, doubt.status)
     venue = (await house.database.read(get_venue)).name
     problem = password_problem(wanted, (person.name, venue), language)
     if problem is not None:
-        return await _page(request, problem, 400)
+        return await account_page(request, problem, 400)
     hashed = await request.app[PASSWORDS].hash(wanted)
     await house.database.write(change_password, person.id, hashed)
     response = web.Response(
@@ -64,11 +65,13 @@ async def set_new_password(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def _page(
+async def account_page(
     request: web.Request, problem: str | None = None, status: int = 200
 ) -> web.Response:
-    house, language = request[HOUSE], language_of(request)
-    sessions = await house.database.read(list_sessions, staff_of(request).id)
+    """Everything about the one who is signed in, and what was declined."""
+    house, language, person = request[HOUSE], language_of(request), staff_of(request)
+    sessions = await house.database.read(list_sessions, person.id)
+    second = await house.database.read(find_second_step, person.id)
     zone = await house.database.read(find_zone)
     now = house.database.clock.now()
     values: dict[str, object] = {
@@ -79,6 +82,8 @@ async def _page(
         ],
         "own": request[SESSION].id,
         "problem": problem,
+        "second_since": moment(second.since, zone, language) if second else "",
+        "codes_left": await house.database.read(count_recovery_codes, person.id),
         "shortest": PASSWORD_MIN,
         "longest": PASSWORD_MAX,
     }

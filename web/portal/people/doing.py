@@ -14,6 +14,7 @@ from appliance.actions.manage_staff import (
     invite_again,
     unlock,
 )
+from appliance.actions.second_step import remove_second_step
 from appliance.errors import NotFound, Refusal
 from appliance.model.booking import parse_uuid
 from appliance.model.staff import ROLES
@@ -75,6 +76,13 @@ async def enable(request: web.Request) -> web.StreamResponse:
 async def unlock_one(request: web.Request) -> web.StreamResponse:
     """`POST …/unlock`: wrong passwords are forgotten."""
     return await _do(request, unlock, actor=_actor(request))
+
+
+async def remove_second_step_of(request: web.Request) -> web.StreamResponse:
+    """`POST …/second-step/remove`: for a lost phone. One's own takes the password to remove."""
+    if _person_id(request) == staff_of(request).id:
+        raise NotFound
+    return await _do(request, remove_second_step, actor=_actor(request))
 
 
 async def sign_out_one(request: web.Request) -> web.StreamResponse:

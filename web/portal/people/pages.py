@@ -7,6 +7,7 @@ from aiohttp import web
 from appliance.model.session import FREE_TRIES
 from appliance.model.staff import ROLES, StaffMember
 from appliance.store.connection import Reader
+from appliance.store.second_steps import list_second_steps
 from appliance.store.sessions import count_sessions
 from appliance.store.staff import list_locked, list_open_invitations, list_staff
 from appliance.tokens import account_hash
@@ -23,6 +24,7 @@ class Listed:
     sessions: int
     is_locked: bool
     link_until: int | None
+    has_second_step: bool
 
 
 async def show_people(request: web.Request) -> web.Response:
@@ -55,7 +57,14 @@ def _read(reader: Reader) -> list[Listed]:
     accounts = {p.id: account_hash(p.name) for p in people}
     locked = list_locked(reader, accounts, FREE_TRIES)
     links, sessions = list_open_invitations(reader), count_sessions(reader)
+    second_steps = list_second_steps(reader)
     return [
-        Listed(p, sessions.get(p.id, 0), p.id in locked and p.disabled_at is None, links.get(p.id))
+        Listed(
+            p,
+            sessions.get(p.id, 0),
+            p.id in locked and p.disabled_at is None,
+            links.get(p.id),
+            p.id in second_steps,
+        )
         for p in people
     ]

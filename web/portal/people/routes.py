@@ -20,5 +20,6 @@ PEOPLE_ROUTES = (
     _owners("POST", f"{_ONE}/disable", handler=doing.disable),
     _owners("POST", f"{_ONE}/enable", handler=doing.enable),
     _owners("POST", f"{_ONE}/unlock", handler=doing.unlock_one),
+    _owners("POST", f"{_ONE}/second-step/remove", handler=doing.remove_second_step_of),
     _owners("POST", f"{_ONE}/sign-out", handler=doing.sign_out_one),
 )
