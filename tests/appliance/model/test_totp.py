@@ -1,0 +1,75 @@
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from appliance.model.second_step import tidy_recovery_code
+from appliance.model.totp import app_address, fitting_steps, spell_secret, totp_code
+from appliance.tokens import Tokens
+
+SECRET = b"12345678901234567890"
+# RFC 6238, appendix B, SHA-1: seconds, and a code of eight digits, of which ours are the last six.
+VECTORS = (
+    (59, "94287082"),
+    (1111111109, "07081804"),
+    (1111111111, "14050471"),
+    (1234567890, "89005924"),
+    (2000000000, "69279037"),
+    (20000000000, "65353130"),
+)
+NOW = 1_111_111_111_000
+STEP = NOW // 30_000
+
+
+@pytest.mark.parametrize(("seconds", "code"), VECTORS)
+def test_the_codes_are_those_of_the_standard(seconds, code):
+    assert totp_code(SECRET, seconds // 30) == code[2:]
+
+
+@pytest.mark.parametrize(("beside", "fits"), [(-2, False), (-1, True), (1, True), (2, False)])
+def test_one_step_before_and_after_the_present_one_fits_and_no_other(beside, fits):
+    assert fitting_steps(SECRET, totp_code(SECRET, STEP + beside), NOW) == [STEP + beside] * fits
+
+
+def test_a_box_that_has_forgotten_the_date_compares_codes_too():
+    assert fitting_steps(SECRET, totp_code(SECRET, 0), 0) == [0]
+
+
+@pytest.mark.parametrize("typed", ["050471", "050 471", " 0504 71 ", "٠٥٠٤٧١", "۰۵۰۴۷۱"])
+def test_a_code_fits_however_its_digits_are_typed(typed):
+    assert fitting_steps(SECRET, typed, NOW) == [STEP]
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "05047", "0504710", "14050471", "o50471", "²50471", "-50471"]
+)
+def test_what_is_no_code_fits_nothing(typed):
+    assert fitting_steps(SECRET, typed, NOW) == []
+
+
+def test_the_app_is_told_the_secret_the_house_and_the_person():
+    address = urlsplit(app_address(SECRET, "Riad & Fils: l’été", "Yasmine"))
+
+    assert (address.scheme, address.netloc) == ("otpauth", "totp")
+    assert unquote(address.path) == "/Riad & Fils: l’été:Yasmine"
+    assert parse_qs(address.query) == {
+        "secret": ["GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"],
+        "issuer": ["Riad & Fils: l’été"],
+        "algorithm": ["SHA1"],
+        "digits": ["6"],
+        "period": ["30"],
+    }
+
+
+def test_a_name_of_any_length_fits_into_a_qr_code():
+    assert len(app_address(SECRET, "𐍈" * 200, "م" * 200)) < 1200
+
+
+def test_the_key_is_spelled_in_fours():
+    assert spell_secret(SECRET) == "GEZD GNBV GY3T QOJQ GEZD GNBV GY3T QOJQ"
+
+
+def test_a_recovery_code_is_read_however_it_is_typed():
+    code = Tokens().new_recovery_code()
+
+    assert len(tidy_recovery_code(code)) == 16
+    assert tidy_recovery_code(code.lower().replace("-", " ")) == tidy_recovery_code(code)
