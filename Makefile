@@ -54,7 +54,7 @@ help:
 	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
-	@echo 'make bench    measure everything, beside a bare handler and PocketBase; ten minutes'
+	@echo 'make bench    measure everything, beside a bare handler and PocketBase; a quarter of an hour'
 	@echo 'make pretix   the same scan beside a check-in at pretix with PostgreSQL'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'

@@ -5,13 +5,8 @@ from contextlib import suppress
 from aiohttp import web
 
 from appliance.environment import Environment
-from appliance.errors import (
-    BrowserRevoked,
-    RoleMissing,
-    TerminalNotPaired,
-    TerminalRevoked,
-    Unavailable,
-)
+from appliance.errors import Unavailable
+from appliance.house_errors import BrowserRevoked, RoleMissing, TerminalNotPaired, TerminalRevoked
 from appliance.model.terminal import Terminal
 from appliance.store.terminals import find_by_token, touch_terminal
 from appliance.tokens import hash_token

@@ -18,6 +18,7 @@ from terminal_bridge.wire_events import event_of
 
 HEARTBEAT_SECONDS = 20.0
 _AT_ONCE = 8  # changes that are put into words before the loop looks about
+_SMALL = 1 << 14  # bytes that a connection with nothing waiting takes at once
 _PATIENCE_SECONDS = 30.0  # for a listener that does not read; then it may come back
 
 
@@ -94,7 +95,7 @@ class _EventStream(web.StreamResponse):
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
         """Write; False when the listener does not read, or when the box cannot wait for that."""
-        if self._has_taken_all():
+        if len(chunk) <= _SMALL and self._has_taken_all():
             await self.write(chunk)
             return True
         writing = asyncio.ensure_future(self.write(chunk))

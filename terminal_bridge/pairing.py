@@ -8,7 +8,7 @@ from aiohttp import web
 from appliance.actions.pair_terminal import pair_by_code, pair_by_secret
 from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.clock import format_instant
-from appliance.errors import PairingRefused
+from appliance.house_errors import PairingRefused
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.signing_keys import list_public_keys

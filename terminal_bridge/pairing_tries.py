@@ -6,7 +6,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from appliance.clock import Clock
-from appliance.errors import PairingLater
+from appliance.house_errors import PairingLater
 
 TRIES_OF_A_DEVICE = 3  # fewer than close the digits of an offer: nobody closes them alone
 _WINDOW_SECONDS = 600.0  # as long as an offer lives

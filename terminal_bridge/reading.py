@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from appliance.errors import NotFound, RoleMissing, ValidationError
+from appliance.errors import NotFound, ValidationError
+from appliance.house_errors import RoleMissing
 from appliance.model.booking import parse_uuid
 from appliance.model.terminal import NAME_MAX, Terminal
 from appliance.model.verdict_sentences import LANGUAGES

@@ -9,7 +9,7 @@ from appliance.actions.acknowledge_conflict import acknowledge_conflict
 from appliance.actions.sync_scans import Synced, sync_scans
 from appliance.clock import format_instant
 from appliance.environment import Environment
-from appliance.errors import RoleMissing
+from appliance.house_errors import RoleMissing
 from appliance.model.scan import Reading, Scan
 from appliance.model.terminal import Terminal
 from appliance.store.connection import Reader

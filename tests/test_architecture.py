@@ -18,6 +18,7 @@ LAYERS = (
         "appliance.accidents",
         "appliance.durable",
         "appliance.errors",
+        "appliance.house_errors",
         "appliance.log_files",
         "appliance.clock",
         "appliance.clock_steps",

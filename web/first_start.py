@@ -7,7 +7,7 @@ from aiohttp import web
 
 from appliance.actions.set_up import offer_setup
 from appliance.box import Box
-from appliance.errors import NotSetUp
+from appliance.house_errors import NotSetUp
 from appliance.model.qr import link_blocks
 from appliance.store.setup import is_closed
 from web.public_page import wants_page

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-from appliance.errors import ChangedMeanwhile
+from appliance.house_errors import ChangedMeanwhile
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Reader, Transaction
 from appliance.store.reservations import get_reservation

@@ -1,7 +1,8 @@
 """Cancel by the guest: as long as the house has time to seat somebody else."""
 
 from appliance.actions.cancel import Cancelled, cancel
-from appliance.errors import TooLateToCancel, WrongState
+from appliance.errors import WrongState
+from appliance.house_errors import TooLateToCancel
 from appliance.model.guest_terms import cancel_deadline
 from appliance.store.connection import Transaction
 from appliance.store.reservations import get_reservation

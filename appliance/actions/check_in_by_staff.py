@@ -3,7 +3,7 @@
 from appliance.actions.check_in import check_in
 from appliance.actions.log_scan import Decided
 from appliance.actions.undo_check_in import undo_check_in
-from appliance.errors import NothingToUndo
+from appliance.house_errors import NothingToUndo
 from appliance.model.scan import Reading, Scan
 from appliance.model.staff import StaffMember
 from appliance.model.terminal import Terminal

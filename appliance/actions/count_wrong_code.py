@@ -1,6 +1,6 @@
 """Count a wrong code: ten typed within a minute close a terminal's keyboard, not its scanner."""
 
-from appliance.errors import TooManyWrongCodes
+from appliance.house_errors import TooManyWrongCodes
 from appliance.model.terminal import Terminal
 from appliance.store.connection import Transaction
 from appliance.store.terminals import keep_wrong_codes, list_wrong_codes

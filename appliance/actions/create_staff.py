@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.actions.note_security import CONSOLE, note_security
-from appliance.errors import NameTaken
+from appliance.house_errors import NameTaken
 from appliance.store.connection import Transaction
 from appliance.store.staff import insert_invitation, insert_staff, list_staff
 from appliance.tokens import hash_token

@@ -6,7 +6,7 @@ Those left without a slot are shown first, as edit_tables.py tells.
 import json
 from collections.abc import Sequence
 
-from appliance.errors import ChangedMeanwhile, SlotIsHeld
+from appliance.house_errors import ChangedMeanwhile, SlotIsHeld
 from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot
 from appliance.model.venue import Slot, fingerprint

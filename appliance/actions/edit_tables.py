@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from appliance.actions.apply_venue import apply_slots, apply_tables
-from appliance.errors import ChangedMeanwhile
+from appliance.house_errors import ChangedMeanwhile
 from appliance.model.booking import field_invalid
 from appliance.model.venue import Slot, Table, fingerprint
 from appliance.model.venue_clash import Clashes, clash_mark, table_clashes

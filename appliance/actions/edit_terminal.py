@@ -2,7 +2,7 @@
 
 from appliance.actions.issue_terminal import check_terminal
 from appliance.actions.note_security import CONSOLE, note_security
-from appliance.errors import ChangedMeanwhile, TerminalRevoked
+from appliance.house_errors import ChangedMeanwhile, TerminalRevoked
 from appliance.model.venue import fingerprint
 from appliance.store.connection import Transaction
 from appliance.store.terminals import get_terminal, update_terminal

@@ -3,7 +3,8 @@
 import json
 import re
 
-from appliance.errors import ChangedMeanwhile, SlotIsHeld, Trouble, ValidationError
+from appliance.errors import Trouble, ValidationError
+from appliance.house_errors import ChangedMeanwhile, SlotIsHeld
 from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, minutes
 from appliance.model.notices import VenueChanged

@@ -5,7 +5,7 @@ from enum import Enum
 
 from appliance.actions.note_security import NOBODY, note_security
 from appliance.actions.sign_in import OpenedSession, Try, count_try, open_session
-from appliance.errors import CodeLater
+from appliance.house_errors import CodeLater
 from appliance.model.second_step import tidy_recovery_code
 from appliance.model.totp import fitting_steps
 from appliance.store.connection import Transaction

@@ -2,7 +2,8 @@
 
 from appliance.actions.create_staff import INVITATION_MILLISECONDS, Invitation
 from appliance.actions.note_security import CONSOLE, note_security
-from appliance.errors import ChangedMeanwhile, LastOwner, NameTaken, NotFound
+from appliance.errors import NotFound
+from appliance.house_errors import ChangedMeanwhile, LastOwner, NameTaken
 from appliance.model.staff import StaffMember
 from appliance.store.connection import Transaction
 from appliance.store.sessions import clear_failures, delete_session, delete_sessions

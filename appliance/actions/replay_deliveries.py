@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.actions.register_endpoint import EndpointsChanged
-from appliance.errors import EndpointIsInactive
+from appliance.house_errors import EndpointIsInactive
 from appliance.store.connection import Transaction
 from appliance.store.endpoints import get_endpoint
 from appliance.store.replays import end_of_page, last_delivery, replay_between

@@ -1,7 +1,8 @@
 """Replay a delivery: the same id, one new attempt now, then the ladder again (decisions.md)."""
 
 from appliance.actions.register_endpoint import EndpointsChanged
-from appliance.errors import EndpointIsInactive, NotFound
+from appliance.errors import NotFound
+from appliance.house_errors import EndpointIsInactive
 from appliance.store.connection import Transaction
 from appliance.store.endpoints import get_endpoint
 from appliance.store.replays import find_endpoint_of, replay_one

@@ -1,7 +1,8 @@
 """Add and remove the second step of somebody's sign-in (reliability.md S7)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
-from appliance.errors import ChangedMeanwhile, NotFound, OfferOver
+from appliance.errors import NotFound
+from appliance.house_errors import ChangedMeanwhile, OfferOver
 from appliance.model.second_step import OFFER_MILLISECONDS, RECOVERY_CODES, tidy_recovery_code
 from appliance.model.totp import SECRET_BYTES, fitting_steps
 from appliance.store.connection import Reader, Transaction

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.actions.note_security import NOBODY, note_security
-from appliance.errors import SignInLater
+from appliance.house_errors import SignInLater
 from appliance.model.session import sign_in_delay
 from appliance.model.staff import StaffMember
 from appliance.store.connection import Transaction

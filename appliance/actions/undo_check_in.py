@@ -4,7 +4,8 @@ import json
 
 from appliance.actions.announce_arrival import announce_reversal
 from appliance.actions.log_scan import Decided, log_scan, recall
-from appliance.errors import NotFound, NothingToUndo, ValidationError
+from appliance.errors import NotFound, ValidationError
+from appliance.house_errors import NothingToUndo
 from appliance.model.terminal import Terminal
 from appliance.model.verdict import Verdict, see
 from appliance.store.connection import Transaction

@@ -10,7 +10,6 @@ from appliance.model.totals import Count, Totals
 from appliance.store.connection import Reader
 from appliance.store.totals import Share, list_shares
 
-_LET_GO = {"cancelled", "declined"}
 _NONE = Share(0, 0, holds=False)
 
 
@@ -29,7 +28,7 @@ class Tally:
         """That reservation changed: it is as `found` now, or no more."""
         share = _NONE
         if found is not None and found.date == self._day:
-            share = Share(found.guests, found.arrived, holds=found.status not in _LET_GO)
+            share = Share(found.guests, found.arrived, found.holds)
         self._put(reservation_id, share)
 
     @property

@@ -4,7 +4,8 @@ from aiohttp import web
 from yarl import URL
 
 from appliance.environment import Environment
-from appliance.errors import ChangedMeanwhile, Refusal, StaffRoleMissing, Unavailable
+from appliance.errors import Refusal, Unavailable
+from appliance.house_errors import ChangedMeanwhile, StaffRoleMissing
 from appliance.model.session import Session
 from appliance.model.staff import StaffMember
 from appliance.store.sessions import find_session, touch_session

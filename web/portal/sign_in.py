@@ -19,7 +19,8 @@ from appliance.actions.sign_in import (
     sign_out,
 )
 from appliance.clock import Clock
-from appliance.errors import CodeLater, RateLimited, Refusal, ValidationError
+from appliance.errors import RateLimited, Refusal, ValidationError
+from appliance.house_errors import CodeLater
 from appliance.store.staff import has_owner, set_language
 from appliance.store.venue import get_venue
 from terminal_bridge.same_origin import is_from_our_page

@@ -13,7 +13,6 @@ from appliance.actions.amend_reservation import (
 from appliance.actions.cancel import cancel
 from appliance.actions.enter import enter_by_staff
 from appliance.errors import (
-    ChangedMeanwhile,
     CustomerNameRequired,
     GuestsOutOfRange,
     InvalidEmail,
@@ -22,6 +21,7 @@ from appliance.errors import (
     ValidationError,
     WrongState,
 )
+from appliance.house_errors import ChangedMeanwhile
 from appliance.store.guest_passes import pass_text
 from tests.builders import a_booking, table_id
 

@@ -12,7 +12,8 @@ from appliance.actions.second_step import (
     remove_second_step,
 )
 from appliance.actions.sign_in import OpenedSession, begin_sign_in, change_password
-from appliance.errors import ChangedMeanwhile, CodeLater, NotFound, OfferOver, SignInLater
+from appliance.errors import NotFound
+from appliance.house_errors import ChangedMeanwhile, CodeLater, OfferOver, SignInLater
 from appliance.model.totp import totp_code
 from appliance.store.second_steps import count_recovery_codes, has_second_step
 from appliance.store.security_log import list_security_entries

@@ -8,7 +8,8 @@ from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.actions.replay_deliveries import PAGE, Selection, replay_deliveries
 from appliance.actions.replay_delivery import replay_delivery
-from appliance.errors import EndpointIsInactive, NotFound
+from appliance.errors import NotFound
+from appliance.house_errors import EndpointIsInactive
 from appliance.webhooks.ladder import DELAYS_MS
 from tests.appliance.webhooks.receivers import OK, an_answer
 

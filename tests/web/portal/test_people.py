@@ -6,7 +6,7 @@ import pytest
 from appliance.actions.create_staff import create_staff
 from appliance.actions.manage_staff import change_role, disable_staff
 from appliance.actions.sign_in import begin_sign_in
-from appliance.errors import ChangedMeanwhile, LastOwner, SignInLater
+from appliance.house_errors import ChangedMeanwhile, LastOwner, SignInLater
 from appliance.store.security_log import find_broken_security_link, list_security_entries
 from appliance.store.staff import find_staff, list_staff, set_password
 from tests.web.portal.people import a_person

@@ -11,7 +11,8 @@ from appliance.actions.register_endpoint import parse_event_types, register_endp
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
 from appliance.actions.send_test_event import send_test_event
 from appliance.actions.trust_receiver import trust_receiver
-from appliance.errors import EndpointIsInactive, Refusal
+from appliance.errors import Refusal
+from appliance.house_errors import EndpointIsInactive
 from appliance.model.endpoint import Endpoint, parse_ca, parse_pin
 from appliance.store.connection import Reader, Transaction
 from appliance.store.delivery_pages import DeliveryFilter, DeliveryPage, page_deliveries

@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from appliance.errors import (
-    ChangedMeanwhile,
     CustomerNameRequired,
     InvalidSlot,
     InvalidTable,
-    NothingToUndo,
     Refusal,
     TableNotBookable,
     TableNotFound,
@@ -15,6 +13,7 @@ from appliance.errors import (
     ValidationError,
     WrongState,
 )
+from appliance.house_errors import ChangedMeanwhile, NothingToUndo
 from appliance.model.venue import Table
 from appliance.store.history import HistoryEntry
 from web.languages import Language

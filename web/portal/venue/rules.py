@@ -8,7 +8,8 @@ from typing import Any
 from aiohttp import web
 
 from appliance.actions.edit_venue import MODES, STATUSES, edit_venue
-from appliance.errors import ChangedMeanwhile, InvalidJson
+from appliance.errors import InvalidJson
+from appliance.house_errors import ChangedMeanwhile
 from appliance.model.strict_json import parse_object
 from appliance.model.venue import fingerprint
 from appliance.model.venue_file import ADDRESS_MAX
