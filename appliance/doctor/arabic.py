@@ -103,18 +103,14 @@ ARABIC = {
     "Plug the volume in, or correct backup.directory.":
         "صِلوا وحدة التخزين، أو صحّحوا `backup.directory`.",
     "No backup has been proven yet{because}.": "لم تُختبر أي نسخة احتياطية بعد.",
-    "Run venuebox backup, then print the kit: venuebox backup kit.":
-        "نفّذوا `venuebox backup`، ثم اطبعوا بطاقة الاسترجاع: `venuebox backup kit`.",
+    "Make one on the page about the box, or by venuebox backup, then print the kit.":
+        "اصنعوا نسخة من صفحة العلبة، أو نفّذوا `venuebox backup`، ثم اطبعوا بطاقة الاسترجاع.",
     "The last proven backup is of {when} UTC{because}.":
         "آخر نسخة احتياطية مختبرة تعود إلى `{when} UTC`.",
     "Leave the box on at night, or run venuebox backup.":
         "اتركوا العلبة مشغّلة ليلًا، أو نفّذوا `venuebox backup`.",
     "Last backup restored and found whole: {when} UTC.":
         "آخر نسخة احتياطية استُعيدت ووُجدت كاملة: `{when} UTC`.",
-    # examining.py of the portal, where no check of the backups could be made
-    "No backup yet.": "لا نسخة احتياطية بعد.",
-    "Stop the box and copy its whole data directory, secrets/ included, onto another disk.":
-        "أوقفوا العلبة وانسخوا مجلد بياناتها كله، ومعه `secrets/`، إلى قرص آخر.",
     # machine.py
     "{mib} MiB are left on the disk.": "المساحة الباقية على القرص: `{mib} MiB`.",
     "Delete what is not the box's, or enlarge the volume.":

@@ -30,8 +30,8 @@ def backups(patient: Patient) -> Check:
             "backups",
             "Aucune sauvegarde n'a encore été vérifiée.",
             "No backup has been proven yet{because}.",
-            "Lancez venuebox backup, puis imprimez le kit : venuebox backup kit.",
-            "Run venuebox backup, then print the kit: venuebox backup kit.",
+            "Faites-en une sur la page de la box, ou par venuebox backup, puis imprimez le kit.",
+            "Make one on the page about the box, or by venuebox backup, then print the kit.",
             because=because,
         )
     when = format_instant(record.at)[:16].replace("T", " ")

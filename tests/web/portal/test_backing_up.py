@@ -1,6 +1,7 @@
 """Backups from the portal: one now, and the sheet without whose key none is restored."""
 
 import asyncio
+import queue
 import threading
 
 from appliance.backup.kit import key_rows
@@ -37,6 +38,19 @@ async def when_made(person):
     raise AssertionError("it is still being made")
 
 
+def slow_backups(monkeypatch):
+    """Who makes one is put into the queue, and is a quarter through until the event is set."""
+    begun, may_end = queue.SimpleQueue(), threading.Event()
+
+    def make(maker, **_):
+        maker.tell("prove", 1, 4)
+        begun.put(maker)
+        may_end.wait(20)
+
+    monkeypatch.setattr(Maker, "make", make)
+    return begun, may_end
+
+
 async def test_a_manager_has_a_backup_made_and_sees_that_it_was_restored_on_trial(
     running, tmp_path
 ):
@@ -62,18 +76,10 @@ async def test_the_part_is_shown_to_an_owner_too(running):
 
 
 async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(running, monkeypatch):
-    begun, is_making, may_end = [], threading.Event(), threading.Event()
-
-    def make(maker, **_):
-        begun.append(maker)
-        maker.tell("prove", 1, 4)
-        is_making.set()
-        may_end.wait(20)
-
-    monkeypatch.setattr(Maker, "make", make)
+    begun, may_end = slow_backups(monkeypatch)
     manager = await a_person(running, "manager")
     await manager.post(PART)
-    await asyncio.to_thread(is_making.wait)
+    await asyncio.to_thread(begun.get)
     await manager.post(PART)
 
     part = (await manager.get(PART))[1]
@@ -82,7 +88,7 @@ async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(run
     assert 'value="25"' in (await manager.get("/portal/box"))[1]
     may_end.set()
     await when_made(manager)
-    assert len(begun) == 1
+    assert begun.empty()
 
 
 async def test_why_there_is_no_backup_is_said_and_another_may_be_tried(
@@ -115,16 +121,10 @@ async def test_an_accident_leaves_the_page_as_it_was(running, monkeypatch):
 
 
 async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch):
-    begun, may_end = threading.Event(), threading.Event()
-
-    def make(maker, **_):
-        begun.set()
-        may_end.wait(20)
-
-    monkeypatch.setattr(Maker, "make", make)
+    begun, may_end = slow_backups(monkeypatch)
     manager = await a_person(running, "manager")
     await manager.post(PART)
-    await asyncio.to_thread(begun.wait)
+    await asyncio.to_thread(begun.get)
 
     async with asyncio.timeout(5):
         await running.client.close()

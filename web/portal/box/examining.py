@@ -7,7 +7,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
-from appliance.doctor.check import Check, warn
+from appliance.doctor.check import Check
 from appliance.errors import Trouble
 from appliance.settings import Settings, parse_settings
 from web.portal.box.saved import directory_of
@@ -56,20 +56,10 @@ class Examiner:
         box = request.app[BOX]
         directory = directory_of(request)
         checks = await asyncio.to_thread(_look_at, box, directory)
-        if not any(check.name.startswith("backup") for check in checks):
-            checks.append(_NO_BACKUP)
         self._latest = Findings(tuple(checks), box.clock.now())
         return self._latest
 
 
-# Until a check of that name tells more.
-_NO_BACKUP = warn(
-    "backup",
-    "Pas encore de sauvegarde.",
-    "No backup yet.",
-    "Arrêtez la box et copiez tout son dossier de données, secrets/ compris, sur un autre disque.",
-    "Stop the box and copy its whole data directory, secrets/ included, onto another disk.",
-)
 EXAMINER = web.AppKey("examiner", Examiner)
 
 
