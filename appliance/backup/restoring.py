@@ -65,8 +65,8 @@ def restore_latest(
                 continue
             try:
                 with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
-                    aside = _move_aside(directory, clock)
                     _note(folder / "live.db", proven, clock, zones)
+                    aside = _move_aside(directory, clock)
                     _place(directory, folder, key)
             except Trouble as trouble:  # the one before may be good
                 tried = f" ({path.name}: {trouble})"
@@ -88,11 +88,11 @@ def _restore(
     progress: Progress,
 ) -> Proven:  # fmt: skip
     with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
+        _note(folder / "live.db", proven, clock, zones)
         write_file(directory.restore_mark, b"")
         for name in _PARTS[:2]:  # of the time before an interruption
             for leftover in directory.root.glob(f"{name}*"):
                 leftover.unlink()
-        _note(folder / "live.db", proven, clock, zones)
         _place(directory, folder, key)
         return proven
 
