@@ -28,7 +28,8 @@ Synchronised = Callable[[], bool | None]
 class ClockMark:
     """What a box keeps of its clock: `at` is the latest instant that was certainly past.
 
-    `offset` is the clock minus the uptime, in ms, in the boot of that name.
+    `offset` is the clock minus the uptime, in ms, when it was trusted last, in the boot of that
+    name.
     """
 
     at: int
@@ -89,10 +90,16 @@ class ClockTrust:
             self._stepped_far = True
 
     @property
-    def mark(self) -> ClockMark:
-        """What should be written, to be remembered after the next start."""
+    def mark(self) -> ClockMark | None:
+        """What should be written, to be remembered after the next start.
+
+        Of a clock that was set since it was trusted, what it was before; None of one that never
+        was trusted.
+        """
         self.was_set()
-        return ClockMark(self._mark, self._boot, self._clock.now() - self._uptime())
+        if self._good is None:
+            return None
+        return ClockMark(self._mark, self._boot, self._good[0])
 
     @property
     def grace_ends_at(self) -> int:

@@ -73,7 +73,7 @@ class ClockGate:
             await asyncio.gather(self._settling, return_exceptions=True)
         if self._open and not self.trust.was_set():
             try:
-                await self._database.write(put_clock_mark, self.trust.mark)
+                await self._remember()
             except Unavailable:
                 log.info("the time of this stop is not remembered: the disk takes nothing")
 
@@ -135,7 +135,7 @@ class ClockGate:
             while self._has_to_settle():
                 self._waits_are_stale = False
                 await settle_waits(self._database, self._uptime)
-                await self._database.write(put_clock_mark, self.trust.mark)
+                await self._remember()
                 self._written_at = self._uptime.milliseconds()
                 self._reopen()
         except Unavailable:
@@ -145,6 +145,12 @@ class ClockGate:
             self._try_again()
         finally:
             self._settling = None
+
+    async def _remember(self) -> None:
+        """Write the mark: while it was waited for, the clock may have been set."""
+        mark = self.trust.mark
+        if mark is not None:
+            await self._database.write(put_clock_mark, mark)
 
     def _has_to_settle(self) -> bool:
         return self._trusted and (self._waits_are_stale or not self._open)

@@ -156,10 +156,12 @@ async def raw_server(converse):
 
 
 async def pump(reader, writer):
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()  # however it ends: the server's end cancels it
 
 
 async def converse(reader, writer, *, until):

@@ -6,6 +6,7 @@ Row 19 of the fault table.
 import pytest
 
 from appliance.clock import parse_instant
+from appliance.webhooks.waits import settle_waits
 from tests.appliance.webhooks.clocks import (
     A_YEAR_BACK,
     A_YEAR_ON,
@@ -182,3 +183,24 @@ async def test_a_clock_that_is_back_where_it_was_is_trusted_at_once_without_a_ti
 
     await world.settled("delivered", "delivered")
     assert world.dispatcher.clock_gate.may_expire()
+
+
+async def test_a_clock_that_leaps_while_waits_are_counted_is_not_the_one_that_is_remembered(
+    world, receiver, clock, surroundings, monkeypatch
+):
+    async def settle_and_leap(*what):
+        await settle_waits(*what)
+        clock.set(A_YEAR_ON)
+
+    surroundings.synchronised = False
+    await world.register(receiver.url)
+    monkeypatch.setattr("appliance.webhooks.clock_gate.settle_waits", settle_and_leap)
+    await world.start()
+    await world.stop()
+    monkeypatch.undo()
+
+    await world.start()
+    await world.book()
+
+    await nothing_more(receiver, 0)
+    assert conditions(world) == {"clock_held"}
