@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 
+from appliance.actions.keep_holds import keep_holds
 from appliance.model.notices import VenueChanged
 from appliance.model.venue_file import SlotEntry, TableEntry, VenueFile
 from appliance.store.connection import Transaction
@@ -13,10 +14,12 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
     Tables are matched by number; those missing from the file become unbookable, never
     deleted. `venue_id` is the id of a venue that is not here yet (a fresh one when None).
+    SlotIsHeld when a slot that is booked would move across midnight.
     """
-    applied_id = _apply_head(tx, file, venue_id)
-    apply_tables(tx, file.tables)
-    apply_slots(tx, file.slots)
+    with keep_holds(tx):
+        applied_id = _apply_head(tx, file, venue_id)
+        apply_tables(tx, file.tables)
+        apply_slots(tx, file.slots)
     return applied_id
 
 

@@ -3,17 +3,16 @@
 import json
 import re
 
+from appliance.actions.keep_holds import keep_holds
 from appliance.errors import Trouble, ValidationError
-from appliance.house_errors import ChangedMeanwhile, SlotIsHeld
+from appliance.house_errors import ChangedMeanwhile
 from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, minutes
 from appliance.model.notices import VenueChanged
 from appliance.model.venue import Venue, fingerprint
-from appliance.model.venue_clash import find_shifted
 from appliance.model.venue_file import ADDRESS_MAX, MAP_URL
 from appliance.store.connection import Transaction
-from appliance.store.readings import find_tonight
-from appliance.store.venue import get_venue, list_coming, list_slots
+from appliance.store.venue import get_venue
 
 STATUSES = ("active", "inactive", "suspended")
 MODES = ("free", "prepaid")
@@ -31,12 +30,12 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     if fingerprint(venue) != seen:
         raise ChangedMeanwhile
     _check(tx, wished)
-    if wished.evening_ends_at != venue.evening_ends_at:
-        coming, slots = list_coming(tx, find_tonight(tx).isoformat()), list_slots(tx)
-        if find_shifted(coming, slots, wished.evening_ends_at) - find_shifted(
-            coming, slots, venue.evening_ends_at
-        ):
-            raise SlotIsHeld
+    with keep_holds(tx):
+        _update(tx, wished)
+    tx.notices.append(VenueChanged())
+
+
+def _update(tx: Transaction, wished: Venue) -> None:
     tx.execute(
         """UPDATE venue
            SET name = :name, slug = :slug, status = :status, reservation_mode = :mode,
@@ -60,7 +59,6 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
             "map_url": wished.map_url,
         },
     )
-    tx.notices.append(VenueChanged())
 
 
 def _check(tx: Transaction, wished: Venue) -> None:

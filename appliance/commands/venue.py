@@ -1,6 +1,7 @@
 """`venuebox venue apply`: change venue, tables and slots to match a file."""
 
 import argparse
+from contextlib import ExitStack
 
 from appliance.actions.apply_venue import apply_venue
 from appliance.commands.console import Commands, Console, add_command, add_data, add_group
@@ -20,8 +21,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Apply to both environments; the running box shows it on its next answer."""
     directory = console.directory(arguments)
     venue = read_venue_file(arguments.file, console)
-    for environment in ENVIRONMENTS:
-        with console.transaction(directory, environment) as tx:
-            apply_venue(tx, venue)
+    with ExitStack() as both:  # what one of them refuses is done in neither
+        for environment in ENVIRONMENTS:
+            apply_venue(both.enter_context(console.transaction(directory, environment)), venue)
     print(f"{venue.name}: {len(venue.tables)} tables and {len(venue.slots)} slots applied")
     return 0
