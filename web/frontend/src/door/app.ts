@@ -1,6 +1,7 @@
 /** The door app: ties camera, scanner, list and box together (door.md). */
 import { Box, NotPaired, OutOfReach, Refused } from "./box";
 import { Camera, photoPixels } from "./camera";
+import { ConflictView } from "./conflict_view";
 import { closeSheets, part, prepareSheets, show } from "./dom";
 import { Keeper } from "./keeper";
 import { Link } from "./link";
@@ -11,9 +12,8 @@ import { Reader } from "./reader";
 import { forgetShell, keepShell } from "./shell";
 import { Signals } from "./signals";
 import { Stage } from "./stage";
-import { type KeptConflict, Storage } from "./storage";
+import { Storage } from "./storage";
 import type { Me, Verdict } from "./types";
-import { clockOf } from "./venue_time";
 import { VerdictView, type Wish } from "./verdict_view";
 import { listenToWedge } from "./wedge";
 import { Words } from "./words";
@@ -40,6 +40,9 @@ export class App {
   });
   private keeper = this.newKeeper();
   private link: Link | null = null;
+  private readonly conflict = new ConflictView(
+    this.words, () => (this.link ? this.keeper : null), () => this.signals.give("amber"),
+  );
   private readonly list = new ListView(this.words, () => this.keeper, (wish) => this.handle(wish));
   private readonly menu = new MenuView(
     this.words, () => this.keeper, this.signals, () => this.draw(), () => void this.unpair(),
@@ -61,9 +64,6 @@ export class App {
     part("photo").addEventListener("change", (event) => {
       void this.readPhoto(event.currentTarget as HTMLInputElement);
     });
-    part("conflict-ok").addEventListener("click", () => void this.dismissConflict());
-    // Escape puts it out of sight, not out of the world: it goes when somebody has understood it.
-    part("conflict").addEventListener("close", () => void (this.link && this.showConflict()));
     document.addEventListener("visibilitychange", () => void this.stayAwake());
     this.reader.failed = () => this.stage.fail("failed");
   }
@@ -93,7 +93,7 @@ export class App {
     this.link = new Link(this.keeper, () => this.words.say("reason.undone"));
     this.link.start();
     void this.stayAwake();
-    void this.showConflict();
+    void this.conflict.show();
   }
 
   private draw(): void {
@@ -110,7 +110,7 @@ export class App {
         this.menu.refresh();
         this.list.refresh();
       },
-      conflict: () => void this.showConflict(),
+      conflict: () => void this.conflict.show(),
       unpaired: (revoked) => void this.leave("pair.revoked", !revoked),
     });
   }
@@ -204,39 +204,6 @@ export class App {
     const [code] = picture ? await this.reader.read(picture, true) : [];
     show(part("photo-problem"), code ? null : this.words.say("photo.empty"));
     if (code) this.handle({ code });
-  }
-
-  private async showConflict(): Promise<void> {
-    const dialog = part<HTMLDialogElement>("conflict");
-    const conflict = (await this.keeper.storage.conflicts()).find((one) => !one.dismissed);
-    if (!conflict) return dialog.close();
-    this.fillConflict(conflict);
-    if (dialog.open) return;
-    dialog.showModal();
-    this.signals.give("amber");
-  }
-
-  private fillConflict(conflict: KeptConflict): void {
-    const { words } = this;
-    const { guest, other, arrived, guests } = conflict;
-    const twice = conflict.kind === "admitted_twice" && other.terminalId !== null;
-    part("conflict").dataset["id"] = conflict.id;
-    part("conflict-title").textContent = words.say(twice ? "conflict.title" : "conflict.anyway");
-    part("conflict-text").textContent = words.say(twice ? "conflict.text" : "conflict.despite", {
-      name: guest?.customerFirstName ?? words.say("nobody"),
-      table: guest?.table.name ?? "",
-      word: words.say(`word.${conflict.despite}`),
-      door: other.terminal ?? words.say("another"),
-      time: this.keeper.me ? clockOf(other.at, this.keeper.me) : "",
-    });
-    part("conflict-count").textContent = words.say("conflict.count", { arrived, guests });
-  }
-
-  private async dismissConflict(): Promise<void> {
-    const id = part("conflict").dataset["id"] ?? "";
-    await this.keeper.storage.dismissConflict(id);
-    await this.showConflict();
-    await this.keeper.acknowledge(id);
   }
 
   private async stayAwake(): Promise<void> {

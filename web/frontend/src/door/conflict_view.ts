@@ -1,0 +1,57 @@
+/** A party that two doors apart let in, or one that the box would have refused: for both doors. */
+import { part } from "./dom";
+import type { Keeper } from "./keeper";
+import type { KeptConflict } from "./storage";
+import { clockOf } from "./venue_time";
+import type { Words } from "./words";
+
+export class ConflictView {
+  private readonly dialog = part<HTMLDialogElement>("conflict");
+
+  /** `keeper` is null while this phone is no terminal; `appeared` when one comes up by itself. */
+  constructor(
+    private readonly words: Words,
+    private readonly keeper: () => Keeper | null,
+    private readonly appeared: () => void,
+  ) {
+    part("conflict-ok").addEventListener("click", () => void this.dismiss());
+    // Escape puts it out of sight, not out of the world: it goes when somebody has understood it.
+    this.dialog.addEventListener("close", () => void this.show());
+  }
+
+  /** The oldest that nobody has understood yet. */
+  async show(): Promise<void> {
+    const kept = (await this.keeper()?.storage.conflicts()) ?? [];
+    const conflict = kept.find((one) => !one.dismissed);
+    if (!conflict) return this.dialog.close();
+    this.fill(conflict);
+    if (this.dialog.open) return;
+    this.dialog.showModal();
+    this.appeared();
+  }
+
+  private fill(conflict: KeptConflict): void {
+    const { words } = this;
+    const { guest, other, arrived, guests } = conflict;
+    const me = this.keeper()?.me;
+    const twice = conflict.kind === "admitted_twice" && other.terminalId !== null;
+    this.dialog.dataset["id"] = conflict.id;
+    part("conflict-title").textContent = words.say(twice ? "conflict.title" : "conflict.anyway");
+    part("conflict-text").textContent = words.say(twice ? "conflict.text" : "conflict.despite", {
+      name: guest?.customerFirstName ?? words.say("nobody"),
+      table: guest?.table.name ?? "",
+      word: words.say(`word.${conflict.despite}`),
+      door: other.terminal ?? words.say("another"),
+      time: me ? clockOf(other.at, me) : "",
+    });
+    part("conflict-count").textContent = words.say("conflict.count", { arrived, guests });
+  }
+
+  private async dismiss(): Promise<void> {
+    const keeper = this.keeper();
+    const id = this.dialog.dataset["id"] ?? "";
+    await keeper?.storage.dismissConflict(id);
+    await this.show();
+    await keeper?.acknowledge(id);
+  }
+}
