@@ -96,7 +96,8 @@ def _reading(
     reader: Reader, environment: Environment, terminal: Terminal, wish: ApartScan, at: int
 ) -> Reading:
     if wish.reservation_id is not None:
-        if not terminal.may("search"):
+        # Whom it took somebody for by its own list is no search; what is decided now would be.
+        if wish.shown is None and not terminal.may("search"):
             raise RoleMissing(role="search")
         return Reading("list", (wish.reservation_id,))
     return read_code(

@@ -78,7 +78,8 @@ def _opens_at(reservation: Reservation, venue: Venue, zone: ZoneInfo, early_minu
 def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
     missing = reservation.guests - reservation.arrived
     if scan.shown is not None:  # it has happened already
-        party = missing if missing > 0 else reservation.guests
+        again = 1 if scan.overfills(result) else reservation.guests
+        party = missing if missing > 0 else again
         return (scan.arrivals or party) if scan.was_let_in else 0
     if COLOURS[result] == "green":
         return scan.arrivals or missing

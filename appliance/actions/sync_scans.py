@@ -8,14 +8,13 @@ from appliance.actions.keep_scan import keep_scan
 from appliance.actions.log_scan import Decided, recall
 from appliance.model.conflict import ADMITTED_ANYWAY, ADMITTED_TWICE, Conflict
 from appliance.model.notices import ConflictChanged
-from appliance.model.scan import Scan
+from appliance.model.scan import Scan, unheard_id
 from appliance.model.terminal import Terminal
-from appliance.model.verdict import COLOURS, Verdict
+from appliance.model.verdict import Verdict
 from appliance.store.conflicts import add_conflict, find_conflict_of_scan, get_conflict
 from appliance.store.connection import Transaction
 from appliance.store.scans import find_first_admission_seq, find_verdict
 
-_UNHEARD = "~apart"  # ends the id of people counted after an answer that came too late
 # What the box would have refused whoever stood there, and whenever: a matter for people.
 # Another evening is none: the terminal's clock may be wrong, and the guests are in.
 _NEVER = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
@@ -35,8 +34,9 @@ def sync_scans(
     """The answers to `scans`, which are in the order in which they happened.
 
     Whom the terminal let in is counted: people are inside. More than were booked, or somebody
-    whose table was freed meanwhile, makes a conflict, once. The same scan id from the same
-    terminal gets the answer it got before, over the wire or here.
+    whose table was freed meanwhile, makes a conflict, once; so does whoever the box cannot tell
+    and so counts nowhere. The same scan id from the same terminal gets the answer it got before,
+    over the wire or here.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
 
@@ -45,9 +45,10 @@ def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -
     kept = find_verdict(tx, terminal.id, scan.id)
     if kept is not None:
         answered = recall(tx, kept)
-        if _let_in_unheard(answered.verdict, scan):
-            return _sync(tx, terminal, replace(scan, id=f"{scan.id}{_UNHEARD}"), early_minutes)
-        return Synced(answered, find_conflict_of_scan(tx, terminal.id, scan.id))
+        conflict = find_conflict_of_scan(tx, terminal.id, scan.id)
+        if conflict is None and _let_in_unheard(answered.verdict, scan):
+            return _sync(tx, terminal, replace(scan, id=unheard_id(scan.id)), early_minutes)
+        return Synced(answered, conflict)
     decided = decide(tx, terminal, scan, early_minutes)
     seq = keep_scan(tx, terminal, scan, decided.verdict)
     kind = _find_conflict(decided.verdict, scan)
@@ -60,15 +61,16 @@ def _let_in_unheard(verdict: Verdict, scan: Scan) -> bool:
 
     They are inside, so they are counted as a scan of their own.
     """
-    shown_green = COLOURS.get(scan.shown or "") == "green"
-    return shown_green and verdict.admitted <= 0 and COLOURS[verdict.result] != "green"
+    return scan.was_let_in and verdict.admitted <= 0 and verdict.colour != "green"
 
 
 def _find_conflict(verdict: Verdict, scan: Scan) -> str | None:
-    seen = verdict.reservation
-    if seen is None or verdict.admitted <= 0:
+    if not scan.was_let_in:
         return None
-    if seen.arrived > seen.guests:
+    seen = verdict.reservation
+    if seen is None:
+        return ADMITTED_ANYWAY
+    if seen.arrived > seen.guests and not scan.overfills(verdict.overrode or ""):
         return ADMITTED_TWICE
     if verdict.overrode in _NEVER and scan.reason is None:
         return ADMITTED_ANYWAY
@@ -77,9 +79,12 @@ def _find_conflict(verdict: Verdict, scan: Scan) -> str | None:
 
 def _open(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:
     seen = verdict.reservation
-    assert seen is not None  # noqa: S101 - whoever was let in is known
-    other = find_first_admission_seq(tx, seen.id, before=seq)
     despite = verdict.overrode or verdict.result
-    conflict_id = add_conflict(tx, seq, other, kind, despite, seen.id, (seen.arrived, seen.guests))
+    if seen is None:
+        conflict_id = add_conflict(tx, seq, None, kind, despite, None, (0, 0))
+    else:
+        other = find_first_admission_seq(tx, seen.id, before=seq)
+        party = (seen.arrived, seen.guests)
+        conflict_id = add_conflict(tx, seq, other, kind, despite, seen.id, party)
     tx.notices.append(ConflictChanged(conflict_id))
     return get_conflict(tx, conflict_id)

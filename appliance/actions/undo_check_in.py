@@ -6,6 +6,7 @@ from appliance.actions.announce_arrival import announce_reversal
 from appliance.actions.log_scan import Decided, log_scan, recall
 from appliance.errors import NotFound, ValidationError
 from appliance.house_errors import NothingToUndo
+from appliance.model.scan import unheard_id
 from appliance.model.terminal import Terminal
 from appliance.model.verdict import Verdict, see
 from appliance.store.connection import Transaction
@@ -29,7 +30,7 @@ def undo_check_in(
     answer of the first. NotFound for an unknown scan, NothingToUndo when it let nobody in,
     ValidationError when a reason is missing.
     """
-    admission = find_admission(tx, terminal.id, scan_id)
+    admission = _find(tx, terminal, scan_id)
     if admission is None:
         raise NotFound
     if admission.undo is not None:
@@ -55,6 +56,16 @@ def undo_check_in(
         staff_id=staff_id,
     )
     return decided
+
+
+def _find(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission | None:
+    """The scan of that id; where the box's no was not heard, that which counted its people."""
+    found = find_admission(tx, terminal.id, scan_id)
+    if found is None or found.admitted > 0:
+        return found
+    counted = find_admission(tx, found.terminal_id, unheard_id(scan_id))
+    is_its = counted is not None and counted.terminal_id == found.terminal_id
+    return counted if is_its else found
 
 
 def _needs_a_reason(tx: Transaction, terminal: Terminal, admission: Admission) -> bool:

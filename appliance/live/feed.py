@@ -230,7 +230,7 @@ class Feed:
         told = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
         conflicts = {e.subject: find_conflict(reader, e.subject) for e in told if e.is_conflict}
         subjects = {e.subject for e in (*told, *uncounted) if not e.is_conflict}
-        subjects |= {found.reservation_id for found in conflicts.values() if found}
+        subjects |= {f.reservation_id for f in conflicts.values() if f and f.reservation_id}
         reservations = find_reservations(reader, subjects)
         tonight = find_tonight(reader)
         if tally is None or tally.evening != tonight:
@@ -246,7 +246,7 @@ class Feed:
                     position=self._at(entry.number),
                     kind=entry.kind,
                     evening=tonight.isoformat(),
-                    reservation=reservations.get(reservation_id),
+                    reservation=reservations.get(reservation_id or ""),
                     moved=entry.moved,
                     door=entry.door,
                     conflict=conflict,

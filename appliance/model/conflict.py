@@ -20,13 +20,14 @@ class Conflict:
     """A row of `door_conflict`. `despite` is the verdict that the box would have given.
 
     `this` is the admission that made it one, `other` the first of the same party, if any.
-    `arrived` and `guests` are those of that moment.
+    `arrived` and `guests` are those of that moment. Whoever the box cannot tell is counted
+    nowhere: then `reservation_id` is None and both are 0.
     """
 
     id: str
     kind: str
     despite: str
-    reservation_id: str
+    reservation_id: str | None
     arrived: int
     guests: int
     this: Admitted

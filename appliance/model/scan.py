@@ -6,6 +6,9 @@ from appliance.model.guest_pass import GuestPass
 from appliance.model.staff import StaffMember
 from appliance.model.verdict import COLOURS
 
+_UNHEARD = "~apart"
+_FULL = frozenset({"already_checked_in", "party_full"})
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -48,5 +51,25 @@ class Scan:
     @property
     def was_let_in(self) -> bool:
         """Whether its guests are inside already, whatever is decided now."""
-        is_green = self.shown is not None and COLOURS.get(self.shown) == "green"
-        return is_green or (self.shown is not None and self.reason is not None)
+        return self.shown is not None and (self._shown_green or self.reason is not None)
+
+    def overfills(self, result: str) -> bool:
+        """Whether staff knew that the party was full, and let more in with a reason.
+
+        The terminal tells by what it showed before, or it tells green: then `result` does, which
+        is what the box says of the party.
+        """
+        before = result if self.shown is None or self._shown_green else self.shown
+        return self.reason is not None and before in _FULL
+
+    @property
+    def _shown_green(self) -> bool:
+        return COLOURS.get(self.shown or "") == "green"
+
+
+def unheard_id(scan_id: str) -> str:
+    """The id under which those are counted whom the box refused too late for anybody to hear.
+
+    The refusal keeps the scan's own id; their admission, by the terminal's list, is beside it.
+    """
+    return f"{scan_id}{_UNHEARD}"

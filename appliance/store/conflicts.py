@@ -19,7 +19,7 @@ _SELECT = """
 
 def add_conflict(
     tx: Transaction, scan_seq: int, other_seq: int | None, kind: str, despite: str,
-    reservation_id: str, party: tuple[int, int],
+    reservation_id: str | None, party: tuple[int, int],
 ) -> str:  # fmt: skip
     """Write down a conflict that the scan of that number made; its id. `party`: arrived, guests."""
     conflict_id = tx.new_id()

@@ -202,7 +202,7 @@ async def test_a_body_over_half_a_mebibyte_is_refused(door):
     [
         ("search", {"code": "x", "override": {"reason": "ami"}}),
         ("scan", {"code": "x", "override": {"reason": "ami"}}),
-        ("scan", {"reservationId": "01980000-0000-7000-8000-000000000001"}),
+        ("scan", {"reservationId": "01980000-0000-7000-8000-000000000001", "shown": None}),
     ],
 )
 async def test_a_terminal_may_do_no_more_out_of_reach_than_before_the_box(door, role, members):

@@ -333,7 +333,7 @@ CREATE TABLE door_conflict (
     id TEXT PRIMARY KEY,
     scan_seq INTEGER NOT NULL UNIQUE REFERENCES scan (seq),
     other_seq INTEGER REFERENCES scan (seq),  -- the first admission of the party, if any
-    reservation_id TEXT NOT NULL REFERENCES reservation (id),
+    reservation_id TEXT REFERENCES reservation (id),  -- null: nobody knows whom
     kind TEXT NOT NULL CHECK (kind IN ('admitted_twice', 'admitted_anyway')),
     despite TEXT NOT NULL,           -- the verdict that the box would have given
     arrived INTEGER NOT NULL,        -- people in, once both were counted
