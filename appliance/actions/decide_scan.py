@@ -97,10 +97,10 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:
     if reservation.checked_in_at is not None:
-        _, name, by = find_first_admission(tx, reservation.id) or (None, None, None)
-        return FirstCheckIn(
-            reservation.checked_in_at, _clock(reservation.checked_in_at, zone), name, by
-        )
+        # An admission that was taken back names nobody: whose door it was has no time either.
+        standing = find_first_admission(tx, reservation.id)
+        first_at, name, by = standing or (reservation.checked_in_at, None, None)
+        return FirstCheckIn(first_at, _clock(first_at, zone), name, by)
     if admitted_at is None:
         return None
     by = scan.staff.name if scan.staff else None

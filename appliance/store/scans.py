@@ -76,7 +76,7 @@ def find_first_admission(
 ) -> tuple[int, str | None, str | None] | None:
     """When the first of a party still in came in, at which terminal, let in by which staff."""
     row = reader.row(
-        """SELECT s.at, t.name, staff.name
+        """SELECT coalesce(s.happened_at, s.at), t.name, staff.name
            FROM scan s
            JOIN terminal t ON t.id = s.terminal_id
            LEFT JOIN staff ON staff.id = s.staff_id
