@@ -16,9 +16,9 @@ from appliance.errors import (
 from appliance.model.booking import (
     NAME_MAX,
     NOTES_MAX,
+    check_phone,
     field_invalid,
     is_email,
-    is_phone,
     is_visible,
 )
 from appliance.model.reservation import Reservation
@@ -129,10 +129,7 @@ def check_amendment(amendment: Amendment) -> None:
         raise CustomerNameRequired(field="customer_name")
     if amendment.customer_email is not None and not is_email(amendment.customer_email):
         raise InvalidEmail(field="customer_email")
-    if amendment.customer_phone is not None and not is_phone(amendment.customer_phone):
-        raise field_invalid(
-            "customer_phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected."
-        )
+    check_phone(amendment.customer_phone, "customer_phone")
     if len(amendment.customer_name) > NAME_MAX:
         raise field_invalid(
             "customer_name", f"{NAME_MAX} caractères au plus.", f"at most {NAME_MAX} characters."

@@ -13,6 +13,8 @@ EVENT_TYPES = (
     "reservation.checked_in",
     "webhook.test",
 )
+# Beyond the contract's six: sent only to endpoints for which the venue ticked it in its portal.
+EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 
 @dataclass(frozen=True, slots=True)

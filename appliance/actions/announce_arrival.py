@@ -1,26 +1,18 @@
-"""Announce a party's arrival once, and its taking back to those who asked to hear of it."""
+"""Announce that a party came in, and its taking back to those who asked to hear of it."""
 
-from appliance.actions.announce import announce, queue_event
+from appliance.actions.announce import announce
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import list_active_endpoints
-from appliance.store.scans import has_undo
 
 ARRIVED = "reservation.checked_in"
 REVERTED = "reservation.checkin_reverted"  # not one of the six that endpoints get by default
 
 
 def announce_arrival(tx: Transaction, reservation_id: str) -> None:
-    """Announce that the first of the party came in: once for each reservation (door.md).
+    """Announce that the first of the party came in: whenever `checkedInAt` is set (section 3).
 
-    After a check-in was taken back, the second arrival concerns only the endpoints that were
-    told so; the others still believe the first.
+    After a check-in was taken back that is a second event, which says when they came at last.
     """
-    if not has_undo(tx, reservation_id):
-        announce(tx, ARRIVED, reservation_id)
-        return
-    told = [e.id for e in list_active_endpoints(tx) if {ARRIVED, REVERTED} <= set(e.events)]
-    if told:
-        queue_event(tx, ARRIVED, reservation_id, told)
+    announce(tx, ARRIVED, reservation_id)
 
 
 def announce_reversal(tx: Transaction, reservation_id: str) -> None:

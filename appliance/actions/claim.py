@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 
 from appliance.errors import CustomerNameRequired, InvalidEmail, RateLimited, WrongState
-from appliance.model.booking import NAME_MAX, field_invalid, is_email, is_phone, is_visible
+from appliance.model.booking import NAME_MAX, check_phone, field_invalid, is_email, is_visible
 from appliance.model.letter import LANGUAGES
 from appliance.model.reservation import Reservation
 from appliance.store.claims import add_claim
@@ -95,7 +95,6 @@ def _check(correction: Correction) -> None:
             )
     if correction.email is not None and not is_email(correction.email):
         raise InvalidEmail(field="email")
-    if correction.phone is not None and not is_phone(correction.phone):
-        raise field_invalid("phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected.")
+    check_phone(correction.phone, "phone")
     if correction.language is not None and correction.language not in LANGUAGES:
         raise field_invalid("language", "fr, en ou ar attendu.", "fr, en or ar expected.")

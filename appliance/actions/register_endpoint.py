@@ -1,5 +1,6 @@
 """Register an endpoint: a partner names a URL and the events it wants (contract section 4)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.actions.announce import EVENT_TYPES
@@ -23,17 +24,17 @@ class EndpointsChanged:
     endpoint_id: str
 
 
-def parse_event_types(value: object) -> tuple[str, ...]:
+def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
     """The subscription in `events`, each type once; absent or null is all six (decisions.md).
 
-    InvalidEventType for an empty list, an unknown type, or anything that is no list.
+    InvalidEventType for an empty list, a type that is not `known`, or anything that is no list.
     """
     if value is None:
         return EVENT_TYPES
     if not isinstance(value, list) or not value:
         raise InvalidEventType(field="events")
     for index, name in enumerate(value):
-        if name not in EVENT_TYPES:
+        if name not in known:
             raise InvalidEventType(field=f"events[{index}]")
     return tuple(dict.fromkeys(value))
 

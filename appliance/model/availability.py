@@ -26,7 +26,7 @@ def find_availability(
     """The tables in their order; `holds` are (table id, starts, ends, source), earliest first.
 
     `wanted` are the minutes [starts, ends) that have to be free. On a closing day no table is
-    available, and as with one that cannot be booked, nobody is named.
+    available; of one that cannot be booked, nobody is named.
     """
     blocked: dict[str, str] = {}
     for table_id, starts, ends, source in holds:
@@ -36,7 +36,7 @@ def find_availability(
         TableAvailability(
             table,
             available=table.bookable and not closed and table.id not in blocked,
-            blocked_by=blocked.get(table.id) if table.bookable and not closed else None,
+            blocked_by=blocked.get(table.id) if table.bookable else None,
         )
         for table in tables
     ]

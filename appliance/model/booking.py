@@ -80,7 +80,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     external_ref = _optional_text(body.get("externalRef"), "externalRef", REFERENCE_MAX)
     _check_length(key, "idempotencyKey", REFERENCE_MAX)
     _check_length(name, "customer.name", NAME_MAX)
-    _check_phone(phone)
+    check_phone(phone, "customer.phone")
     notify = body.get("notifyCustomer", True)
     if not isinstance(notify, bool):
         raise field_invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
@@ -113,7 +113,7 @@ def is_email(text: object) -> bool:
 
 
 def is_phone(text: object) -> bool:
-    """Whether `text` holds 6 to 20 digits, however they are written."""
+    """Whether `text` holds 6 to 20 digits, however they are written, in PHONE_MAX characters."""
     if not isinstance(text, str) or len(text) > PHONE_MAX:
         return False
     return 6 <= sum(c in "0123456789" for c in text) <= 20
@@ -143,10 +143,13 @@ def _absent_if_empty(contact: Any) -> Any:
     return None if contact == "" else contact
 
 
-def _check_phone(phone: object) -> None:
+def check_phone(phone: object, field: str) -> None:
+    """ValidationError of `field` unless a phone number is absent or holds 6 to 20 digits."""
     if phone is not None and not is_phone(phone):
         raise field_invalid(
-            "customer.phone", "6 à 20 chiffres attendus.", "6 to 20 digits expected."
+            field,
+            f"6 à 20 chiffres attendus, en {PHONE_MAX} caractères au plus.",
+            f"6 to 20 digits expected, in at most {PHONE_MAX} characters.",
         )
 
 

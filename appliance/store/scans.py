@@ -100,17 +100,6 @@ def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] 
     return None if row is None else (row[0], row[1])
 
 
-def has_undo(reader: Reader, reservation_id: str) -> bool:
-    """Whether anybody of the party was ever taken back."""
-    return bool(
-        reader.value(
-            """SELECT EXISTS (SELECT 1 FROM scan
-               WHERE reservation_id = :id AND undoes IS NOT NULL)""",
-            {"id": reservation_id},
-        )
-    )
-
-
 def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
     """Append a row at `tx.now` and chain it; its number. `values` are columns of `scan`."""
     last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")

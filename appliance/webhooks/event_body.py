@@ -34,13 +34,13 @@ def event_body(delivery: DueDelivery, reservation: Reservation | None, venue: Ve
 def _reservation(reservation: Reservation) -> dict[str, Any]:
     data: dict[str, Any] = {
         "serviceReservationId": reservation.id,
-        "accessCode": reservation.access_code,
+        "accessCode": reservation.access_code or reservation.issued_code,
         "status": reservation.status,
         "date": reservation.date,
         "slot": reservation.slot,
         "table": {"id": reservation.table_id, "name": reservation.table_name},
         "guests": reservation.guests,
-        "customerFirstName": reservation.customer_first_name,
+        "customerFirstName": reservation.customer_first_name or "",
         "source": reservation.source,
     }
     if reservation.external_ref is not None:

@@ -10,6 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
+ROOT = Path(__file__).parents[2]
 SEED = 20261121
 EXAMPLES = 60  # of each operation in each phase: about 10 seconds on an idle machine
 RECEIVER = "127.0.0.1:9009"  # the one that schemathesis_hooks.py leaves
@@ -136,7 +137,7 @@ def test_no_answer_is_undocumented_and_none_is_a_server_error(data, address, env
     done = subprocess.run(
         [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "--no-color",
          "run", f"{base}/openapi.json"],
-        env={**os.environ, "TABLES": json.dumps(tables)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TABLES": json.dumps(tables)},
         capture_output=True, text=True, timeout=240, cwd=tmp_path, check=False,
     )  # fmt: skip
 

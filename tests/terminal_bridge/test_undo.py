@@ -111,7 +111,7 @@ async def test_who_is_undone_may_come_in_again(door):
     assert (await door.now_of(guest)).checked_in_at == door.clock.now()
 
 
-async def test_only_endpoints_that_opted_in_hear_of_a_reversal_and_of_the_second_arrival(door):
+async def test_only_endpoints_that_opted_in_hear_of_a_reversal_and_all_of_the_second_arrival(door):
     await an_endpoint(door, "https://six.example", "reservation.checked_in")
     await an_endpoint(
         door, "https://seven.example", "reservation.checked_in", "reservation.checkin_reverted"
@@ -124,17 +124,21 @@ async def test_only_endpoints_that_opted_in_hear_of_a_reversal_and_of_the_second
         ("reservation.checked_in", "https://six.example"),
         ("reservation.checked_in", "https://seven.example"),
         ("reservation.checkin_reverted", "https://seven.example"),
+        ("reservation.checked_in", "https://six.example"),
         ("reservation.checked_in", "https://seven.example"),
     ]
 
 
-async def test_without_anybody_who_opted_in_the_arrival_is_one_event(door):
-    guest = await a_check_in(door)
-    await undo(door)
-    await door.scan(await door.pass_of(guest))
+async def test_each_time_the_arrival_is_set_it_is_announced_and_never_for_the_rest_of_a_party(door):
+    guest = await door.guest(guests=3)
+    await door.scan(await door.pass_of(guest), scanId="one", arrivals=1)
+    await door.scan(await door.pass_of(guest), scanId="two", arrivals=1)
+    await undo(door, "one")
+    await undo(door, "two")
+    await door.scan(await door.pass_of(guest), scanId="three")
 
     events = await door.rows("SELECT type FROM event WHERE type = 'reservation.checked_in'")
-    assert len(events) == 1
+    assert len(events) == 2
 
 
 async def test_a_scan_that_let_nobody_in_cannot_be_undone(door):

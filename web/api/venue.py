@@ -4,9 +4,9 @@ from datetime import date
 
 from aiohttp import web
 
-from appliance.errors import InvalidSlot
+from appliance.errors import DateOutOfRange, InvalidSlot
 from appliance.model.availability import TableAvailability, find_availability
-from appliance.model.evening import find_slot, interval
+from appliance.model.evening import find_slot, interval, may_be_booked, tonight
 from appliance.model.venue import Slot, Table, Venue
 from appliance.store.connection import Reader
 from appliance.store.reservations import list_holds
@@ -35,6 +35,9 @@ def _read_venue(reader: Reader) -> tuple[Venue, list[Table], list[Slot]]:
 
 def _read_availability(reader: Reader, day: date, start: str | None) -> list[TableAvailability]:
     venue, slot = get_venue(reader), None
+    zone = reader.zones.zone(venue.time_zone)
+    if not may_be_booked(day, tonight(reader.now, zone, venue.evening_ends_at)):
+        raise DateOutOfRange(field="date")
     if start is not None:
         slot = find_slot(list_slots(reader), start, day)
         if slot is None:

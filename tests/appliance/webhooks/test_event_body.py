@@ -52,13 +52,22 @@ def test_the_members_are_those_of_section_2_9():
     }
 
 
-def test_without_a_reference_the_member_is_absent_and_erased_names_are_null():
+def test_without_a_reference_the_member_is_absent_and_erased_names_are_empty():
     reservation = a_reservation(external_ref=None, customer_name=None, slot=None)
 
     data = json.loads(event_body(DELIVERY, reservation, VENUE))["data"]["reservation"]
 
     assert "externalRef" not in data
-    assert data["customerFirstName"] is data["slot"] is data["checkedInAt"] is None
+    assert data["slot"] is data["checkedInAt"] is None
+    assert data["customerFirstName"] == ""
+
+
+def test_a_code_that_was_freed_is_told_as_it_was_issued():
+    reservation = a_reservation(access_code=None, issued_code="SVC-7K2M")
+
+    data = json.loads(event_body(DELIVERY, reservation, VENUE))["data"]["reservation"]
+
+    assert data["accessCode"] == "SVC-7K2M"
 
 
 def test_a_test_event_has_every_member_of_a_partner_reservation():

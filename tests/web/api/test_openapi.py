@@ -1,5 +1,6 @@
 """The OpenAPI document is whole: routes, refusals, limits and examples (contract 2 to 8)."""
 
+import json
 from dataclasses import dataclass
 
 import pytest
@@ -9,6 +10,7 @@ from appliance import errors
 from appliance.actions.announce import EVENT_TYPES
 from appliance.errors import Refusal
 from appliance.model.api_key import SCOPES
+from tests.web.api.closed import close_answers
 from tests.web.api.described import codes_of, examples_of, faults_of, operations, resolve
 from web.api.openapi.document import build_document, describe_servers
 from web.routes import PARTNER_ROUTE_TABLE
@@ -147,14 +149,16 @@ def test_the_limits_of_section_8_are_in_the_schemas(document):
     assert query["page"]["minimum"] == 1
 
 
-def test_everything_we_send_is_described_to_the_last_member(document):
-    """A closed schema lets a test find a member that nobody described."""
-    received = {"CreateReservation", "Customer", "RegisterWebhookEndpoint", "WebhookTest"}
-    objects = {n: s for n, s in document["components"]["schemas"].items() if "properties" in s}
+def test_no_schema_forbids_what_a_later_version_may_add(document):
+    assert '"additionalProperties": false' not in json.dumps(document)
 
-    closed = {
-        name for name, schema in objects.items() if not schema.get("additionalProperties", True)
-    }
+
+def test_everything_we_send_can_be_held_against_its_last_member(document):
+    received = {"CreateReservation", "Customer", "RegisterWebhookEndpoint", "WebhookTest"}
+    schemas = close_answers(document["components"]["schemas"])
+    objects = {n: s for n, s in schemas.items() if "properties" in s}
+
+    closed = {name for name, schema in objects.items() if not schema["additionalProperties"]}
 
     assert closed == set(objects) - received
 

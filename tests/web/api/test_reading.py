@@ -86,6 +86,8 @@ async def test_the_query_is_echoed(running: Running):
         ("", "INVALID_DATE"),
         ("date=tomorrow", "INVALID_DATE"),
         ("date=2026-11-31", "INVALID_DATE"),
+        ("date=2026-11-20", "INVALID_DATE"),  # the evening before tonight
+        ("date=2028-11-21", "INVALID_DATE"),  # 731 days ahead
         ("date=2026-11-21&slot=25:00", "INVALID_SLOT"),
         ("date=2026-11-21&slot=19:00", "INVALID_SLOT"),
         ("date=2026-11-21&slot=12:00", "INVALID_SLOT"),  # a Saturday: brunch is on Sundays

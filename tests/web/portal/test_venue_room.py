@@ -355,6 +355,9 @@ async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running
     assert "1 reservation was made before: it stays" in listed
     replayed = await create(running, date=NEXT_SATURDAY)
     assert (replayed[0], replayed[1]) == (200, created)
+    _, availability, _ = await running.call("GET", f"/v1/availability?date={NEXT_SATURDAY}")
+    assert not any(table["available"] for table in availability["tables"])
+    assert [table["blockedBy"] for table in availability["tables"]][:2] == ["partner", None]
 
 
 async def test_days_that_are_opened_again_can_be_booked(running):

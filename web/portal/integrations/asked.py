@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from appliance.actions.replay_deliveries import Selection
 from appliance.errors import InvalidDate
 from appliance.model.booking import parse_uuid
@@ -36,7 +36,7 @@ def read_filter(get: Get, zone: tzinfo) -> DeliveryFilter:
     return DeliveryFilter(
         endpoint_id=_endpoint_id(get),
         state=_one_of("state", get("state"), STATES),
-        event_type=_one_of("type", get("type"), EVENT_TYPES),
+        event_type=_one_of("type", get("type"), (*EVENT_TYPES, *EXTRA_TYPES)),
         since=_day(get("from"), zone),
         until=_day(get("to"), zone, after=1),
     )

@@ -3,7 +3,7 @@
 from aiohttp import web
 from yarl import URL
 
-from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from appliance.actions.replay_delivery import replay_delivery
 from appliance.errors import Refusal
 from appliance.model.delivery import STATES
@@ -41,7 +41,7 @@ async def show_deliveries(request: web.Request) -> web.Response:
         "is_asked": bool(kept),
         "endpoints": await database.read(list_endpoints),
         "states": STATES,
-        "event_types": EVENT_TYPES,
+        "event_types": (*EVENT_TYPES, *EXTRA_TYPES),
         "older": older,
         "newest": None if before is None else here,
     }

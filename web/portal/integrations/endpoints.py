@@ -5,7 +5,7 @@ import hashlib
 from aiohttp import web
 
 from appliance.actions.activate_endpoint import activate_endpoint
-from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.actions.register_endpoint import parse_event_types, register_endpoint
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
@@ -43,7 +43,7 @@ _LATEST = 5
 
 
 async def new_endpoint(request: web.Request) -> web.Response:
-    """`GET …/endpoints/new`: the form, with every event ticked."""
+    """`GET …/endpoints/new`: the form, with the six events ticked that partners know."""
     return await _form(request, "", list(EVENT_TYPES))
 
 
@@ -54,7 +54,7 @@ async def create_endpoint(request: web.Request) -> web.Response:
 
     async def register() -> str:
         url = await dispatcher.check_url(form.text("url", _URL_SHOWN))
-        events = parse_event_types(form.all("event"))
+        events = parse_event_types(form.all("event"), (*EVENT_TYPES, *EXTRA_TYPES))
         endpoint, secret = await environment.database.write(
             register_endpoint, environment.keyring, url, events, actor=actor_of(request)
         )
@@ -201,7 +201,7 @@ async def _form(
     values: dict[str, object] = {
         "url": url,
         "ticked": ticked,
-        "event_types": EVENT_TYPES,
+        "event_types": (*EVENT_TYPES, *EXTRA_TYPES),
         "problem": None if refusal is None else refusal_text(refusal, language_of(request)),
     }
     return room_page(

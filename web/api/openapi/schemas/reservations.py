@@ -141,7 +141,7 @@ def _customer() -> Schema:
                 ],
             },
             "phone": {
-                "description": "6 to 20 digits; spaces and punctuation are welcome.",
+                "description": "6 to 20 digits, 40 characters at most; spaces are welcome.",
                 "anyOf": [
                     {"type": "string", "pattern": digits, "maxLength": booking.PHONE_MAX},
                     absent,

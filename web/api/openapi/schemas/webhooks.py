@@ -1,6 +1,6 @@
 """Webhook endpoints, and what they are sent (contract sections 2.8, 2.9 and 6)."""
 
-from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from web.api.openapi import samples
 from web.api.openapi.schemas.parts import (
     Schema,
@@ -46,7 +46,11 @@ def _endpoint_members() -> Schema:
     return {
         "id": uuid("Identifier of the endpoint."),
         "url": text("Where events are posted.", format="uri"),
-        "events": list_of(ref("EventType"), "The types it is subscribed to."),
+        "events": list_of(
+            text("A type.", enum=[*EVENT_TYPES, *EXTRA_TYPES]),
+            "The types it is subscribed to. `reservation.checkin_reverted`, a check-in that was "
+            "taken back, can be added by the venue alone, in its portal.",
+        ),
         "active": boolean("Whether events are sent to it."),
         "createdAt": timestamp("When it was registered."),
     }
@@ -148,17 +152,13 @@ def _event_reservation() -> Schema:
     return answer_object(
         {
             "serviceReservationId": uuid("Identifier of the reservation."),
-            "accessCode": nullable(
-                access_code("The code that the guest may say at the door; null once freed.")
-            ),
+            "accessCode": access_code("The code that the guest may say at the door."),
             "status": ref("ReservationStatus", "State at the time of sending."),
             "date": venue_date("The evening, in venue time."),
             "slot": nullable(slot_time("Start of the slot, in venue time; null: whole evening.")),
             "table": ref("TableName"),
             "guests": integer("Size of the party.", minimum=1),
-            "customerFirstName": nullable(
-                text("First word of the customer's name; null once it was erased.")
-            ),
+            "customerFirstName": text("First word of the customer's name; empty once erased."),
             "source": ref("ReservationSource"),
             "externalRef": text(
                 "The partner's own identifier, when the reservation was created with one."
