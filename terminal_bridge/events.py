@@ -48,7 +48,7 @@ class _EventStream(web.StreamResponse):
         self._after = after
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Tell until somebody ends it: the listener, the box, or whoever revokes the terminal."""
+        """Tell until somebody ends it: the listener, the box, or whoever edits the terminal."""
         feed = self._environment.feed
         with suppress(Unavailable):  # the box is leaving
             listener = await feed.listen(self._terminal.id, self._after, _is_tonights)
@@ -62,6 +62,11 @@ class _EventStream(web.StreamResponse):
     async def _tell(self, listener: Listener) -> bool:
         """One round; whether there may be another."""
         changes = await listener.take(HEARTBEAT_SECONDS)
+        # The feed cannot tell what a command beside the box has done to this terminal.
+        looks_again = any(change.kind in {"reset", "totals"} for change in changes)
+        now = self._look_again() if looks_again else self._terminal
+        if now.role != self._terminal.role:
+            return False
         lines = []
         for number, change in enumerate(changes, 1):
             lines.append(self._lines(change))
@@ -70,18 +75,16 @@ class _EventStream(web.StreamResponse):
         is_over = listener.over.done()
         if not changes and not is_over:  # the id moves on with what nobody here wanted to hear
             lines.append(f": still here\nid: {listener.position}\n\n")
-        looks_again = any(change.kind in {"reset", "totals"} for change in changes)
-        if looks_again and self._is_revoked():
+        if now.revoked_at is not None:
             lines.append(self._lines(Change(listener.position, "revoked")))
             is_over = True
         if lines and not await self._send("".join(lines).encode(), listener):
             return False
         return not is_over
 
-    def _is_revoked(self) -> bool:
-        """Whether a command beside the box did it, which the feed cannot tell."""
-        database = self._environment.database
-        return database.look_up(get_terminal, self._terminal.id).revoked_at is not None
+    def _look_again(self) -> Terminal:
+        """The terminal as it is now."""
+        return self._environment.database.look_up(get_terminal, self._terminal.id)
 
     def _lines(self, change: Change) -> str:
         # A conflict is told to each door from its own side; all else to all of a role alike.

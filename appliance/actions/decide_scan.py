@@ -97,7 +97,7 @@ def _first_check_in(
     admitted_at: int | None,
 ) -> FirstCheckIn | None:
     if reservation.checked_in_at is not None:
-        # An admission that was taken back names nobody: whose door it was has no time either.
+        # `checked_in_at` may be that of an admission that was taken back while others stand.
         standing = find_first_admission(tx, reservation.id)
         first_at, name, by = standing or (reservation.checked_in_at, None, None)
         return FirstCheckIn(first_at, _clock(first_at, zone), name, by)

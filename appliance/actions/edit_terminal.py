@@ -3,6 +3,7 @@
 from appliance.actions.issue_terminal import check_terminal
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.house_errors import ChangedMeanwhile, TerminalRevoked
+from appliance.model.notices import TerminalEdited
 from appliance.model.venue import fingerprint
 from appliance.store.connection import Transaction
 from appliance.store.terminals import get_terminal, update_terminal
@@ -18,7 +19,8 @@ def edit_terminal(
 ) -> None:
     """Rename a terminal or change its role. NotFound, ChangedMeanwhile, TerminalRevoked.
 
-    `seen` is the `terminal_mark` of what the author read.
+    `seen` is the `terminal_mark` of what the author read. Its live feed ends, and it comes
+    back to it as what it is now.
     """
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is not None:
@@ -28,3 +30,4 @@ def edit_terminal(
     name = check_terminal(name, role)
     note_security(tx, actor, "terminal_edited", terminal=terminal_id, name=name, role=role)
     update_terminal(tx, terminal_id, name, role)
+    tx.notices.append(TerminalEdited(terminal_id))

@@ -21,6 +21,7 @@ from appliance.model.notices import (
     DoorChanged,
     ReservationChanged,
     SessionEnded,
+    TerminalEdited,
     TerminalGone,
 )
 from appliance.store.conflicts import find_conflict
@@ -159,20 +160,32 @@ class Feed:
                     self._remember(kind, notice.verdict.reservation.id, door=notice)
             elif isinstance(notice, ConflictChanged):
                 self._remember("conflict", notice.conflict_id)
-            elif isinstance(notice, TerminalGone):
-                self.dismiss(notice.terminal_id)
-            elif isinstance(notice, SessionEnded):
-                self.dismiss(f"staff:{notice.session_id}")
             elif isinstance(notice, ChangedBeside):
                 self._last += 1
                 self._remembered.clear()  # nobody can say what it was: all have to look again
+            else:
+                self._part(notice)
         self._tell_soon()
+
+    def _part(self, notice: object) -> None:
+        """End what those hear whom the notice is about, if it is about who listens."""
+        if isinstance(notice, TerminalGone):
+            self.dismiss(notice.terminal_id)
+        elif isinstance(notice, TerminalEdited):
+            self._send_back(notice.terminal_id)
+        elif isinstance(notice, SessionEnded):
+            self.dismiss(f"staff:{notice.session_id}")
 
     def dismiss(self, owner: str) -> None:
         """Whoever listens under that name is told that it was revoked, and leaves."""
         for listener in [found for found in self._listeners if found.owner == owner]:
             listener.tell([Change(self.position, "revoked")])
             listener.end()
+
+    def _send_back(self, owner: str) -> None:
+        """Whoever listens under that name leaves at once, to come back for the rest."""
+        for listener in [found for found in self._listeners if found.owner == owner]:
+            listener.drop()
 
     def _remember(
         self, kind: str, subject: str, *, moved: bool = False, door: DoorChanged | None = None

@@ -35,6 +35,8 @@ class Listener:
 
     def tell(self, changes: Iterable[Change]) -> None:
         """Queue what it wants to hear; who is too slow for that is told to start anew."""
+        if self.over.done():
+            return
         for change in changes:
             self.position = change.position
             if not self._wants(change):
@@ -52,6 +54,11 @@ class Listener:
         if not self.over.done():
             self.over.set_result(None)
         self._news.set()
+
+    def drop(self) -> None:
+        """Let it leave without what is queued, which it may have to hear otherwise."""
+        self._waiting.clear()
+        self.end()
 
     def _starts_anew(self) -> bool:
         """Whether it will read everything again, later than this."""

@@ -42,6 +42,13 @@ class TerminalGone:
 
 
 @dataclass(frozen=True, slots=True)
+class TerminalEdited:
+    """A terminal has another name, or may do more or less than before."""
+
+    terminal_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionEnded:
     """Somebody of the house is signed out of a browser, whoever ended that session."""
 
