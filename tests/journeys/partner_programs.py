@@ -10,24 +10,27 @@ import urllib.error
 import urllib.request
 import uuid
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tests.journeys.box_process import clean_environ, found_box
-from tests.journeys.rough_road import rough_road
+from tests.journeys.roads import rough_road
 from tests.readme import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
 NODE = ROOT / ".venv" / "bin" / "node"
 DATE = "2027-12-31"
+PHONE = "+212 600 000 000"
 PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
 class Partner:
-    """A partner of a running box, in the test environment."""
+    """A partner of a running box, in the test environment; its programs run in `folder`."""
 
     url: str
     key: str
+    folder: Path
 
     def call(self, method, path, body=None):
         """(status, decoded body)."""
@@ -37,16 +40,34 @@ class Partner:
 
     def run(self, *argv, more=None):
         """The finished program."""
-        environ = clean_environ({"SERVICE_URL": self.url, "SERVICE_KEY": self.key, **(more or {})})
         return subprocess.run(
             [str(word) for word in argv],
-            capture_output=True, text=True, check=False, env=environ, timeout=60,
+            capture_output=True, text=True, check=False, cwd=self.folder, timeout=60,
+            env=self.environ(more),
         )  # fmt: skip
 
-    def book(self, *program, slot="19:30", guests="2", reference):
+    def book(self, *program, slot="19:30", phone=PHONE, reference):
         """The finished booking program."""
-        words = (DATE, slot, guests, "Amina Idrissi", "+212 600 000 000", reference)
-        return self.run(*program, *words)
+        return self.run(*program, *wish(reference, slot, phone))
+
+    def reservations(self, reference):
+        """Those whose own number starts like that."""
+        _, page = self.call("GET", f"/v1/reservations?from={DATE}&to={DATE}&limit=200")
+        return [item for item in page["items"] if item.get("externalRef", "").startswith(reference)]
+
+    def cancel(self, reference):
+        """Cancel those."""
+        for item in self.reservations(reference):
+            assert self.call("DELETE", f"/v1/reservations/{item['id']}")[0] == 200
+
+    def environ(self, more=None):
+        """That of its programs."""
+        return clean_environ({"SERVICE_URL": self.url, "SERVICE_KEY": self.key, **(more or {})})
+
+
+def wish(reference, slot="19:30", phone=PHONE):
+    """The words of a booking program."""
+    return (DATE, slot, "2", "Amina Idrissi", phone, reference)
 
 
 def post(url, data, headers, method="POST"):
@@ -171,29 +192,25 @@ def check_booking(partner, *program):
     assert full.returncode != 0
     assert "no table for 2" in full.stderr
 
-    listed = partner.call("GET", f"/v1/reservations?from={DATE}&to={DATE}&limit=200")[1]["items"]
-    mine = [item for item in listed if item.get("externalRef", "").startswith(reference)]
-    assert sorted(item["externalRef"] for item in mine) == [
+    assert sorted(item["externalRef"] for item in partner.reservations(reference)) == [
         reference, *(f"{reference}-{number}" for number in (2, 3, 4)),
     ]  # fmt: skip
-    for item in mine:
-        assert partner.call("DELETE", f"/v1/reservations/{item['id']}")[0] == 200
+    partner.cancel(reference)
 
 
 def check_rough_road(partner, *program):
     """The answer is lost, then the house is busy: the same request goes out until it is told."""
     reference = f"rough-{uuid.uuid4()}"
     with rough_road(partner.url) as (address, bookings):
-        done = Partner(address, partner.key).book(*program, reference=reference)
+        done = replace(partner, url=address).book(*program, reference=reference)
     assert done.returncode == 0, done.stderr
     booked = json.loads(done.stdout)
 
-    listed = partner.call("GET", f"/v1/reservations?from={DATE}&to={DATE}&limit=200")[1]["items"]
-    mine = [item["id"] for item in listed if item.get("externalRef") == reference]
+    mine = [item["id"] for item in partner.reservations(reference)]
     assert mine == [booked["serviceReservationId"]]
     assert len(bookings) == 3
     assert len(set(bookings)) == 1
-    partner.call("DELETE", f"/v1/reservations/{mine[0]}")
+    partner.cancel(reference)
 
 
 def check_refusal(partner, *program):
@@ -268,8 +285,10 @@ def settings():
 def a_partner(folder, box_process):
     """A real box with four tables, and its test partner."""
     founded = found_box(folder)
+    programs = folder / "programs"
+    programs.mkdir()
     with box_process(founded.data, log=folder / "box.log", settings=settings()) as box:
-        yield Partner(f"{box.address}/test", founded.keys["test"])
+        yield Partner(f"{box.address}/test", founded.keys["test"], programs)
 
 
 def python():

@@ -11,6 +11,13 @@ from tests.journeys.partner_programs import (
     check_refusal,
     check_rough_road,
 )
+from tests.journeys.program_restarts import (
+    check_correction,
+    check_restart,
+    check_restart_in_a_full_house,
+    check_restart_too_late,
+    check_restart_with_a_wrong_key,
+)
 
 BOOK = ("php", EXAMPLES / "php" / "book.php")
 RECEIVE = ("php", "-S", "127.0.0.1:{port}", EXAMPLES / "php" / "receiver.php")
@@ -28,6 +35,26 @@ def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table
 
 def test_when_the_answer_is_lost_the_same_booking_is_asked_for_until_it_is_told(partner):
     check_rough_road(partner, *BOOK)
+
+
+def test_a_program_that_starts_again_asks_for_the_same_booking_again(partner):
+    check_restart(partner, *BOOK)
+
+
+def test_a_program_that_starts_again_in_a_full_house_has_its_table(partner):
+    check_restart_in_a_full_house(partner, *BOOK)
+
+
+def test_a_program_that_starts_again_too_late_books_another_table_once(partner):
+    check_restart_too_late(partner, *BOOK)
+
+
+def test_a_program_that_starts_again_with_a_wrong_key_keeps_what_it_asked_for(partner):
+    check_restart_with_a_wrong_key(partner, *BOOK)
+
+
+def test_a_program_that_was_refused_asks_anew_when_it_is_corrected(partner):
+    check_correction(partner, *BOOK)
 
 
 def test_a_program_says_the_code_of_a_refusal(partner):

@@ -4,6 +4,7 @@
 set -euo pipefail
 date=$1 slot=$2 guests=$3 name=$4 phone=$5 reference=$6
 
+stored=./${reference//\//%2F}.json # in production: a column of your own booking
 answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
@@ -20,6 +21,23 @@ refuse() {
   exit 1
 }
 
+# Ends with the answer to the stored request; returns when another table may do.
+ask() {
+  local status
+  status=$(call "$SERVICE_URL/v1/reservations" --data-binary "@$stored" --write-out '%{http_code}')
+  if [[ $status = 20[01] ]]; then # 200: it was booked before, here is that result
+    cat "$answer"
+    exit 0
+  fi
+  if [[ $status = 400 || $status = 409 ]] || grep -q '"TABLE_NOT_FOUND"' "$answer"; then
+    rm "$stored" # nothing was booked; any other refusal leaves that open
+  fi
+  grep -qE '"code": ?"(TABLE_TAKEN|GUESTS_OUT_OF_RANGE)"' "$answer" || refuse
+}
+
+# Started again: it may be booked or not.
+if [ -e "$stored" ]; then ask; fi
+
 # Which tables are free? In your program use a JSON parser; a shell has grep.
 call "$SERVICE_URL/v1/availability?date=$date&slot=$slot"
 if grep -q '"code":' "$answer"; then refuse; fi
@@ -27,16 +45,13 @@ free=$(grep -o '"id":"[^"]*","name":"[^"]*","available":true' "$answer" | cut -d
 
 # The answer is indicative: somebody may be faster, so try the next table on TABLE_TAKEN.
 for table in $free; do
-  call "$SERVICE_URL/v1/reservations" --data @- <<JSON
+  cat >"$stored.part" <<JSON
 {"tableId": "$table", "date": "$date", "slot": "$slot", "guests": $guests,
  "customer": {"name": "$name", "phone": "$phone"},
  "externalRef": "$reference", "idempotencyKey": "$reference", "notifyCustomer": false}
 JSON
-  if ! grep -q '"code":' "$answer"; then
-    cat "$answer"
-    exit 0
-  fi
-  grep -qE '"code": ?"(TABLE_TAKEN|GUESTS_OUT_OF_RANGE)"' "$answer" || refuse
+  mv "$stored.part" "$stored" # whole or not at all, before it is sent
+  ask
 done
 echo "no table for $guests on $date at $slot" >&2
 exit 1

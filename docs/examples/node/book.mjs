@@ -1,4 +1,6 @@
 // Book a table: SERVICE_URL=… SERVICE_KEY=… node book.mjs DATE SLOT GUESTS NAME PHONE REFERENCE
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+
 const { SERVICE_URL, SERVICE_KEY } = process.env;
 const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
 
@@ -10,7 +12,7 @@ async function call(method, path, body, tries = 5) {
       const response = await fetch(SERVICE_URL + path, {
         method,
         headers: { Authorization: `Bearer ${SERVICE_KEY}`, "Content-Type": "application/json" },
-        body: body && JSON.stringify(body),
+        body,
         signal: AbortSignal.timeout(15_000),
       });
       const answer = await response.json();
@@ -45,10 +47,32 @@ async function tablesThatFit(date, slot, guests) {
     .map((table) => table.id);
 }
 
-/** The creation result. `reference` is your own number of this booking, stored before. */
+/** Whole or not at all, before it is sent. */
+function store(stored, request) {
+  writeFileSync(`${stored}.part`, JSON.stringify(request));
+  renameSync(`${stored}.part`, stored);
+}
+
+/** The creation result of the stored request, or null when its table is taken. */
+async function ask(stored) {
+  const { status, answer } = await call("POST", "/v1/reservations", readFileSync(stored));
+  // 200: it was booked before, here is that result.
+  if (status === 201 || status === 200) return answer;
+  // Nothing was booked; any other refusal leaves that open.
+  if ([400, 409].includes(status) || answer.code === "TABLE_NOT_FOUND") rmSync(stored);
+  if (answer.code !== "TABLE_TAKEN") giveUp(`${answer.code}: ${answer.error_en}`);
+  return null;
+}
+
+/** The creation result. `reference` is your own number of this booking. */
 async function book(date, slot, guests, name, phone, reference) {
+  // In production: a column of your own booking.
+  const stored = `${encodeURIComponent(reference)}.json`;
+  // Started again: it may be booked or not.
+  let answer = existsSync(stored) ? await ask(stored) : null;
+  if (answer) return answer;
   for (const tableId of await tablesThatFit(date, slot, guests)) {
-    const { status, answer } = await call("POST", "/v1/reservations", {
+    store(stored, {
       tableId,
       date,
       slot,
@@ -58,10 +82,8 @@ async function book(date, slot, guests, name, phone, reference) {
       idempotencyKey: reference,
       notifyCustomer: false,
     });
-    // 200: this reference was booked before, here is that result.
-    if (status === 201 || status === 200) return answer;
-    // Taken meanwhile: try the next table.
-    if (answer.code !== "TABLE_TAKEN") giveUp(`${answer.code}: ${answer.error_en}`);
+    answer = await ask(stored);
+    if (answer) return answer;
   }
   return giveUp(`no table for ${guests} on ${date} at ${slot}`);
 }

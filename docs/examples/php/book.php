@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /** [status, decoded body]. Repeats after 429, 503 and network errors, and never a 409. */
-function call(string $method, string $path, ?array $body = null, int $tries = 5): array
+function call(string $method, string $path, ?string $body = null, int $tries = 5): array
 {
     for ($made = 1; ; $made++) {
         $options = [
@@ -15,7 +15,7 @@ function call(string $method, string $path, ?array $body = null, int $tries = 5)
             'timeout' => 15,
         ];
         if ($body !== null) {
-            $options['content'] = json_encode($body, JSON_THROW_ON_ERROR);
+            $options['content'] = $body;
         }
         $context = stream_context_create(['http' => $options]);
         $answer = @file_get_contents(getenv('SERVICE_URL') . $path, false, $context);
@@ -61,24 +61,47 @@ function tables_that_fit(string $date, string $slot, int $guests): array
     return array_column($fitting, 'id');
 }
 
+/** Whole or not at all, before it is sent. */
+function store(string $stored, array $request): void
+{
+    $text = json_encode($request, JSON_THROW_ON_ERROR);
+    if (file_put_contents("$stored.part", $text) === false || !rename("$stored.part", $stored)) {
+        give_up('the request cannot be stored');
+    }
+}
+
+/** Ends with the creation result of the stored request; returns when its table is taken. */
+function ask(string $stored): void
+{
+    [$status, $answer] = call('POST', '/v1/reservations', file_get_contents($stored));
+    if ($status === 201 || $status === 200) { // 200: it was booked before, here is that result
+        echo json_encode($answer, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
+        exit(0);
+    }
+    if (in_array($status, [400, 409], true) || $answer['code'] === 'TABLE_NOT_FOUND') {
+        unlink($stored); // nothing was booked; any other refusal leaves that open
+    }
+    if ($answer['code'] !== 'TABLE_TAKEN') {
+        give_up("$answer[code]: $answer[error_en]");
+    }
+}
+
 [, $date, $slot, $guests, $name, $phone, $reference] = $argv;
+$stored = rawurlencode($reference) . '.json'; // in production: a column of your own booking
+if (file_exists($stored)) { // started again: it may be booked or not
+    ask($stored);
+}
 foreach (tables_that_fit($date, $slot, (int) $guests) as $table) {
-    [$status, $answer] = call('POST', '/v1/reservations', [
+    store($stored, [
         'tableId' => $table,
         'date' => $date,
         'slot' => $slot,
         'guests' => (int) $guests,
         'customer' => ['name' => $name, 'phone' => $phone],
         'externalRef' => $reference,
-        'idempotencyKey' => $reference, // your own number of this booking, stored before
+        'idempotencyKey' => $reference, // your own number of this booking
         'notifyCustomer' => false,
     ]);
-    if ($status === 201 || $status === 200) { // 200: it was booked before, here is that result
-        echo json_encode($answer, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES), "\n";
-        exit(0);
-    }
-    if ($answer['code'] !== 'TABLE_TAKEN') { // taken meanwhile: try the next table
-        give_up("$answer[code]: $answer[error_en]");
-    }
+    ask($stored);
 }
 give_up("no table for $guests on $date at $slot");

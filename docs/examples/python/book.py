@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
 URL = os.environ["SERVICE_URL"]
 KEY = os.environ["SERVICE_KEY"]
@@ -18,9 +19,8 @@ KEY = os.environ["SERVICE_KEY"]
 def call(method, path, body=None, tries=5):
     """(status, decoded body). Repeats after 429, 503 and network errors, and never a 409."""
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
     for remaining in reversed(range(tries)):
-        request = urllib.request.Request(URL + path, data, headers, method=method)
+        request = urllib.request.Request(URL + path, body, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=15) as answer:
                 return answer.status, json.load(answer)
@@ -52,27 +52,45 @@ def tables_that_fit(date, slot, guests):
     return [table["id"] for table in sorted(fitting, key=lambda table: table["capacityMax"])]
 
 
+def store(stored, request):
+    """Whole or not at all, before it is sent."""
+    partial = stored.with_suffix(".part")
+    partial.write_text(json.dumps(request), "utf-8")
+    partial.replace(stored)
+
+
+def ask(stored):
+    """The creation result of the stored request, or None when its table is taken."""
+    status, answer = call("POST", "/v1/reservations", stored.read_bytes())
+    if status in (200, 201):  # 200: it was booked before, here is that result
+        return answer
+    if status in (400, 409) or answer["code"] == "TABLE_NOT_FOUND":
+        stored.unlink()  # nothing was booked; any other refusal leaves that open
+    if answer["code"] != "TABLE_TAKEN":
+        sys.exit(f"{answer['code']}: {answer['error_en']}")
+    return None
+
+
 def book(date, slot, guests, name, phone, reference):
-    """The creation result. `reference` is your own number of this booking, stored before."""
+    """The creation result. `reference` is your own number of this booking."""
+    # In production: a column of your own booking.
+    stored = Path(urllib.parse.quote(reference, "") + ".json")
+    if stored.exists() and (answer := ask(stored)):  # started again: it may be booked or not
+        return answer
     for table_id in tables_that_fit(date, slot, guests):
-        status, answer = call(
-            "POST",
-            "/v1/reservations",
-            {
-                "tableId": table_id,
-                "date": date,
-                "slot": slot,
-                "guests": guests,
-                "customer": {"name": name, "phone": phone},
-                "externalRef": reference,
-                "idempotencyKey": reference,
-                "notifyCustomer": False,
-            },
-        )
-        if status in (200, 201):  # 200: this reference was booked before, here is that result
+        request = {
+            "tableId": table_id,
+            "date": date,
+            "slot": slot,
+            "guests": guests,
+            "customer": {"name": name, "phone": phone},
+            "externalRef": reference,
+            "idempotencyKey": reference,
+            "notifyCustomer": False,
+        }
+        store(stored, request)
+        if answer := ask(stored):
             return answer
-        if answer["code"] != "TABLE_TAKEN":  # taken meanwhile: try the next table
-            sys.exit(f"{answer['code']}: {answer['error_en']}")
     sys.exit(f"no table for {guests} on {date} at {slot}")
 
 

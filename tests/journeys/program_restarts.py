@@ -1,0 +1,111 @@
+"""The booking programs of docs/examples when they start again: what each must do."""
+
+import json
+import os
+import signal
+import subprocess
+import uuid
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tests.journeys.partner_programs import eventually, wish
+from tests.journeys.roads import dead_end, watched_road
+
+
+@contextmanager
+def _reference(partner):
+    """A booking number; what was booked under it, and under what starts like it, is cancelled."""
+    reference = f"again/{uuid.uuid4()}"
+    try:
+        yield reference
+    finally:
+        partner.cancel(reference)
+
+
+def _killed(partner, *program, reference, arrives):
+    """What the program sent before it was killed, waiting for the answer."""
+    with dead_end(partner.url, arrives=arrives) as (address, bookings):
+        process = subprocess.Popen(
+            [str(word) for word in (*program, *wish(reference))],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=partner.folder,
+            env=replace(partner, url=address).environ(), start_new_session=True,
+        )  # fmt: skip
+        try:
+            return eventually(lambda: list(bookings))[0]
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _twice(partner, *program, reference):
+    """What it printed each time, and what the box was asked."""
+    with watched_road(partner.url) as (address, passed):
+        runs = [replace(partner, url=address).book(*program, reference=reference) for _ in "12"]
+    assert [done.returncode for done in runs] == [0, 0], [done.stderr for done in runs]
+    return [json.loads(done.stdout) for done in runs], passed
+
+
+def check_restart(partner, *program):
+    """Killed after it was booked: the same request goes out and nothing else, each time."""
+    with _reference(partner) as reference:
+        asked = _killed(partner, *program, reference=reference, arrives=True)
+        told, passed = _twice(partner, *program, reference=reference)
+
+        [mine] = partner.reservations(reference)
+        assert [one["serviceReservationId"] for one in told] == [mine["id"]] * 2
+        assert [(one.method, one.body, one.status) for one in passed] == [("POST", asked, 200)] * 2
+        assert not any("Idempotency-Body-Mismatch" in one.headers for one in passed)
+
+
+def check_restart_in_a_full_house(partner, *program):
+    """Killed after it was booked, and no table is left: it has its own."""
+    with _reference(partner) as reference:
+        _killed(partner, *program, reference=reference, arrives=True)
+        [mine] = partner.reservations(reference)
+        for number in (2, 3, 4):
+            partner.book(*program, reference=f"{reference}-{number}")
+        assert len(partner.reservations(reference)) == 4
+
+        done = partner.book(*program, reference=reference)
+
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["serviceReservationId"] == mine["id"]
+
+
+def check_restart_too_late(partner, *program):
+    """Killed before it was booked, and somebody took that table: it books another, once."""
+    with _reference(partner) as reference:
+        asked = _killed(partner, *program, reference=reference, arrives=False)
+        other = f"{reference}-2"
+        faster = json.loads(asked) | {"externalRef": other, "idempotencyKey": other}
+        assert partner.call("POST", "/v1/reservations", faster)[0] == 201
+        told, passed = _twice(partner, *program, reference=reference)
+
+        refused, booked, again = (one for one in passed if one.method == "POST")
+        assert (refused.body, refused.status) == (asked, 409)
+        assert (booked.status, again.status, again.body) == (201, 200, booked.body)
+        assert passed[0] == refused
+        assert told[0] == told[1]
+        assert len(partner.reservations(reference)) == 2
+
+
+def check_restart_with_a_wrong_key(partner, *program):
+    """A refusal of the key does not tell whether it was booked: the request is kept."""
+    with _reference(partner) as reference:
+        asked = _killed(partner, *program, reference=reference, arrives=True)
+        refused = replace(partner, key="svc_test_wrong").book(*program, reference=reference)
+        assert "UNAUTHORIZED" in refused.stderr
+        _, passed = _twice(partner, *program, reference=reference)
+
+        assert [(one.body, one.status) for one in passed] == [(asked, 200)] * 2
+
+
+def check_correction(partner, *program):
+    """What was refused for good does not come back when it was corrected."""
+    with _reference(partner) as reference:
+        refused = partner.book(*program, phone="none", reference=reference)
+        assert refused.returncode != 0
+        assert "VALIDATION_ERROR" in refused.stderr
+
+        assert partner.book(*program, reference=reference).returncode == 0
+        assert len(partner.reservations(reference)) == 1

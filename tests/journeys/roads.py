@@ -1,0 +1,128 @@
+"""Roads to the box: one tells what passed, one loses answers, one never lets an answer back."""
+
+import threading
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A request that the box answered."""
+
+    method: str
+    body: bytes | None
+    status: int
+    headers: Message  # of the answer
+
+
+class _Road(BaseHTTPRequestHandler):
+    """Passes requests on."""
+
+    def do_GET(self):
+        self._answer(*self._pass_on(None))
+
+    def do_POST(self):
+        self._answer(*self._pass_on(self._body()))
+
+    def _body(self):
+        return self.rfile.read(int(self.headers["Content-Length"]))
+
+    def _pass_on(self, body):
+        request = urllib.request.Request(self.server.target + self.path, body, method=self.command)  # noqa: S310
+        for name in ("Authorization", "Content-Type"):
+            request.add_header(name, self.headers[name])
+        try:
+            answer = urllib.request.urlopen(request, timeout=15)  # noqa: S310 - our own box
+        except urllib.error.HTTPError as refusal:
+            answer = refusal
+        with answer:
+            self.server.passed.append(Passed(self.command, body, answer.status, answer.headers))
+            return answer.status, answer.read()
+
+    def _answer(self, status, body, *headers):
+        self.send_response(status)
+        for name, value in (("Content-Length", str(len(body))), *headers):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """A test's output is its own."""
+
+
+class _RoughRoad(_Road):
+    """Of the bookings the first loses its answer, the second meets a 503."""
+
+    def do_POST(self):
+        body = self._body()
+        bookings = self.server.bookings
+        bookings.append(body)
+        if len(bookings) == 1:
+            assert self._pass_on(body)[0] == 201  # it was booked, and nobody hears of it
+            self.connection.close()
+        elif len(bookings) == 2:
+            refusal = b'{"error": "", "error_en": "", "code": "UNAVAILABLE"}'
+            self._answer(503, refusal, ("Retry-After", "1"))
+        else:
+            self._answer(*self._pass_on(body))
+
+
+class _DeadEnd(_Road):
+    """A booking waits for its answer until the road is gone, and arrives only where it may."""
+
+    def do_POST(self):
+        body = self._body()
+        if self.server.arrives:
+            assert self._pass_on(body)[0] == 201
+        self.server.bookings.append(body)
+        self.server.gone.wait()
+
+
+@contextmanager
+def watched_road(target):
+    """(address, what passed so far) of a road to `target`."""
+    with _serving(_Road, target) as server:
+        yield _address(server), server.passed
+
+
+@contextmanager
+def rough_road(target):
+    """(address, bodies of the bookings that came by) of a road to `target`.
+
+    A booking's answer is lost, and the next try meets a busy house.
+    """
+    with _serving(_RoughRoad, target) as server:
+        yield _address(server), server.bookings
+
+
+@contextmanager
+def dead_end(target, *, arrives):
+    """(address, bodies of the bookings that wait) of a road that no answer comes back on."""
+    with _serving(_DeadEnd, target) as server:
+        server.arrives = arrives
+        yield _address(server), server.bookings
+
+
+@contextmanager
+def _serving(road, target):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), road)
+    server.target, server.bookings, server.passed = target, [], []
+    server.gone = threading.Event()
+    server.handle_error = lambda *_: None
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.gone.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _address(server):
+    return f"http://127.0.0.1:{server.server_port}"
