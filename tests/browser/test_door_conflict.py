@@ -61,3 +61,23 @@ async def test_a_scan_while_a_conflict_shows_is_decided_and_the_conflict_waits(d
     await page.wait_for_selector("#verdict", state="hidden")
     assert await page.is_visible("#conflict-ok")
     assert await door.rows("SELECT count(acknowledged_at) FROM door_conflict") == [(0,)]
+
+
+async def test_the_next_verdict_comes_up_above_a_conflict_that_came_above_the_last_one(door):
+    text = await door.pass_of(await door.guest(guests=3))
+    following = await door.pass_of(await door.guest(table="T2", status="cancelled"))
+    phones = [await door.phone("Porte 1"), await door.phone("Porte 2")]
+    await door.stop()
+    for phone in phones:
+        assert await phone.scan(text) == "checked_in"
+    await door.start()
+    page = phones[0].page
+    await page.wait_for_selector("#conflict[open]", timeout=60_000)
+
+    assert await phones[0].scan(following) == "cancelled"
+
+    await page.click("#next", timeout=3000)
+    await page.wait_for_selector("#verdict", state="hidden")
+    await page.click("#conflict-ok", timeout=3000)
+    await page.wait_for_selector("#conflict", state="hidden")
+    assert phones[0].complaints == []

@@ -2,7 +2,7 @@
 import { Box, NotPaired, OutOfReach, Refused } from "./box";
 import { Camera, photoPixels } from "./camera";
 import { ConflictView } from "./conflict_view";
-import { closeSheets, part, prepareSheets, show } from "./dom";
+import { closeSheets, once, part, prepareSheets, show } from "./dom";
 import { Keeper } from "./keeper";
 import { Link } from "./link";
 import { ListView } from "./list_view";
@@ -33,10 +33,9 @@ export class App {
   );
   private readonly stage = new Stage(this.words, this.camera);
   private readonly verdict = new VerdictView(this.words, () => this.keeper.me, {
-    undo: (verdict) => void this.undo(verdict),
-    correct: (verdict, wish, arrivals) => void this.correct(verdict, wish, arrivals),
+    undo: (verdict) => this.undo(verdict),
+    correct: (verdict, wish, arrivals) => this.correct(verdict, wish, arrivals),
     again: (wish) => this.handle(wish),
-    dismissed: () => undefined,
   });
   private keeper = this.newKeeper();
   private link: Link | null = null;
@@ -59,7 +58,7 @@ export class App {
     part("open-code").addEventListener("click", () => this.openCode());
     part("code-form").addEventListener("submit", (event) => {
       event.preventDefault();
-      this.submitCode();
+      void this.submitCode();
     });
     part("photo").addEventListener("change", (event) => {
       void this.readPhoto(event.currentTarget as HTMLInputElement);
@@ -121,7 +120,7 @@ export class App {
     const before = this.lastSeen.get(code) ?? -SAME_CODE_MS;
     if (now - before >= SAME_CODE_MS && this.deciding > 0) return; // its next frame will do
     this.lastSeen.set(code, now);
-    if (now - before >= SAME_CODE_MS) this.handle({ code });
+    if (now - before >= SAME_CODE_MS) void this.handle({ code });
   }
 
   private typed(code: string): void {
@@ -129,19 +128,23 @@ export class App {
     const before = this.lastSeen.get(code) ?? -SAME_CODE_MS;
     if (now - before < SAME_CODE_MS || !this.keeper.me) return;
     this.lastSeen.set(code, now);
-    this.handle({ code });
+    void this.handle({ code });
   }
 
   /** Decide in the order in which guests were shown, and show each verdict. */
-  private handle(wish: Wish): void {
-    this.turn = this.turn.then(() => this.decide(wish));
+  private handle(wish: Wish, instead?: Verdict): Promise<void> {
+    this.turn = this.turn.then(() => this.decide(wish, instead));
+    return this.turn;
   }
 
-  private async decide(wish: Wish): Promise<void> {
+  private async decide(wish: Wish, instead?: Verdict): Promise<void> {
     this.deciding += 1;
     const slow = setTimeout(() => document.body.classList.add("deciding"), SLOW_MS);
     try {
-      this.tell(await this.keeper.decide(wish), wish);
+      const verdict = await this.keeper.decide(wish);
+      // Where the next guest stands already, the green of the one before would pass for theirs.
+      if (instead && instead !== this.verdict.current && verdict.colour === "green") return;
+      this.tell(verdict, wish);
     } catch (fault) {
       if (fault instanceof Refused) this.tell(refusal(), wish, this.reasonOf(fault));
       else if (!(fault instanceof NotPaired)) throw fault;
@@ -176,9 +179,9 @@ export class App {
 
   /** Fewer came than were let in: the first count is taken back, the true one counted. */
   private async correct(verdict: Verdict, wish: Wish, arrivals: number): Promise<void> {
-    if (this.verdict.current !== verdict || arrivals >= verdict.admitted) return;
+    if (arrivals >= verdict.admitted) return;
     try {
-      if (await this.keeper.undo(verdict)) this.handle({ ...wish, arrivals });
+      if (await this.keeper.undo(verdict)) await this.handle({ ...wish, arrivals }, verdict);
       else this.tell(refusal(), {});
     } catch (fault) {
       if (!(fault instanceof OutOfReach)) throw fault;
@@ -192,9 +195,9 @@ export class App {
     part("code").focus();
   }
 
-  private submitCode(): void {
+  private submitCode(): Promise<void> {
     const code = part<HTMLInputElement>("code").value.trim();
-    if (code) this.handle({ code });
+    return once("code-go", async () => void (code && (await this.handle({ code }))));
   }
 
   private async readPhoto(input: HTMLInputElement): Promise<void> {
@@ -203,7 +206,7 @@ export class App {
     const picture = file ? await photoPixels(file) : null;
     const [code] = picture ? await this.reader.read(picture, true) : [];
     show(part("photo-problem"), code ? null : this.words.say("photo.empty"));
-    if (code) this.handle({ code });
+    if (code) void this.handle({ code });
   }
 
   private async stayAwake(): Promise<void> {

@@ -23,6 +23,18 @@ export function show(place: HTMLElement, text: string | null): void {
   place.textContent = text ?? "";
 }
 
+/** What a button does, done once: it cannot be pressed again before the first is through. */
+export async function once(id: string, deed: () => Promise<void>): Promise<void> {
+  const button = part<HTMLButtonElement>(id);
+  if (button.disabled) return;
+  button.disabled = true;
+  try {
+    await deed();
+  } finally {
+    button.disabled = false;
+  }
+}
+
 /** Sheets close by their cross, by a tap beside them, and by Escape. */
 export function prepareSheets(): void {
   for (const sheet of document.querySelectorAll<HTMLDialogElement>("dialog.sheet")) {

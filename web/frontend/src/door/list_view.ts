@@ -1,9 +1,10 @@
 /** Tonight's guests: who is expected, who is in, and a check-in by hand. */
-import { made, part, show, Stepper } from "./dom";
+import { made, once, part, show, Stepper } from "./dom";
 import type { Keeper } from "./keeper";
 import { fold } from "./offline";
 import type { Guest } from "./types";
-import { isVip, type Wish } from "./verdict_view";
+import type { Wish } from "./verdict_view";
+import { isVip } from "./verdict_words";
 import type { Words } from "./words";
 
 type Filter = "all" | "expected" | "arrived";
@@ -27,7 +28,7 @@ export class ListView {
   constructor(
     private readonly words: Words,
     private readonly keeper: () => Keeper,
-    private readonly checkIn: (wish: Wish) => void,
+    private readonly checkIn: (wish: Wish) => Promise<void>,
   ) {
     part("open-list").addEventListener("click", () => this.open());
     this.query.addEventListener("input", () => this.search());
@@ -35,7 +36,7 @@ export class ListView {
       const chosen = (event.target as Element).closest<HTMLElement>("[data-filter]");
       if (chosen) this.choose(chosen.dataset["filter"] as Filter);
     });
-    part("guest-go").addEventListener("click", () => this.go());
+    part("guest-go").addEventListener("click", () => void once("guest-go", () => this.go()));
   }
 
   /** Draw again what changed, if anybody looks. */
@@ -142,13 +143,13 @@ export class ListView {
     part("guest-go").focus();
   }
 
-  private go(): void {
+  private async go(): Promise<void> {
     const guest = this.chosen;
     if (!guest) return;
-    this.guestSheet.close();
     const missing = guest.guests - guest.arrived;
     const arrivals = this.stepper.count < missing ? { arrivals: this.stepper.count } : {};
-    this.checkIn({ reservationId: guest.id, ...arrivals });
+    await this.checkIn({ reservationId: guest.id, ...arrivals });
+    this.guestSheet.close();
   }
 }
 

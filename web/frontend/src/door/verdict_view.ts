@@ -1,21 +1,22 @@
 /** The verdict over the whole screen: colour, shape, word, table, party, one sentence. */
 import { made, part, show, Stepper } from "./dom";
-import { clockOf } from "./venue_time";
+import { ignoreSecondTaps } from "./double_tap";
 import type { Guest, Me, Scan, Verdict } from "./types";
+import { isVip, sentenceOf, unbroken } from "./verdict_words";
 import type { Words } from "./words";
 
 export type Wish = Omit<Scan, "scanId" | "at">;
 
-/** What staff may do from here. */
+/** What staff may do from here; each is done when its own verdict shows. */
 export interface VerdictDeeds {
-  undo(verdict: Verdict): void;
-  correct(verdict: Verdict, wish: Wish, arrivals: number): void;
-  again(wish: Wish): void;
-  dismissed(): void;
+  undo(verdict: Verdict): Promise<void>;
+  correct(verdict: Verdict, wish: Wish, arrivals: number): Promise<void>;
+  again(wish: Wish): Promise<void>;
 }
 
 const UNDO_MS = 10_000;
 const SETTLE_MS = 700;
+const BUTTONS = ["picks", "reasons", "fewer-here", "undo", "override"];
 
 export class VerdictView {
   private readonly dialog = part<HTMLDialogElement>("verdict");
@@ -25,25 +26,28 @@ export class VerdictView {
   private shownAt = 0;
   private ticking = 0;
   private settling = 0;
+  private count: number | null = null; // how many are here, as long as nobody was told
+  private acting: Verdict | null = null;
 
   constructor(
     private readonly words: Words,
     private readonly me: () => Me | null,
     private readonly deeds: VerdictDeeds,
   ) {
+    ignoreSecondTaps(this.dialog, () => this.shownAt);
     this.dialog.addEventListener("click", (event) => this.tap(event.target as Element));
     this.dialog.addEventListener("close", () => this.hidden());
     part("next").addEventListener("click", () => this.dialog.close());
-    part("undo").addEventListener("click", () => this.verdict && deeds.undo(this.verdict));
+    part("undo").addEventListener("click", () => this.undo());
     part("override").addEventListener("click", () => this.askReason());
     part("reason-form").addEventListener("submit", (event) => {
       event.preventDefault();
       this.override(part<HTMLInputElement>("reason").value);
     });
     this.stepper.changed = (count) => {
+      this.count = count;
       clearTimeout(this.settling);
-      const { verdict, wish } = this;
-      this.settling = setTimeout(() => verdict && deeds.correct(verdict, wish, count), SETTLE_MS);
+      this.settling = setTimeout(() => this.settle(), SETTLE_MS);
     };
   }
 
@@ -52,7 +56,8 @@ export class VerdictView {
   }
 
   show(verdict: Verdict, wish: Wish, sentence?: string): void {
-    clearTimeout(this.settling);
+    this.settle();
+    this.freeze(null);
     this.verdict = verdict;
     this.wish = wish;
     this.shownAt = performance.now();
@@ -65,13 +70,16 @@ export class VerdictView {
     show(part("verdict-table"), guest?.table.name ?? null);
     this.showFacts(guest);
     part("verdict-vip").hidden = !guest || !isVip(guest);
-    part("verdict-sentence").textContent = unbroken(sentence ?? this.sentence(verdict));
+    part("verdict-sentence").textContent = unbroken(
+      sentence ?? sentenceOf(verdict, words, this.me()),
+    );
     show(part("verdict-note"), guest?.notes ?? null);
     part("verdict-offline").hidden = !verdict.offline;
     part("reasons").hidden = true;
     part("override").hidden = !verdict.overridable;
     this.showPicks(verdict.candidates ?? []);
     this.showUndo(verdict);
+    if (this.dialog.open && !this.isOnTop()) this.dialog.close(); // opens again above the other
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
     part("next").focus({ preventScroll: true });
@@ -106,7 +114,9 @@ export class VerdictView {
         const party = made("span", "", `${guest.arrived} / ${guest.guests}`);
         party.dir = "ltr";
         pick.append(party);
-        pick.addEventListener("click", () => this.deeds.again(this.pickOf(guest)));
+        pick.addEventListener("click", () => {
+          void this.act(() => this.deeds.again(this.pickOf(guest)));
+        });
         return pick;
       }),
     );
@@ -147,54 +157,59 @@ export class VerdictView {
   private override(reason: string): void {
     const given = reason.trim();
     if (!given) return part("reason").focus();
-    this.deeds.again({ ...this.wish, override: { reason: given } });
+    const wish = { ...this.wish, override: { reason: given } };
+    void this.act(() => this.deeds.again(wish));
+  }
+
+  private undo(): void {
+    const { verdict } = this;
+    this.count = null;
+    if (verdict) void this.act(() => this.deeds.undo(verdict));
+  }
+
+  /** Whoever goes on before the count has settled has counted all the same. */
+  private settle(): void {
+    clearTimeout(this.settling);
+    const { verdict, wish, count } = this;
+    this.count = null;
+    if (verdict && count !== null) void this.act(() => this.deeds.correct(verdict, wish, count));
+  }
+
+  /** One press is one deed, however often an impatient finger taps. */
+  private async act(deed: () => Promise<void>): Promise<void> {
+    const { verdict } = this;
+    if (this.acting === verdict) return;
+    this.freeze(verdict);
+    try {
+      await deed();
+    } finally {
+      if (this.acting === verdict) this.freeze(null);
+    }
+  }
+
+  private freeze(acting: Verdict | null): void {
+    this.acting = acting;
+    for (const id of BUTTONS) part(id).inert = acting !== null;
+  }
+
+  private isOnTop(): boolean {
+    const there = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+    return there === null || this.dialog.contains(there);
   }
 
   private tap(target: Element): void {
     const reason = target.closest<HTMLElement>("[data-reason]")?.dataset["reason"];
     if (reason) return this.override(this.words.say(reason));
+    if (this.acting) return; // what cannot be pressed lets the tap through
     if (!target.closest("button, input, form, .stepper, .reasons")) this.dialog.close();
   }
 
   private hidden(): void {
+    if (this.dialog.open) return;
+    this.settle();
     clearInterval(this.ticking);
     this.verdict = null;
-    this.deeds.dismissed();
   }
-
-  /** The box's own sentence in this language, else ours. */
-  private sentence(verdict: Verdict): string {
-    const me = this.me();
-    const spoken = me?.terminal.language === this.words.code ? verdict.say?.staff : undefined;
-    if (spoken) return spoken;
-    const { result, reservation: guest, firstCheckIn: first } = verdict;
-    const { words } = this;
-    const values = {
-      arrived: guest?.arrived ?? 0,
-      guests: guest?.guests ?? 0,
-      admitted: words.guests(Math.abs(verdict.admitted)),
-      party: words.guests(Math.abs(verdict.admitted)),
-      date: guest ? words.day(guest.date) : "",
-      slot: guest?.slot ?? words.say("whole"),
-      time: first && me ? clockOf(first.at, me) : "",
-      door: first ? first.terminal ?? first.by ?? words.say("another") : "",
-    };
-    if (result === "already_checked_in" && first) return words.say("say.already_since", values);
-    if ((result === "not_yet" || result === "too_late") && !guest) {
-      return words.say("say.another_evening");
-    }
-    return words.say(`say.${result}`, values);
-  }
-}
-
-/** Whom the house wants to be met by somebody: the notes or the table say so. */
-export function isVip(guest: Guest): boolean {
-  return guest.vip === true || /(^|[^\p{L}])VIP([^\p{L}]|$)/iu.test(`${guest.table.name} ${guest.notes ?? ""}`);
-}
-
-/** French sets a space before these signs, at which no line may end. */
-function unbroken(sentence: string): string {
-  return sentence.replace(/ (?=[:;?!»])/g, "\u00a0");
 }
 
 /** The largest size at which the text still fits its line. */
