@@ -2,11 +2,14 @@
  * The verdict while the box is out of reach, by the checks of door.md in their order. Green only
  * for who is listed, not yet in, and while the list is less than twelve hours old.
  */
+import { fold } from "../_fold";
 import { isLookalike, parseAccessCode } from "./access_code";
 import { decodePasses, type ReadPass, resemblesPass, VERSIONS } from "./pass";
 import { passIsSigned } from "./signature";
 import type { Colour, Guest, Me, Scan, Snapshot, Verdict } from "./types";
 import { isTooEarly, tonight } from "./venue_time";
+
+export { fold };
 
 const OLDEST_MS = 12 * 3600_000;
 const AHEAD_MS = 10 * 60_000; // a list from further in the future than that was made by another clock
@@ -112,11 +115,6 @@ function findByText(guests: readonly Listed[], text: string, byName: boolean): L
     const holds = !HOLDS_NOTHING.has(guest.status);
     return holds && words.length > 0 && words.every((w) => name.some((n) => n.startsWith(w)));
   });
-}
-
-/** Without case, accents and Arabic vowel signs. */
-export function fold(text: string): string {
-  return text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").trim();
 }
 
 function decide(scan: Scan, known: Known, guest: Listed, read: ReadPass | null): Verdict {

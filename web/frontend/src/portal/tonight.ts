@@ -1,6 +1,7 @@
 // The evening board stays true while somebody looks at it: the box tells which rows changed, and
 // they are fetched and put in their places. Nothing is asked for while nothing changes.
 
+import { fold } from "../_fold";
 import { refreshDrawer } from "./drawer";
 
 const GATHER_MS = 40;
@@ -123,11 +124,6 @@ function markFound(): void {
   if (!none) return;
   none.hidden = wanted === "" || found > 0;
   none.textContent = none.hidden ? "" : (none.dataset["searchNone"] ?? "");
-}
-
-/** Without case, accents and Arabic vowel signs, as the server compares names. */
-function fold(text: string): string {
-  return text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
 }
 
 /** `data-key="ArrowLeft"`: that key follows the link or enters the field, unless one is typing. */

@@ -1,0 +1,12 @@
+/** Text as names are compared: the twin of appliance/model/folded.py, held to the same vectors. */
+
+const ALIKE: Readonly<Record<string, string>> = {
+  "ة": "ه", "ى": "ي", "ی": "ي", "ک": "ك", "ٱ": "ا", "ـ": "", "ß": "ss", "ς": "σ",
+};
+
+/** Without case, accents, vowel signs, tatweel and invisible marks; digits are 0 to 9. */
+export function fold(text: string): string {
+  return text.normalize("NFKD").replace(/[\p{M}\p{Cf}]/gu, "").toLowerCase()
+    .replace(/[ةىیکٱـßς]/g, (letter) => ALIKE[letter] ?? letter)
+    .replace(/[٠-٩۰-۹]/g, (digit) => String(digit.charCodeAt(0) & 15));
+}
