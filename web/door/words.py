@@ -174,10 +174,16 @@ def _sentences(language: Language) -> dict[str, str]:
         "say.unknown_code": _("Nobody has this code tonight."),
         "say.undone": _("{arrived} of {guests} are counted now."),
         "say.error": _("It was the box, not the guest: scan once more."),
+        "say.error_here": _("It was this phone, not the guest: scan once more."),
+        "say.unsaved": _(
+            "This phone cannot write it down: leave this page open until the box is back."
+        ),
         "say.unlisted": _("The code is genuine but not on this phone's list: ask the manager."),
         "say.old_list": _("On the list, but the list is over 12 hours old: ask the manager."),
         "refused.RATE_LIMITED": _("Too many wrong codes: scan the QR, or wait a minute."),
         "refused.SCOPE_MISSING": _("This phone may not do that: ask the manager."),
-        "say.needs_box": _("Only the box can tell, and it is out of reach. Search the name."),
+        "say.needs_box": _(
+            "Only the box can tell, and it is away: ask for the QR code, or search the list."
+        ),
         "say.refused": _("The box declined, and nothing was changed."),
     }

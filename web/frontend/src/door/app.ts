@@ -146,13 +146,21 @@ export class App {
       if (instead && instead !== this.verdict.current && verdict.colour === "green") return;
       this.tell(verdict, wish);
     } catch (fault) {
-      if (fault instanceof Refused) this.tell(refusal(), wish, this.reasonOf(fault));
-      else if (!(fault instanceof NotPaired)) throw fault;
+      this.fail(fault, wish);
     } finally {
       clearTimeout(slow);
       document.body.classList.remove("deciding");
       this.deciding -= 1;
     }
+  }
+
+  /** No verdict: whoever stands there shall know whose fault it is, and the next one goes on. */
+  private fail(fault: unknown, wish: Wish): void {
+    if (fault instanceof NotPaired) return;
+    if (fault instanceof Refused) return this.tell(refusal(), wish, this.reasonOf(fault));
+    if (fault instanceof OutOfReach) return this.tell(refusal(), wish, this.words.say("pair.away"));
+    reportError(fault);
+    this.tell({ ...refusal(), result: "error" }, wish, this.words.say("say.error_here"));
   }
 
   /** Why the box will not decide: in this language where the box itself has not that one. */
@@ -163,7 +171,8 @@ export class App {
 
   private tell(verdict: Verdict, wish: Wish, sentence?: string): void {
     part<HTMLDialogElement>("code-sheet").close();
-    this.verdict.show(this.keeper.complete(verdict), wish, sentence);
+    const warning = verdict.unsaved ? this.words.say("say.unsaved") : undefined;
+    this.verdict.show(this.keeper.complete(verdict), wish, sentence ?? warning);
     this.signals.give(verdict.colour);
   }
 
@@ -172,8 +181,7 @@ export class App {
       const undone = await this.keeper.undo(verdict);
       this.tell(undone ?? refusal(), {});
     } catch (fault) {
-      if (!(fault instanceof OutOfReach)) throw fault;
-      this.tell(refusal(), {}, this.words.say("pair.away"));
+      this.fail(fault, {});
     }
   }
 
@@ -184,8 +192,7 @@ export class App {
       if (await this.keeper.undo(verdict)) await this.handle({ ...wish, arrivals }, verdict);
       else this.tell(refusal(), {});
     } catch (fault) {
-      if (!(fault instanceof OutOfReach)) throw fault;
-      this.tell(refusal(), {}, this.words.say("pair.away"));
+      this.fail(fault, {});
     }
   }
 

@@ -6,9 +6,11 @@ import { type Box, NotPaired, OutOfReach, Refused } from "./box";
 import { judge, type Known, listGuests } from "./offline";
 import { snapshotIsSigned } from "./signature";
 import type { KeptConflict, Storage } from "./storage";
+import { toQueue } from "./queued";
 import type { Guest, Me, Queued, Scan, SignedSnapshot, Snapshot, Verdict } from "./types";
 
 const CLOCK_MS = 1000; // less is the network's own delay
+const CODE_MAX = 2048; // signs; the box takes no more, and nothing of ours is as long
 
 /** Who wants to hear of what. */
 export interface Listeners {
@@ -26,6 +28,7 @@ export class Keeper {
   private snapshot: Snapshot | null = null;
   private arrived = new Map<string, number>();
   private heard = new Map<string, number>();
+  private unwritten = false;
   private ahead = 0;
   private turn: Promise<unknown> = Promise.resolve();
   lost: () => void = () => undefined;
@@ -41,11 +44,14 @@ export class Keeper {
   async load(): Promise<void> {
     this.me = (await this.storage.get("me")) ?? null;
     this.ahead = (await this.storage.get("ahead")) ?? 0;
-    this.arrived = await this.storage.arrived();
-    this.waiting = (await this.storage.queue()).length;
-    const signed = await this.storage.get("snapshot");
-    if (signed && this.me) await this.trust(signed);
+    await this.recall();
+    await this.recount();
     this.fillFromSnapshot();
+  }
+
+  /** How many scans the box has still to hear of. */
+  async recount(): Promise<void> {
+    this.waiting = (await this.storage.queue()).length;
   }
 
   async introduce(me: Me): Promise<void> {
@@ -73,7 +79,9 @@ export class Keeper {
 
   decide(wish: Omit<Scan, "scanId" | "at">): Promise<Verdict> {
     const at = new Date(this.now()).toISOString();
-    return this.decideAs({ scanId: crypto.randomUUID(), at, ...wish });
+    const signs = [...(wish.code ?? "")];
+    const code = signs.length > CODE_MAX ? { code: signs.slice(0, CODE_MAX).join("") } : {};
+    return this.decideAs({ scanId: crypto.randomUUID(), at, ...wish, ...code });
   }
 
   private async decideAs(scan: Scan): Promise<Verdict> {
@@ -102,44 +110,46 @@ export class Keeper {
   }
 
   private async decideHere(scan: Scan, reached: boolean): Promise<Verdict> {
-    this.arrived = await this.storage.arrived();
+    await this.recall();
     const verdict = await judge(scan, this.known());
-    const guestId = verdict.reservation?.id ?? null;
-    const queued: Queued = {
-      ...scan, shown: verdict.result, guestId, admitted: verdict.admitted, reached,
-    };
     const arrived = verdict.admitted > 0 ? verdict.reservation?.arrived ?? null : null;
-    await this.storage.enqueue(queued, arrived);
+    await this.storage.enqueue(toQueue(scan, verdict, reached), arrived);
     if (arrived !== null) this.learn(verdict.reservation);
-    this.waiting += 1;
+    await this.recount();
     this.listeners.changed();
-    return verdict;
+    return arrived !== null && this.storage.failing ? { ...verdict, unsaved: true } : verdict;
+  }
+
+  /** The list and its counts as another tab may have left them: one is worth nothing by the other. */
+  private async recall(): Promise<void> {
+    const kept = this.unwritten ? null : await this.storage.evening();
+    if (!kept) return;
+    if (kept.snapshot && this.me) await this.trust(kept.snapshot);
+    this.arrived = kept.arrived;
   }
 
   /** Take a check-in back; null when the box holds that there is nothing to take back. */
   async undo(verdict: Verdict): Promise<Verdict | null> {
-    const queued = await this.storage.queued(verdict.scanId);
-    if (queued) return this.alone(() => this.undoHere(verdict, queued));
+    const undone = await this.alone(() => this.undoHere(verdict));
+    if (undone) return undone;
     try {
-      const undone = await this.box.undo(verdict.scanId);
-      this.learn(undone.reservation);
-      return undone;
+      const answer = await this.box.undo(verdict.scanId);
+      this.learn(answer.reservation);
+      return answer;
     } catch (fault) {
       if (fault instanceof Refused) return null;
       throw fault;
     }
   }
 
-  private async undoHere(verdict: Verdict, queued: Queued): Promise<Verdict> {
+  /** Of a scan that waits for the box; null when none does, so that the box has to be asked. */
+  private async undoHere(verdict: Verdict): Promise<Verdict | null> {
+    const queued = await this.storage.queued(verdict.scanId);
+    if (!queued) return null;
     const guest = verdict.reservation;
     const arrived = Math.max(0, (guest?.arrived ?? 0) - queued.admitted);
-    // The box may have heard of it before it was lost: then it has to hear of this too.
-    if (queued.reached) await this.storage.enqueue({ ...queued, undone: true }, arrived);
-    else {
-      await this.storage.dequeue(queued.scanId);
-      if (guest) await this.storage.count(guest.id, arrived);
-      this.waiting = Math.max(0, this.waiting - 1);
-    }
+    if (!(await this.storage.undo(queued, arrived))) return null;
+    await this.recount();
     const seen = guest && { ...guest, arrived };
     this.learn(seen);
     return {
@@ -183,12 +193,10 @@ export class Keeper {
     this.heard = new Map();
     const signed = await this.box.snapshot(this.signed);
     if (!(await this.trust(signed))) return;
-    for (const queued of await this.storage.queue()) {
-      const arrived = queued.guestId === null ? undefined : this.arrived.get(queued.guestId);
-      if (queued.guestId !== null && arrived !== undefined) this.heard.set(queued.guestId, arrived);
-    }
-    this.arrived = new Map(this.heard);
-    await this.storage.replaceSnapshot(signed, this.arrived);
+    const heard = new Map(this.heard);
+    const written = await this.storage.replaceSnapshot(signed, heard);
+    this.unwritten = written === null;
+    this.arrived = written ?? heard;
     if (!this.may("search")) this.fillFromSnapshot();
   }
 

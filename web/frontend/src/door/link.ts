@@ -81,8 +81,10 @@ export class Link {
     } catch (fault) {
       if (fault instanceof NotPaired) this.keeper.listeners.unpaired(fault.revoked);
       else if (fault instanceof OutOfReach) this.lose();
-      else if (fault instanceof Refused) this.again();
-      else throw fault;
+      else {
+        if (!(fault instanceof Refused)) reportError(fault);
+        this.again();
+      }
     }
   }
 
@@ -114,19 +116,20 @@ export class Link {
   /** Bring what was decided while apart, oldest first. Nothing leaves the queue unanswered. */
   private async sync(): Promise<void> {
     const { keeper } = this;
-    const queue = await keeper.storage.queue();
+    const { storage } = keeper;
+    const queue = await storage.queue();
     for (let at = 0; at < queue.length; at += BATCH) {
-      const batch = queue.slice(at, at + BATCH);
+      const batch = await storage.sending(queue.slice(at, at + BATCH));
       for (const result of await this.send(batch)) {
-        const sent = batch.find((one) => one.scanId === result.scanId);
-        if (!sent) continue;
-        if (sent.undone) await this.undo(sent);
-        await keeper.storage.dequeue(sent.scanId);
-        if (!sent.undone) keeper.learn(result.reservation);
+        const undone = await storage.settle(result.scanId);
+        if (undone) {
+          await this.undo(undone);
+          await storage.dequeue(undone.scanId);
+        } else keeper.learn(result.reservation);
         if (result.conflict) await this.report(result.conflict, result.reservation);
       }
     }
-    keeper.waiting = (await keeper.storage.queue()).length;
+    await keeper.recount();
     keeper.listeners.changed();
   }
 

@@ -14,6 +14,10 @@ export { fold };
 const OLDEST_MS = 12 * 3600_000;
 const AHEAD_MS = 10 * 60_000; // a list from further in the future than that was made by another clock
 const DAMAGED_BYTES = 2; // a tag that differs in no more is ours with a fault in it
+const LINK = /\/access\/[\w-]+/;
+// As the box knows a name (appliance/store/readings.py).
+const NAME = /^[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
+const NAME_MAX = 80;
 
 /** What this phone knows: `arrived` is the count by reservation since the list was made. */
 export interface Known {
@@ -73,8 +77,12 @@ export async function judge(scan: Scan, known: Known): Promise<Verdict> {
     return guest ? decide(scan, known, guest, null) : say(scan, known, "needs_box", null);
   }
   const code = scan.code ?? "";
-  if (parseAccessCode(code) === null && resemblesPass(code)) return judgePass(scan, known, code);
-  return judgeText(scan, known, code);
+  return isTyped(code) ? judgeText(scan, known, code) : judgePass(scan, known, code);
+}
+
+/** Whether this is a code, a name or a link, and no pass. */
+export function isTyped(text: string): boolean {
+  return parseAccessCode(text) !== null || !resemblesPass(text);
 }
 
 async function judgePass(scan: Scan, known: Known, code: string): Promise<Verdict> {
@@ -93,27 +101,40 @@ async function judgePass(scan: Scan, known: Known, code: string): Promise<Verdic
   return say(scan, known, foreign ?? "bad_signature", null);
 }
 
-/** A typed code or name; a link only the box can open. */
+/**
+ * A typed code or name; a link only the box can open. A name always asks which one: the list has
+ * first names alone, and who is not found by one may have another, or be new on tonight's list.
+ */
 function judgeText(scan: Scan, known: Known, text: string): Verdict {
-  if (/\/access\/[\w-]+/.test(text)) return say(scan, known, "needs_box", null);
-  const found = findByText(listGuests(known), text, known.me.terminal.role !== "scan");
-  const [only] = found;
-  if (only && found.length === 1) return decide(scan, known, only, null);
-  if (found.length > 1) return { ...say(scan, known, "ambiguous", null), candidates: found };
-  return say(scan, known, known.snapshot ? "unknown_code" : "needs_box", null);
+  if (LINK.test(text)) return say(scan, known, "needs_box", null);
+  const guests = listGuests(known);
+  const code = parseAccessCode(text);
+  const coded = code === null ? [] : findByCode(guests, code);
+  const [only] = coded;
+  if (only && coded.length === 1) return decide(scan, known, only, null);
+  const byName = known.me.terminal.role !== "scan" && isName(text);
+  const found = coded.length > 0 || !byName ? coded : findByName(guests, text);
+  if (found.length > 0) return { ...say(scan, known, "ambiguous", null), candidates: found };
+  const open = !known.snapshot || byName || (code !== null && !isTonights(known));
+  return say(scan, known, open ? "needs_box" : "unknown_code", null);
 }
 
-function findByText(guests: readonly Listed[], text: string, byName: boolean): Listed[] {
-  const code = parseAccessCode(text);
-  const coded = code ? guests.filter((guest) => guest.accessCode === code) : [];
-  if (coded.length > 0) return coded;
-  const alike = code ? guests.filter((guest) => isLookalike(code, guest.accessCode ?? "")) : [];
-  if (alike.length > 0 || !byName) return alike;
+function findByCode(guests: readonly Listed[], code: string): Listed[] {
+  const exact = guests.filter((guest) => guest.accessCode === code);
+  if (exact.length > 0) return exact;
+  return guests.filter((guest) => isLookalike(code, guest.accessCode ?? ""));
+}
+
+function isName(text: string): boolean {
+  return text.length <= NAME_MAX && NAME.test(text.trim());
+}
+
+function findByName(guests: readonly Listed[], text: string): Listed[] {
   const words = fold(text).split(/\s+/).filter(Boolean);
   return guests.filter((guest) => {
     const name = fold(guest.customerFirstName ?? "").split(/\s+/);
     const holds = !HOLDS_NOTHING.has(guest.status);
-    return holds && words.length > 0 && words.every((w) => name.some((n) => n.startsWith(w)));
+    return holds && words.every((w) => name.some((n) => n.startsWith(w)));
   });
 }
 
@@ -151,6 +172,11 @@ function unlisted(known: Known, read: ReadPass): string {
   const evening = tonight(known.now, known.me);
   if (read.evening !== evening) return read.evening > evening ? "not_yet" : "too_late";
   return "unlisted";
+}
+
+/** Whether the list can say of a code that nobody has it. */
+function isTonights(known: Known): boolean {
+  return known.snapshot?.evening === tonight(known.now, known.me) && isFresh(known);
 }
 
 function isFresh({ snapshot, now }: Known): boolean {

@@ -42,6 +42,8 @@ export interface Verdict {
   candidates?: Guest[];
   overrode?: string;
   offline?: boolean;
+  /** Kept in this page's memory alone: the browser would not write it down. */
+  unsaved?: boolean;
   conflict?: Conflict | null;
 }
 
@@ -75,7 +77,10 @@ export interface Scan {
   override?: { reason: string };
 }
 
-/** A scan decided here, waiting for the box. `reached`: the box may already know it. */
+/**
+ * A scan decided here, waiting for the box. `reached`: the box may already know it. Who was let in
+ * by a typed text is told by `reservationId` too: the box might find others by the text.
+ */
 export interface Queued extends Scan {
   shown: string;
   guestId: string | null;
