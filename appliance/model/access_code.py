@@ -1,7 +1,9 @@
-"""The access code as people type it: `SVC-7K2M`, `svc 7k2m`, `7K2M`, and what they mistake."""
+"""The access code as people type it: `SVC-7K2M`, `svc 7k2m`, `٧K٢M`, and what they mistake."""
 
 import re
 from itertools import product
+
+from appliance.model.folded import western_digits
 
 _FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
 _SEPARATORS = re.compile(r"[\s._–-]+")
@@ -15,7 +17,7 @@ _LOOKALIKES = {
 
 def parse_access_code(text: str) -> str | None:
     """The code as stored, `SVC-XXXX`, or None for a text of another form."""
-    match = _FORM.fullmatch(_SEPARATORS.sub("", text.upper()))
+    match = _FORM.fullmatch(_SEPARATORS.sub("", western_digits(text).upper()))
     return f"SVC-{match[1]}" if match else None
 
 

@@ -24,6 +24,8 @@ def fold(text: str) -> str:
 
     Letters that people write for one another become one: ta marbuta is ha, alif maqsura is ya.
     """
+    if text.isascii():  # most are, and thousands are compared at once
+        return text.casefold()
     parts = unicodedata.normalize("NFKD", text)
     plain = "".join(sign for sign in parts if not _is_mark(sign))
     return plain.casefold().translate(_ALIKE)

@@ -30,7 +30,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """A row of `reservation`, with the name of its table. Instants are ms since 1970."""
+    """A row of `reservation`, with name and number of its table. Instants are ms since 1970."""
 
     seq: int
     id: str
@@ -67,6 +67,7 @@ class Reservation:
     email_outcome: str | None
     late_at: int | None
     vip: int
+    table_number: str
 
     @property
     def customer_first_name(self) -> str | None:

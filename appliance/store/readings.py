@@ -10,7 +10,7 @@ from datetime import date
 from appliance.model.access_code import lookalikes, parse_access_code
 from appliance.model.evening import tonight
 from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
-from appliance.model.guest_search import search_by_name
+from appliance.model.guest_search import is_name, search_by_name
 from appliance.model.scan import Reading
 from appliance.store.connection import Reader
 from appliance.store.guest_passes import get_venue_tag
@@ -20,8 +20,6 @@ from appliance.store.venue import get_venue
 from appliance.tokens import Keyring
 
 _LINK = re.compile(r"/access/([A-Za-z0-9_-]+)/?(?:[?#].*)?$")
-_NAME_MAX = 80
-_NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 _REPLACED = -1  # a generation that no reservation is at: what a leaked key signed
 _DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
 
@@ -50,7 +48,7 @@ def read_code(
     found = _find_by_code(reader, access_code, evening) if access_code else ()
     if found:
         return Reading("code", found)
-    named = _find_by_name(reader, text, evening) if by_name and _is_name(text.strip()) else ()
+    named = _find_by_name(reader, text, evening) if by_name and is_name(text) else ()
     if named:
         return Reading("name", named)
     kind = "code" if access_code else "other"
@@ -107,10 +105,6 @@ def _find_codes(reader: Reader, codes: Iterable[str], evening: str) -> tuple[str
         {"codes": json.dumps(list(codes)), "evening": evening},
     )
     return tuple(row[0] for row in rows)
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= _NAME_MAX and _NAME.fullmatch(text) is not None
 
 
 def _find_by_name(reader: Reader, text: str, evening: str) -> tuple[str, ...]:

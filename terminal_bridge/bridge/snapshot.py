@@ -77,6 +77,7 @@ def _reservation(listed: dict[str, Any], evening: str) -> Reservation:
         "id": listed["reservationId"],
         "status": listed["state"],
         "table_id": "",
+        "table_number": "",
         "table_name": table["name"] if isinstance(table, dict) else table,
         "date": evening,
         "slot": listed["slot"],

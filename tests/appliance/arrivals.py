@@ -29,6 +29,7 @@ def a_guest(**changes: Any) -> Reservation:
         "id": "01980000-0000-7000-8000-000000000001",
         "table_id": table_id("T1"),
         "table_name": "Terrasse 1",
+        "table_number": "T1",
         "starts": 0,
         "ends": 2880,
         "pass_id": bytes(8),

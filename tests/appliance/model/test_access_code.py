@@ -20,6 +20,8 @@ codes = st.text(ACCESS_CODE_ALPHABET, min_size=4, max_size=4).map("SVC-{}".forma
         "svc_7k2m",
         "SVC – 7K2M",
         "7 K 2 M",
+        "٧K٢M",
+        "svc ۷k۲m",
     ],
 )
 def test_a_code_is_understood_however_it_is_typed(text):
