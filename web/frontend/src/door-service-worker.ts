@@ -57,9 +57,10 @@ worker.addEventListener("fetch", (event) => {
   if (request.method !== "GET") return;
   const url = new URL(request.url);
   if (url.origin !== location.origin) return;
-  const path = url.pathname + url.search;
-  if (url.pathname === page) event.respondWith(kept(request, page));
-  else if (assets.includes(path)) event.respondWith(kept(request, path));
+  if (url.pathname === page) return event.respondWith(kept(request, page));
+  // A page from before asks for an older version: like the box, this has only the newest.
+  const asset = assets.find((one) => one.replace(/\?.*/, "") === url.pathname);
+  if (asset) event.respondWith(kept(request, asset));
 });
 
 export {};

@@ -31,7 +31,7 @@ export class App {
     part<HTMLVideoElement>("video"), part<HTMLVideoElement>("peek"), this.reader,
     (code) => this.seen(code), (fault) => this.stage.fail(fault),
   );
-  private readonly stage = new Stage(this.words, this.camera);
+  private readonly stage = new Stage(this.words, this.camera, this.reader);
   private readonly verdict = new VerdictView(this.words, () => this.keeper.me, {
     undo: (verdict) => this.undo(verdict),
     correct: (verdict, wish, arrivals) => this.correct(verdict, wish, arrivals),
@@ -64,7 +64,6 @@ export class App {
       void this.readPhoto(event.currentTarget as HTMLInputElement);
     });
     document.addEventListener("visibilitychange", () => void this.stayAwake());
-    this.reader.failed = () => this.stage.fail("failed");
   }
 
   /** What this phone was when it was last used. */
@@ -212,7 +211,9 @@ export class App {
     input.value = "";
     const picture = file ? await photoPixels(file) : null;
     const [code] = picture ? await this.reader.read(picture, true) : [];
-    show(part("photo-problem"), code ? null : this.words.say("photo.empty"));
+    show(part("photo-problem"), code ? null : this.words.say(
+      this.reader.works ? "photo.empty" : "camera.failed",
+    ));
     if (code) void this.handle({ code });
   }
 

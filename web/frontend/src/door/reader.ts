@@ -2,52 +2,77 @@
 
 type Answer = { id: number; texts: string[] } | { failed: string };
 
+const PATIENCE_MS = 8000;
+const RESTS_MS = [500, 1000, 2000, 4000, 8000, 15_000];
+
 export class Reader {
   private worker: Worker | null = null;
   private waiting = new Map<number, (texts: string[]) => void>();
   private next = 1;
-  failed: () => void = () => undefined;
+  private faults = 0;
+  private resting: Promise<void> | null = null;
+  changed: () => void = () => undefined;
 
   constructor(
     private readonly script: string,
     private readonly wasm: string,
   ) {}
 
+  /** False from a fault until a picture has been read again. */
+  get works(): boolean {
+    return this.faults === 0;
+  }
+
   /** Load the reader before the first picture is there. */
   warm(): void {
     if (this.worker) return;
-    this.worker = new Worker(this.script);
-    this.worker.onmessage = ({ data }: MessageEvent<Answer>) => this.hear(data);
-    this.worker.onerror = () => this.fail();
-    this.worker.postMessage({ wasm: this.wasm });
-  }
-
-  get busy(): boolean {
-    return this.waiting.size > 0;
+    const worker = new Worker(this.script);
+    this.worker = worker;
+    worker.onmessage = ({ data }: MessageEvent<Answer>) => this.hear(data);
+    worker.onerror = () => this.fail(worker);
+    worker.postMessage({ wasm: this.wasm });
   }
 
   /** The texts of the codes in a picture, which is used up. `thorough`: for a still photo. */
-  read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
+  async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
+    if (this.resting && !thorough) {
+      if (!(picture instanceof ImageData)) picture.close();
+      await this.resting; // whoever was in that picture may have gone: the next one is read
+      return [];
+    }
     this.warm();
+    const { worker } = this;
     const id = this.next++;
     const transfer = picture instanceof ImageData ? [picture.data.buffer] : [picture];
-    return new Promise((resolve) => {
+    const late = setTimeout(() => this.fail(worker), PATIENCE_MS);
+    const texts = await new Promise<string[]>((resolve) => {
       this.waiting.set(id, resolve);
-      this.worker?.postMessage({ id, picture, thorough }, transfer);
+      worker?.postMessage({ id, picture, thorough }, transfer);
     });
+    clearTimeout(late);
+    return texts;
   }
 
   private hear(answer: Answer): void {
-    if ("failed" in answer) return this.fail();
+    if ("failed" in answer) return this.fail(this.worker);
     this.waiting.get(answer.id)?.(answer.texts);
     this.waiting.delete(answer.id);
+    if (this.works) return;
+    this.faults = 0;
+    this.changed();
   }
 
-  private fail(): void {
-    this.worker?.terminate();
+  /** Another worker is tried after a rest, each time a longer one: no phone is kept busy by it. */
+  private fail(worker: Worker | null): void {
+    if (!worker || worker !== this.worker) return;
+    worker.terminate();
     this.worker = null;
+    const rest = RESTS_MS[Math.min(this.faults++, RESTS_MS.length - 1)];
+    this.resting = new Promise<void>((done) => setTimeout(done, rest)).then(() => {
+      this.resting = null;
+    });
     for (const resolve of this.waiting.values()) resolve([]);
     this.waiting.clear();
-    this.failed();
+    this.changed();
   }
 }

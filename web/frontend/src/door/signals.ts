@@ -30,6 +30,7 @@ const RHYTHMS: Readonly<Record<Colour, number[]>> = {
   red: [350, 100, 350],
   grey: [30],
 };
+const LATEST_MS = 400; // a sound after that would be taken for the next guest's
 const LOUDNESS = { sine: 0.5, triangle: 0.6, square: 0.22 } as Record<OscillatorType, number>;
 
 export class Signals {
@@ -40,11 +41,12 @@ export class Signals {
   constructor() {
     // Browsers let a page sound only after somebody has touched it.
     for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => this.wake());
+    document.addEventListener("visibilitychange", () => this.context && this.wake());
   }
 
   give(colour: Colour): void {
     if (this.vibration) navigator.vibrate?.(RHYTHMS[colour]);
-    if (this.sound) this.play(MELODIES[colour]);
+    if (this.sound) void this.sing(MELODIES[colour]);
   }
 
   turn(what: "sound" | "vibration", on: boolean): void {
@@ -61,20 +63,27 @@ export class Signals {
     if (this.context?.state !== "running") void this.context?.resume().catch(() => undefined);
   }
 
-  private play(melody: readonly Note[]): void {
+  /** A phone call leaves the sound off: then it is fetched back, for a verdict that still shows. */
+  private async sing(melody: readonly Note[]): Promise<void> {
     const { context } = this;
-    if (context?.state !== "running") return;
-    for (const { hertz, at, seconds, wave } of melody) {
-      const tone = new OscillatorNode(context, { type: wave, frequency: hertz });
-      const volume = new GainNode(context, { gain: 0 });
-      const starts = context.currentTime + at;
-      volume.gain.setValueAtTime(0, starts);
-      volume.gain.linearRampToValueAtTime(LOUDNESS[wave] ?? 0.4, starts + 0.01);
-      volume.gain.setTargetAtTime(0, starts + seconds - 0.03, 0.02);
-      tone.connect(volume).connect(context.destination);
-      tone.start(starts);
-      tone.stop(starts + seconds + 0.1);
-    }
+    if (!context) return;
+    const asked = performance.now();
+    if (context.state !== "running") await context.resume().catch(() => undefined);
+    if (context.state === "running" && performance.now() - asked < LATEST_MS) play(context, melody);
+  }
+}
+
+function play(context: AudioContext, melody: readonly Note[]): void {
+  for (const { hertz, at, seconds, wave } of melody) {
+    const tone = new OscillatorNode(context, { type: wave, frequency: hertz });
+    const volume = new GainNode(context, { gain: 0 });
+    const starts = context.currentTime + at;
+    volume.gain.setValueAtTime(0, starts);
+    volume.gain.linearRampToValueAtTime(LOUDNESS[wave] ?? 0.4, starts + 0.01);
+    volume.gain.setTargetAtTime(0, starts + seconds - 0.03, 0.02);
+    tone.connect(volume).connect(context.destination);
+    tone.start(starts);
+    tone.stop(starts + seconds + 0.1);
   }
 }
 

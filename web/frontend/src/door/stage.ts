@@ -1,6 +1,7 @@
 /** The camera's screen: its picture, or what stands in its place and why. */
 import type { Camera, CameraFault } from "./camera";
 import { part, show } from "./dom";
+import type { Reader } from "./reader";
 import type { Words } from "./words";
 
 export class Stage {
@@ -10,11 +11,17 @@ export class Stage {
   constructor(
     private readonly words: Words,
     private readonly camera: Camera,
+    private readonly reader: Reader,
   ) {
     part("start").addEventListener("click", () => void this.start());
     part("turn").addEventListener("click", () => void camera.turn());
-    part("torch").addEventListener("click", () => void this.light());
-    camera.changed = () => this.draw();
+    part("torch").addEventListener("click", () => void this.light(!this.lit));
+    camera.changed = () => {
+      this.draw();
+      // The lock screen puts the light out, and nobody but the doorman wants it out.
+      if (this.lit && camera.hasLight) void this.light(true);
+    };
+    reader.changed = () => this.draw();
   }
 
   async start(): Promise<void> {
@@ -29,8 +36,11 @@ export class Stage {
 
   draw(): void {
     const on = this.camera.isOn;
+    const reads = this.reader.works;
     if (on) this.fault = null;
-    part("video").hidden = part("peek").hidden = part("frame").hidden = part("aim").hidden = !on;
+    part("video").hidden = part("peek").hidden = !on;
+    part("frame").hidden = part("aim").hidden = !on || !reads;
+    part("misread").hidden = !on || reads;
     part("ready").hidden = on;
     part("torch").hidden = !on || !this.camera.hasLight;
     if (!on) this.drawReady();
@@ -39,7 +49,8 @@ export class Stage {
   }
 
   private drawReady(): void {
-    const { words, fault } = this;
+    const { words } = this;
+    const fault = this.fault ?? (this.reader.works ? null : "failed");
     const texts = fault === "insecure" ? "insecure" : fault ? `camera.${fault}` : null;
     part("ready").dataset["fault"] = fault ?? "";
     show(part("ready-title"), texts && words.say(texts === "insecure" ? "insecure.title" : texts));
@@ -53,9 +64,8 @@ export class Stage {
     part("photo-label").hidden = fault === null;
   }
 
-  private async light(): Promise<void> {
-    this.lit = !this.lit;
+  private async light(on: boolean): Promise<void> {
+    this.lit = await this.camera.light(on).then(() => on, () => false);
     part("torch").setAttribute("aria-pressed", String(this.lit));
-    await this.camera.light(this.lit).catch(() => undefined);
   }
 }
