@@ -101,7 +101,8 @@ class TcpReader:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Connection
     ) -> None:
         lines, loop = Lines(), asyncio.get_running_loop()
-        while True:
+        is_over = False
+        while not is_over:
             patience = PAUSE_SECONDS if lines.is_waiting else self._idle_seconds
             try:
                 async with asyncio.timeout(patience):
@@ -111,9 +112,8 @@ class TcpReader:
                     return
                 codes = lines.pause()
             else:
-                if not raw:
-                    return
-                codes = lines.feed(raw)
+                is_over = not raw  # which ends a code too: who sends one and says so may hear it
+                codes = lines.pause() if is_over else lines.feed(raw)
                 place.heard_at = loop.time()
             if lines.dropped:
                 self._watch.drop(lines.dropped)

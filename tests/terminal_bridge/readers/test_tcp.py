@@ -50,6 +50,28 @@ async def test_a_line_in_is_a_line_out(box, door, port):
     assert red.startswith("RED unknown_code - - ")
 
 
+async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its_sending(
+    box, door, port
+):
+    text = await door.pass_of(await door.guest(guests=4))
+
+    async with reading(box, kind="tcp", port=port), calling(port) as (reader, writer):
+        writer.write(text.encode())
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 20)
+
+    assert answer.startswith(b"GREEN checked_in Terrasse_1 4/4 ")
+    assert answer.count(b"\r\n") == 1
+
+
+async def test_a_device_that_leaves_without_a_code_is_answered_nothing(port):
+    async with serving(port), calling(port) as (reader, writer):
+        writer.write(b"x")
+        writer.write_eof()
+
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+
+
 async def test_the_same_code_within_three_seconds_is_one_scan_with_one_answer(
     box, door, port, clock
 ):
