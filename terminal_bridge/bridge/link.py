@@ -8,6 +8,7 @@ from typing import Any
 
 from appliance.accidents import log_accident
 from appliance.clock import format_instant
+from appliance.model.guest_pass import resembles_pass
 from appliance.model.verdict import COLOURS
 from terminal_bridge.bridge.client import NotPaired, OutOfReach, Refused
 from terminal_bridge.bridge.desk import Desk
@@ -120,12 +121,16 @@ class Link:
 
 
 def _to_wire(scan: Spooled) -> dict[str, str]:
-    return {
+    wire = {
         "scanId": scan.scan_id,
         "code": scan.code,
         "at": format_instant(scan.at),
         "shown": scan.result,
     }
+    # A pass speaks for itself; the box may read a typed code otherwise than it was read here.
+    if scan.reservation_id is not None and not resembles_pass(scan.code):
+        wire["reservationId"] = scan.reservation_id
+    return wire
 
 
 def _remark(scan: Spooled, result: dict[str, Any]) -> str | None:

@@ -13,6 +13,7 @@ from appliance.clock import ZoneDatabase
 from appliance.model.access_code import lookalikes, parse_access_code
 from appliance.model.evening import instant, minutes, tonight
 from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
+from appliance.model.guest_search import is_name
 from appliance.model.reservation import Reservation
 from appliance.model.verdict import COLOURS, Verdict, judge, see
 from appliance.model.verdict_sentences import LANGUAGES, phrase
@@ -72,10 +73,9 @@ def decide_offline(code: str, known: Known) -> Local:
     if access_code is None and resembles_pass(code):
         return _decide_pass(code, known)
     if access_code is not None:
-        return _decide_access_code(access_code, known)
-    return _say(
-        "needs_box" if _LINK.search(code) or known.snapshot is None else "unknown_code", known
-    )
+        return _decide_access_code(access_code, known, may_be_name=_is_word(code, access_code))
+    only_the_box = known.snapshot is None or _LINK.search(code) or is_name(code)
+    return _say("needs_box" if only_the_box else "unknown_code", known)
 
 
 def _decide_pass(code: str, known: Known) -> Local:
@@ -104,8 +104,12 @@ def _decide_genuine(read: ReadPass, known: Known) -> Local:
     )
 
 
-def _decide_access_code(access_code: str, known: Known) -> Local:
-    listed = known.snapshot.passes if known.snapshot else ()
+def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
+    """A code on the list of tonight; of another evening's, and of names, only the box can tell."""
+    snapshot = known.snapshot
+    if snapshot is None or snapshot.evening != _tonight(known):
+        return _say("needs_box", known)
+    listed = snapshot.passes
     alike = set(lookalikes(access_code))
     found = [one for one in listed if one.access_code == access_code]
     found = found or [one for one in listed if one.access_code in alike]
@@ -113,7 +117,13 @@ def _decide_access_code(access_code: str, known: Known) -> Local:
         return _decide_guest(found[0], None, known)
     if found:
         return _say("ambiguous", known)
-    return _say("unknown_code" if known.snapshot else "needs_box", known)
+    is_nobodys = snapshot.is_fresh(known.now) and not may_be_name
+    return _say("unknown_code" if is_nobodys else "needs_box", known)
+
+
+def _is_word(code: str, access_code: str) -> bool:
+    """Whether what was typed as a code may be a name of four letters as well."""
+    return is_name(code) and code.strip().upper() == access_code.removeprefix("SVC-")
 
 
 def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> Local:

@@ -43,6 +43,7 @@ class Spooled:
     code: str
     at: int
     result: str
+    reservation_id: str | None = None  # whom it was taken for
 
 
 class Spool:
@@ -85,7 +86,7 @@ class Spool:
     async def list_open(self, limit: int) -> list[Spooled]:
         """What was shown and the box has not heard of, oldest first."""
         rows = await self._rows(
-            """SELECT scan_id, code, at, result FROM scan
+            """SELECT scan_id, code, at, result, reservation_id FROM scan
                WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?""",
             (limit,),
         )
