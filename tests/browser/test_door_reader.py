@@ -33,7 +33,10 @@ WITH_A_TORCH = """
 HEAR = """
   window.tones = 0;
   const { start } = OscillatorNode.prototype;
-  OscillatorNode.prototype.start = function (...when) { window.tones += 1; start.apply(this, when); };
+  OscillatorNode.prototype.start = function (...when) {
+    window.tones += 1;
+    start.apply(this, when);
+  };
   const Made = AudioContext;
   window.AudioContext = class extends Made {
     constructor(...what) { super(...what); window.ears = this; }

@@ -88,6 +88,7 @@ def _sheets(language: Language) -> dict[str, str]:
         "list.absent": _("No list yet: without the box nobody is green."),
         "unpair": _("Unpair this phone"),
         "unpair.sure": _("Unpair and erase everything here?"),
+        "unpair.unsent": _("Scans not sent to the box yet: {count}. Unpaired now, they are lost."),
         "unpair.yes": _("Yes, unpair"),
         "conflict.title": _("Same party at two doors"),
         "conflict.text": _(

@@ -1,25 +1,23 @@
 /** Tonight's guests: who is expected, who is in, and a check-in by hand. */
 import { made, once, part, show, Stepper } from "./dom";
+import { GuestRows, holds } from "./guest_rows";
 import type { Keeper } from "./keeper";
 import { fold } from "./offline";
-import type { Guest } from "./types";
+import type { Guest, Me } from "./types";
+import { minutesOfEvening } from "./venue_time";
 import type { Wish } from "./verdict_view";
-import { isVip } from "./verdict_words";
 import type { Words } from "./words";
 
 type Filter = "all" | "expected" | "arrived";
 
 const ASK_MS = 200;
-const LABELS: Readonly<Record<string, string>> = {
-  requested: "word.not_confirmed", pending: "word.payment_due", partial: "word.payment_due",
-  cancelled: "word.cancelled", declined: "word.declined",
-};
 
 export class ListView {
   private readonly sheet = part<HTMLDialogElement>("list-sheet");
   private readonly guestSheet = part<HTMLDialogElement>("guest-sheet");
   private readonly query = part<HTMLInputElement>("query");
   private readonly stepper = new Stepper(part("guest-stepper"));
+  private readonly rows: GuestRows;
   private filter: Filter = "all";
   private chosen: Guest | null = null;
   private foundByBox = new Set<string>();
@@ -30,6 +28,7 @@ export class ListView {
     private readonly keeper: () => Keeper,
     private readonly checkIn: (wish: Wish) => Promise<void>,
   ) {
+    this.rows = new GuestRows(part("guests"), words, (id) => this.pick(id));
     part("open-list").addEventListener("click", () => this.open());
     this.query.addEventListener("input", () => this.search());
     part("filters").addEventListener("click", (event) => {
@@ -42,6 +41,7 @@ export class ListView {
   /** Draw again what changed, if anybody looks. */
   refresh(): void {
     if (this.sheet.open) this.draw();
+    else this.rows.show([]); // a phone that is no terminal any more keeps nobody
   }
 
   private open(): void {
@@ -87,8 +87,8 @@ export class ListView {
       const place = button.querySelector("b");
       if (place) place.textContent = String(count);
     }
-    const found = kinds[this.filter].filter((guest) => this.fits(guest)).sort(byTime);
-    part("guests").replaceChildren(...found.map((guest) => this.row(guest)));
+    const found = kinds[this.filter].filter((guest) => this.fits(guest)).sort(byTime(keeper.me));
+    this.rows.show(found);
     part("guests").hidden = found.length === 0;
     const why = !keeper.may("search") ? "list.role" : everybody.length ? "list.none" : "list.empty";
     show(part("guests-empty"), found.length ? null : this.words.say(why));
@@ -105,29 +105,10 @@ export class ListView {
     });
   }
 
-  private row(guest: Guest): HTMLLIElement {
-    const line = made("li");
-    const button = made("button", "guest");
-    button.type = "button";
-    button.dataset["state"] = stateOf(guest);
-    button.append(made("b", "guest-table", guest.table.name));
-    const name = made("span", "guest-who");
-    name.append(made("bdi", "", guest.customerFirstName ?? this.words.say("nobody")));
-    if (isVip(guest)) name.append(made("i", "tag", this.words.say("vip")));
-    const label = LABELS[guest.status];
-    if (label) name.append(made("i", "tag", this.words.say(label)));
-    button.append(name);
-    button.append(made("span", "guest-slot", guest.slot ?? ""));
-    const party = made("span", "guest-party", `${guest.arrived} / ${guest.guests}`);
-    party.dir = "ltr";
-    button.append(party);
-    button.addEventListener("click", () => this.pick(guest));
-    line.append(button);
-    return line;
-  }
-
-  private pick(guest: Guest): void {
+  private pick(id: string): void {
     const { words } = this;
+    const guest = this.keeper().guests.get(id);
+    if (!guest) return;
     this.chosen = guest;
     const missing = Math.max(1, guest.guests - guest.arrived);
     part("guest-name").textContent = [guest.customerFirstName, guest.table.name]
@@ -153,23 +134,14 @@ export class ListView {
   }
 }
 
-export function holds(guest: Guest): boolean {
-  return guest.status !== "cancelled" && guest.status !== "declined";
-}
-
 function isExpected(guest: Guest): boolean {
   return holds(guest) && guest.arrived < guest.guests;
 }
 
-function stateOf(guest: Guest): string {
-  if (guest.arrived >= guest.guests) return "in";
-  if (guest.arrived > 0) return "partly";
-  return holds(guest) ? "expected" : "gone";
-}
-
-/** By hour, slots after midnight last; then by table as people count. */
-function byTime(one: Guest, other: Guest): number {
-  const hour = (guest: Guest) => (guest.slot ?? "").replace(/^0[0-5]/, (early) => `2${early}`);
-  const tables = one.table.name.localeCompare(other.table.name, undefined, { numeric: true });
-  return hour(one).localeCompare(hour(other)) || tables;
+/** As the evening goes, those of the whole evening first; then by table as people count. */
+function byTime(me: Me | null): (one: Guest, other: Guest) => number {
+  const since = (guest: Guest) => (me && guest.slot !== null ? minutesOfEvening(guest.slot, me) : -1);
+  return (one, other) =>
+    since(one) - since(other) ||
+    one.table.name.localeCompare(other.table.name, undefined, { numeric: true });
 }

@@ -1,10 +1,10 @@
 /** Settings, the bar and the notes about the connection. */
 import { made, part, show } from "./dom";
+import { holds } from "./guest_rows";
 import type { Keeper } from "./keeper";
-import { holds } from "./list_view";
 import type { Signals } from "./signals";
-import type { Words } from "./words";
 import { clockOf } from "./venue_time";
+import type { Words } from "./words";
 
 export class MenuView {
   private readonly sheet = part<HTMLDialogElement>("menu-sheet");
@@ -50,9 +50,9 @@ export class MenuView {
     const keeper = this.keeper();
     const { words } = this;
     const { me } = keeper;
-    const guests = [...keeper.guests.values()].filter(holds);
+    const guests = [...keeper.guests.values()];
     const arrived = guests.reduce((sum, guest) => sum + guest.arrived, 0);
-    const expected = guests.reduce((sum, guest) => sum + guest.guests, 0);
+    const expected = guests.filter(holds).reduce((sum, guest) => sum + guest.guests, 0);
     part("venue").textContent = me?.venue.name ?? "";
     part("evening").textContent = me ? words.day(me.evening) : "";
     part("arrived").textContent = String(arrived);
@@ -64,6 +64,8 @@ export class MenuView {
     const note = keeper.up ? "" : [state, waiting].filter(Boolean).join(" · ");
     if (part("alone-text").textContent !== note) show(part("alone-text"), note);
     part("state").textContent = [state, waiting].filter(Boolean).join(" · ");
+    const unsent = words.say("unpair.unsent", { count: keeper.waiting });
+    show(part("unpair-unsent"), keeper.waiting ? unsent : null);
     part("terminal-name").textContent = me?.terminal.name ?? "";
     const made = keeper.listMadeAt;
     part("list-age").textContent = made && me

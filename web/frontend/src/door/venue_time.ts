@@ -29,19 +29,27 @@ export function tonight(now: number, me: Me): string {
   return minutes < minutesOf(me.venue.eveningEndsAt) ? dayBefore(date) : date;
 }
 
+/** Minutes since the midnight before the evening: slots after the next one come last. */
+export function minutesOfEvening(clock: string, me: Me): number {
+  const minutes = minutesOf(clock);
+  return minutes < minutesOf(me.venue.eveningEndsAt) ? minutes + DAY : minutes;
+}
+
 /** Whether the guest's slot of tonight is more than `earlyMinutes` ahead. */
 export function isTooEarly(
   now: number, guest: { slot: string | null }, me: Me, earlyMinutes: number,
 ): boolean {
   if (guest.slot === null) return false;
-  const ends = minutesOf(me.venue.eveningEndsAt);
-  const since = (minutes: number) => (minutes < ends ? minutes + DAY : minutes);
-  return since(minutesOf(guest.slot)) - since(wall(now, me).minutes) > earlyMinutes;
+  return minutesOfEvening(guest.slot, me) - minutesOfEvening(clock(now, me), me) > earlyMinutes;
 }
 
 /** `21:04` as the venue's clock showed it. */
 export function clockOf(at: string, me: Me): string {
-  const { minutes } = wall(Date.parse(at), me);
+  return clock(Date.parse(at), me);
+}
+
+function clock(at: number, me: Me): string {
+  const { minutes } = wall(at, me);
   const two = (n: number) => String(n).padStart(2, "0");
   return `${two(Math.floor(minutes / 60))}:${two(minutes % 60)}`;
 }

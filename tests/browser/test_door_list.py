@@ -1,0 +1,110 @@
+"""The guest list in the hand: it changes while it is read, and nothing slips from the finger."""
+
+import aiohttp
+import pytest
+
+from appliance.actions.issue_terminal import issue_terminal
+from tests.browser.door_world import eventually
+
+TABLES = "[...document.querySelectorAll('#guests .guest-table')].map((one) => one.textContent)"
+FOCUSED = "document.activeElement.querySelector('.guest-table')?.textContent"
+
+
+async def comes_in_elsewhere(door, guest, arrivals=1):
+    """Some of the party are let in by another terminal."""
+    _, token = await door.environment.database.write(issue_terminal, "Porte 2")
+    headers = {"Authorization": f"Bearer {token}"}
+    body = {"scanId": f"elsewhere-{guest.id}", "reservationId": guest.id, "arrivals": arrivals}
+    async with (
+        aiohttp.ClientSession(headers=headers) as client,
+        client.post(f"{door.url}/terminal/v1/check-ins", json=body) as response,
+    ):
+        assert (await response.json())["result"] == "checked_in"
+
+
+async def shows(phone, table, party):
+    """The list tells of the party."""
+    await phone.until(
+        """([table, party]) => [...document.querySelectorAll("#guests .guest")]
+          .some((row) => row.textContent.includes(table) && row.textContent.includes(party))""",
+        [table, party],
+    )
+
+
+async def test_keyboard_and_finger_stay_on_their_row_while_others_come_in(door):
+    guests = [await door.guest(table=f"T{n}", guests=4) for n in (1, 2, 3)]
+    tables = ["Terrasse 1", "Terrasse 2", "Terrasse 3"]
+    phone = await door.phone()
+    page = phone.page
+    await page.click("#open-list")
+    await page.focus("#guests li:nth-child(2) button")
+    box = await page.locator("#guests li:nth-child(2) .guest-table").bounding_box()
+    assert await page.evaluate(TABLES) == tables
+
+    await page.mouse.move(box["x"] + 5, box["y"] + 5)
+    await page.mouse.down()
+    await comes_in_elsewhere(door, guests[1])
+    await shows(phone, "Terrasse 2", "1 / 4")
+    assert await page.evaluate(FOCUSED) == "Terrasse 2"
+    await page.mouse.up()
+
+    await page.wait_for_selector("#guest-sheet[open]", timeout=3000)
+    assert "Terrasse 2" in await page.inner_text("#guest-name")
+
+
+async def test_a_row_that_leaves_hands_the_focus_to_the_next(door):
+    guests = [await door.guest(table=f"T{n}", guests=2) for n in (1, 2, 3)]
+    phone = await door.phone()
+    await phone.page.click("#open-list")
+    await phone.page.click("[data-filter=expected]")
+    await phone.page.focus("#guests li:nth-child(2) button")
+
+    await comes_in_elsewhere(door, guests[1], 2)
+
+    await phone.until("document.querySelectorAll('#guests li').length === 2")
+    assert await phone.page.evaluate(FOCUSED) == "Terrasse 3"
+
+
+async def test_the_list_goes_as_the_evening_goes(door):
+    for table, slot in (("T1", "00:30"), ("T2", "21:00"), ("T3", "05:30"), ("T4", "20:00")):
+        await door.guest(table=table, slot=slot)
+    await door.guest(table="T5", slot=None)
+    phone = await door.phone()
+
+    await phone.page.click("#open-list")
+
+    slots = "[...document.querySelectorAll('.guest-slot')].map((one) => one.textContent)"
+    assert await phone.page.evaluate(slots) == ["", "20:00", "21:00", "00:30", "05:30"]
+
+
+async def test_who_was_let_in_without_a_table_counts_among_the_arrived_alone(door):
+    await door.guest(guests=2, table="T2")
+    freed = await door.guest(guests=4, status="cancelled")
+    phone = await door.phone()
+    await phone.scan(await door.pass_of(freed))
+
+    await phone.page.click("#override")
+    await phone.page.click("[data-reason='reason.known']")
+
+    await phone.until("document.getElementById('arrived').textContent === '4'")
+    assert await phone.page.inner_text("#expected") == "2"
+
+
+@pytest.mark.parametrize("locale", ["fr-MA", "ar-MA"])
+async def test_unpairing_says_how_many_scans_it_would_lose(door, locale):
+    text = await door.pass_of(await door.guest())
+    phone = await door.phone(locale=locale)
+    page = phone.page
+    await page.click("#open-menu")
+    await page.click("#unpair")
+    assert await page.is_hidden("#unpair-unsent")
+    await page.click("#menu-sheet [data-close]")
+    await door.stop()
+    await phone.scan(text)
+    await page.click("#next")
+
+    await page.click("#open-menu")
+    await page.click("#unpair")
+
+    assert "1" in await page.inner_text("#unpair-unsent")
+    await eventually(lambda: page.is_visible("#unpair-yes"))

@@ -1,0 +1,102 @@
+/** The rows of the list: each stays where it is, under the finger and the keyboard, and is redrawn. */
+import { made } from "./dom";
+import type { Guest } from "./types";
+import { isVip } from "./verdict_words";
+import type { Words } from "./words";
+
+interface Row {
+  line: HTMLLIElement;
+  button: HTMLButtonElement;
+  drawn: string;
+}
+
+const LABELS: Readonly<Record<string, string>> = {
+  requested: "word.not_confirmed", pending: "word.payment_due", partial: "word.payment_due",
+  cancelled: "word.cancelled", declined: "word.declined",
+};
+
+export class GuestRows {
+  private readonly rows = new Map<string, Row>();
+
+  constructor(
+    private readonly place: HTMLElement,
+    private readonly words: Words,
+    picked: (id: string) => void,
+  ) {
+    place.addEventListener("click", (event) => {
+      const id = (event.target as Element).closest<HTMLElement>("[data-guest]")?.dataset["guest"];
+      if (id !== undefined) picked(id);
+    });
+  }
+
+  /** These guests and nobody else, in this order. */
+  show(guests: readonly Guest[]): void {
+    const focused = [...this.place.children].findIndex((line) => line.contains(document.activeElement));
+    const button = focused < 0 ? null : (document.activeElement as HTMLElement);
+    const wanted = new Set(guests.map((guest) => guest.id));
+    for (const [id, { line }] of this.rows) {
+      if (wanted.has(id)) continue;
+      line.remove();
+      this.rows.delete(id);
+    }
+    let next = this.place.firstElementChild;
+    for (const guest of guests) {
+      const { line } = this.drawn(guest);
+      if (line === next) next = next.nextElementSibling;
+      else this.place.insertBefore(line, next);
+    }
+    if (button && document.activeElement !== button) this.focus(button, focused);
+  }
+
+  /** Where the focus was, or on whoever has taken that place. */
+  private focus(button: HTMLElement, at: number): void {
+    const there = this.place.children[Math.min(at, this.place.children.length - 1)];
+    const heir = button.isConnected ? button : there?.querySelector("button") ?? this.place;
+    heir.focus({ preventScroll: true });
+  }
+
+  private drawn(guest: Guest): Row {
+    const row = this.rows.get(guest.id) ?? newRow(guest.id);
+    this.rows.set(guest.id, row);
+    const drawn = JSON.stringify([this.words.code, guest]);
+    if (row.drawn !== drawn) this.draw(row.button, guest);
+    row.drawn = drawn;
+    return row;
+  }
+
+  private draw(button: HTMLButtonElement, guest: Guest): void {
+    const { words } = this;
+    button.dataset["state"] = stateOf(guest);
+    const name = made("span", "guest-who");
+    name.append(made("bdi", "", guest.customerFirstName ?? words.say("nobody")));
+    if (isVip(guest)) name.append(made("i", "tag", words.say("vip")));
+    const label = LABELS[guest.status];
+    if (label) name.append(made("i", "tag", words.say(label)));
+    const party = made("span", "guest-party", `${guest.arrived} / ${guest.guests}`);
+    party.dir = "ltr";
+    button.replaceChildren(
+      made("b", "guest-table", guest.table.name), name,
+      made("span", "guest-slot", guest.slot ?? ""), party,
+    );
+  }
+}
+
+function newRow(id: string): Row {
+  const line = made("li");
+  const button = made("button", "guest");
+  button.type = "button";
+  button.dataset["guest"] = id;
+  line.append(button);
+  return { line, button, drawn: "" };
+}
+
+/** Whether they hold a table tonight. */
+export function holds(guest: Guest): boolean {
+  return guest.status !== "cancelled" && guest.status !== "declined";
+}
+
+function stateOf(guest: Guest): string {
+  if (guest.arrived >= guest.guests) return "in";
+  if (guest.arrived > 0) return "partly";
+  return holds(guest) ? "expected" : "gone";
+}
