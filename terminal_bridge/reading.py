@@ -69,7 +69,7 @@ def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
         raise RoleMissing(role="override")
     return Request(
         scan_id=parse_scan_id(body.get("scanId")),
-        arrivals=_parse_arrivals(body.get("arrivals")),
+        arrivals=parse_people(body.get("arrivals"), "arrivals"),
         reason=reason,
         simulate=simulate,
         device_at=_parse_instant(body.get("at")),
@@ -142,6 +142,14 @@ def parse_reason(value: object, field: str) -> str | None:
     return value.strip() or None
 
 
+def parse_needed_reason(value: object, field: str) -> str:
+    """Why, where it has to be said."""
+    reason = parse_reason(value, field)
+    if reason is None:
+        raise _invalid(field, "un motif est requis.", "a reason is required.")
+    return reason
+
+
 def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     """code, name, language, cookie."""
     given = body.get("code")
@@ -197,18 +205,16 @@ def _parse_override(value: object) -> str | None:
     if value is None:
         return None
     given = value.get("reason") if isinstance(value, dict) else None
-    reason = parse_reason(given, "override.reason")
-    if reason is None:
-        raise _invalid("override.reason", "un motif est requis.", "a reason is required.")
-    return reason
+    return parse_needed_reason(given, "override.reason")
 
 
-def _parse_arrivals(value: object) -> int | None:
+def parse_people(value: object, field: str) -> int | None:
+    """How many people; None when absent."""
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
         raise _invalid(
-            "arrivals",
+            field,
             f"un entier de 1 à {ARRIVALS_MAX}.",
             f"a whole number from 1 to {ARRIVALS_MAX}.",
         )

@@ -10,7 +10,7 @@ from aiohttp import web
 from terminal_bridge.evening import evening
 from terminal_bridge.events import events
 from terminal_bridge.pairing import me, pair, unpair
-from terminal_bridge.scans import check_in_by_hand, scan, undo
+from terminal_bridge.scans import check_in_by_hand, scan, undo, undo_by_hand
 from terminal_bridge.snapshot import snapshot
 from terminal_bridge.sync import acknowledge, sync
 
@@ -23,6 +23,7 @@ TERMINAL_ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/terminal/v1/scans", scan),
     ("POST", "/terminal/v1/scans/{scanId}/undo", undo),
     ("POST", "/terminal/v1/check-ins", check_in_by_hand),
+    ("POST", "/terminal/v1/check-ins/{id}/undo", undo_by_hand),
     ("GET", "/terminal/v1/evening", evening),
     ("GET", "/terminal/v1/snapshot", snapshot),
     ("POST", "/terminal/v1/sync", sync),

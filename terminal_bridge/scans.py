@@ -6,7 +6,7 @@ from aiohttp import web
 
 from appliance.actions.check_in import check_in
 from appliance.actions.log_scan import Decided
-from appliance.actions.undo_check_in import undo_check_in
+from appliance.actions.undo_check_in import undo_check_in, undo_latest
 from appliance.environment import Environment
 from appliance.errors import Unavailable
 from appliance.model.guest_pass import TEXT_LENGTH
@@ -19,6 +19,8 @@ from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.reading import (
     Request,
     parse_code,
+    parse_needed_reason,
+    parse_people,
     parse_reason,
     parse_request,
     parse_reservation_id,
@@ -58,6 +60,19 @@ async def undo(request: web.Request) -> web.Response:
     reason = parse_reason(body.get("reason"), "reason")
     decided = await request[ENVIRONMENT].database.write(undo_check_in, terminal, scan_id, reason)
     return answer(verdict_of(decided, scan_id, terminal, simulated=False))
+
+
+async def undo_by_hand(request: web.Request) -> web.Response:
+    """`POST /check-ins/{id}/undo`: a party's latest check-in is taken back."""
+    terminal = await authenticate(request, "search")
+    reservation_id = parse_reservation_id(request.match_info["id"])
+    body = await read_object(request)
+    reason = parse_needed_reason(body.get("reason"), "reason")
+    arrived = parse_people(body.get("arrived"), "arrived")
+    decided = await request[ENVIRONMENT].database.write(
+        undo_latest, terminal, reservation_id, arrived, reason
+    )
+    return answer(verdict_of(decided, reservation_id, terminal, simulated=False))
 
 
 async def decide_code(

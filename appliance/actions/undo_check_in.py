@@ -5,13 +5,13 @@ import json
 from appliance.actions.announce_arrival import announce_reversal
 from appliance.actions.log_scan import Decided, log_scan, recall
 from appliance.errors import NotFound, ValidationError
-from appliance.house_errors import NothingToUndo
+from appliance.house_errors import ChangedMeanwhile, NothingToUndo
 from appliance.model.scan import unheard_id
 from appliance.model.terminal import Terminal
 from appliance.model.verdict import Verdict, see
 from appliance.store.connection import Transaction
 from appliance.store.reservations import add_history, get_reservation, update_reservation
-from appliance.store.scans import Admission, find_admission
+from appliance.store.scans import Admission, find_admission, find_last_admission
 
 WITHOUT_A_WORD_MS = 10_000
 
@@ -33,6 +33,34 @@ def undo_check_in(
     admission = _find(tx, terminal, scan_id)
     if admission is None:
         raise NotFound
+    return _undo(tx, terminal, admission, reason, staff_id)
+
+
+def undo_latest(
+    tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
+) -> Decided:
+    """Take back the latest check-in of that party, at whichever door it was.
+
+    ChangedMeanwhile when not `arrived` are in, so that the same wish never takes back two.
+    NotFound; NothingToUndo when nobody of the party is in.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if arrived is not None and reservation.arrived != arrived:
+        raise ChangedMeanwhile
+    latest = find_last_admission(tx, reservation_id)
+    admission = None if latest is None else find_admission(tx, *latest)
+    if admission is None:
+        raise NothingToUndo(state=reservation.status)
+    return _undo(tx, terminal, admission, reason, None)
+
+
+def _undo(
+    tx: Transaction,
+    terminal: Terminal,
+    admission: Admission,
+    reason: str | None,
+    staff_id: str | None,
+) -> Decided:
     if admission.undo is not None:
         return recall(tx, admission.undo)
     if admission.admitted <= 0 or admission.reservation_id is None:
