@@ -61,7 +61,7 @@ async def test_a_row_that_leaves_hands_the_focus_to_the_next(door):
 
     await comes_in_elsewhere(door, guests[1], 2)
 
-    await phone.until("document.querySelectorAll('#guests li').length === 2")
+    await phone.until("() => document.querySelectorAll('#guests li').length === 2")
     assert await phone.page.evaluate(FOCUSED) == "Terrasse 3"
 
 
@@ -86,7 +86,7 @@ async def test_who_was_let_in_without_a_table_counts_among_the_arrived_alone(doo
     await phone.page.click("#override")
     await phone.page.click("[data-reason='reason.known']")
 
-    await phone.until("document.getElementById('arrived').textContent === '4'")
+    await phone.until("() => document.getElementById('arrived').textContent === '4'")
     assert await phone.page.inner_text("#expected") == "2"
 
 

@@ -85,7 +85,7 @@ async def test_a_reader_that_never_answers_is_said_too(door, tmp_path):
 async def test_a_page_from_before_gets_its_reader_without_the_box(door):
     await door.guest()
     phone = await door.phone()
-    await phone.page.wait_for_function("navigator.serviceWorker.controller")
+    await phone.page.wait_for_function("() => navigator.serviceWorker.controller")
     await door.stop()
 
     status = await phone.page.evaluate("fetch('/door/reader.js?v=old').then((r) => r.status)")
@@ -100,7 +100,7 @@ async def test_the_light_is_on_again_after_the_lock_screen(door, tmp_path):
     page = phone.page
     await page.click("#start")
     await page.click("#torch")
-    await page.wait_for_function("window.torch")
+    await page.wait_for_function("() => window.torch")
 
     for state in ("hidden", "visible"):
         await page.evaluate(
@@ -112,7 +112,7 @@ async def test_the_light_is_on_again_after_the_lock_screen(door, tmp_path):
             state,
         )
 
-    await page.wait_for_function("window.torch")
+    await page.wait_for_function("() => window.torch")
     assert await page.get_attribute("#torch", "aria-pressed") == "true"
     await page.click("#torch")
     assert await page.evaluate("window.torch") is False
@@ -128,5 +128,5 @@ async def test_the_sound_is_back_with_the_next_verdict_after_a_call(door):
 
     await phone.scan(text)
 
-    await phone.page.wait_for_function("tones > 0")
+    await phone.page.wait_for_function("() => tones > 0")
     assert phone.complaints == []

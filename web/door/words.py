@@ -80,6 +80,12 @@ def _sheets(language: Language) -> dict[str, str]:
         "fewer": _("One fewer"),
         "more": _("One more"),
         "check_in": _("Check in"),
+        "take_back": _("Take the last check-in back"),
+        "take_back.why": _("Why take it back?"),
+        "take_back.wrong": _("Wrong guest"),
+        "take_back.left": _("They left again"),
+        "take_back.count": _("Wrong count"),
+        "take_back.go": _("Yes, take back"),
         "language": _("Language"),
         "sound": _("Sound"),
         "vibration": _("Vibration"),
@@ -146,6 +152,8 @@ def _verdicts(language: Language) -> dict[str, str]:
         "reason.paid": _("Paid at the door"),
         "reason.other": _("Another reason"),
         "reason.go": _("Let in"),
+        "reason.at_once": _("Taken back right away at the door"),
+        "reason.fewer": _("Fewer came than were counted"),
         "reason.undone": _("Undone at the door while the box was out of reach"),
         "preview": _("Ready for the next code"),
     }
@@ -159,6 +167,7 @@ def _sentences(language: Language) -> dict[str, str]:
         "say.party_added": _("{admitted} more of the same party."),
         "say.already_checked_in": _("The whole party is in: {arrived} of {guests}."),
         "say.already_since": _("In since {time}, {door}: {arrived} of {guests}."),
+        "say.already_at": _("In since {time}: {arrived} of {guests}."),
         "say.party_full": _("More people than booked: {arrived} of {guests} are in."),
         "say.not_yet": _("Expected on {date} at {slot}."),
         "say.too_late": _("Was expected on {date} at {slot}."),
@@ -182,6 +191,7 @@ def _sentences(language: Language) -> dict[str, str]:
         "say.unlisted": _("The code is genuine but not on this phone's list: ask the manager."),
         "say.old_list": _("On the list, but the list is over 12 hours old: ask the manager."),
         "refused.RATE_LIMITED": _("Too many wrong codes: scan the QR, or wait a minute."),
+        "refused.WRONG_STATE": _("It has changed meanwhile: look at the list once more."),
         "refused.SCOPE_MISSING": _("This phone may not do that: ask the manager."),
         "say.needs_box": _(
             "Only the box can tell, and it is away: ask for the QR code, or search the list."

@@ -13,7 +13,7 @@ import { forgetShell, keepShell } from "./shell";
 import { Signals } from "./signals";
 import { Stage } from "./stage";
 import { Storage } from "./storage";
-import type { Me, Verdict } from "./types";
+import type { Guest, Me, Verdict } from "./types";
 import { VerdictView, type Wish } from "./verdict_view";
 import { listenToWedge } from "./wedge";
 import { Words } from "./words";
@@ -42,7 +42,10 @@ export class App {
   private readonly conflict = new ConflictView(
     this.words, () => (this.link ? this.keeper : null), () => this.signals.give("amber"),
   );
-  private readonly list = new ListView(this.words, () => this.keeper, (wish) => this.handle(wish));
+  private readonly list = new ListView(this.words, () => this.keeper, {
+    checkIn: (wish) => this.handle(wish),
+    takeBack: (guest, reason) => this.takeBack(guest, reason),
+  });
   private readonly menu = new MenuView(
     this.words, () => this.keeper, this.signals, () => this.draw(), () => void this.unpair(),
   );
@@ -177,8 +180,16 @@ export class App {
 
   private async undo(verdict: Verdict): Promise<void> {
     try {
-      const undone = await this.keeper.undo(verdict);
+      const undone = await this.keeper.undo(verdict, this.words.say("reason.at_once"));
       this.tell(undone ?? refusal(), {});
+    } catch (fault) {
+      this.fail(fault, {});
+    }
+  }
+
+  private async takeBack(guest: Guest, reason: string): Promise<void> {
+    try {
+      this.tell(await this.keeper.takeBack(guest, reason), {});
     } catch (fault) {
       this.fail(fault, {});
     }
@@ -188,7 +199,8 @@ export class App {
   private async correct(verdict: Verdict, wish: Wish, arrivals: number): Promise<void> {
     if (arrivals >= verdict.admitted) return;
     try {
-      if (await this.keeper.undo(verdict)) await this.handle({ ...wish, arrivals }, verdict);
+      const undone = await this.keeper.undo(verdict, this.words.say("reason.fewer"));
+      if (undone) await this.handle({ ...wish, arrivals }, verdict);
       else this.tell(refusal(), {});
     } catch (fault) {
       this.fail(fault, {});

@@ -81,6 +81,12 @@ export class Box {
     return this.call("POST", path, reason === undefined ? {} : { reason });
   }
 
+  /** The latest check-in of a party of which `arrived` were seen to be in. */
+  undoLatest(reservationId: string, arrived: number, reason: string): Promise<Verdict> {
+    const path = `/check-ins/${encodeURIComponent(reservationId)}/undo`;
+    return this.call("POST", path, { arrived, reason });
+  }
+
   async sync(queued: readonly Queued[], now: number): Promise<Synced[]> {
     const scans = queued.map(({ guestId: _g, admitted: _a, reached: _r, undone: _u, ...scan }) => scan);
     const body = { sentAt: new Date(now).toISOString(), scans };

@@ -3,6 +3,7 @@
  * decides by itself, under the same scanId, so that nothing counts twice.
  */
 import { type Box, NotPaired, OutOfReach, Refused } from "./box";
+import { FirstEntries } from "./first_entries";
 import { judge, type Known, listGuests } from "./offline";
 import { snapshotIsSigned } from "./signature";
 import type { KeptConflict, Storage } from "./storage";
@@ -31,6 +32,7 @@ export class Keeper {
   private unwritten = false;
   private ahead = 0;
   private turn: Promise<unknown> = Promise.resolve();
+  private readonly entries = new FirstEntries();
   lost: () => void = () => undefined;
 
   constructor(
@@ -51,7 +53,9 @@ export class Keeper {
 
   /** How many scans the box has still to hear of. */
   async recount(): Promise<void> {
-    this.waiting = (await this.storage.queue()).length;
+    const queue = await this.storage.queue();
+    this.entries.recall(queue, this.me?.terminal.name ?? "");
+    this.waiting = queue.length;
   }
 
   async introduce(me: Me): Promise<void> {
@@ -128,18 +132,41 @@ export class Keeper {
     this.arrived = kept.arrived;
   }
 
-  /** Take a check-in back; null when the box holds that there is nothing to take back. */
-  async undo(verdict: Verdict): Promise<Verdict | null> {
+  /**
+   * Take a check-in back; null when the box holds that there is nothing to take back. `late` is
+   * the reason given where the ten seconds of the box, which began before ours, are over.
+   */
+  async undo(verdict: Verdict, late: string): Promise<Verdict | null> {
     const undone = await this.alone(() => this.undoHere(verdict));
     if (undone) return undone;
     try {
-      const answer = await this.box.undo(verdict.scanId);
+      const answer = await this.box.undo(verdict.scanId).catch((fault: unknown) => {
+        const isLate = fault instanceof Refused && fault.code === "VALIDATION_ERROR";
+        if (isLate) return this.box.undo(verdict.scanId, late);
+        throw fault;
+      });
       this.learn(answer.reservation);
       return answer;
     } catch (fault) {
       if (fault instanceof Refused) return null;
       throw fault;
     }
+  }
+
+  /** Take back the latest check-in of a guest of the list, at whichever door it was. */
+  async takeBack(guest: Guest, reason: string): Promise<Verdict> {
+    const queue = await this.storage.queue();
+    const mine = queue.filter((one) => one.guestId === guest.id && one.admitted > 0 && !one.undone);
+    const scanId = mine.at(-1)?.scanId;
+    const undone = scanId && (await this.alone(() => this.undoHere({
+      scanId, result: "undone", colour: "grey", say: null, overridable: false, admitted: 0,
+      reservation: guest, firstCheckIn: null,
+    })));
+    if (undone) return undone;
+    if (!this.up) throw new OutOfReach();
+    const answer = await this.box.undoLatest(guest.id, guest.arrived, reason);
+    this.learn(answer.reservation);
+    return answer;
   }
 
   /** Of a scan that waits for the box; null when none does, so that the box has to be asked. */
@@ -170,10 +197,12 @@ export class Keeper {
     this.listeners.changed();
   }
 
-  /** A verdict with what the list knows and the verdict does not say: notes, attention. */
+  /** A verdict with what this phone knows and it does not say: notes, attention, the first entry. */
   complete(verdict: Verdict): Verdict {
-    const guest = verdict.reservation;
-    return guest ? { ...verdict, reservation: this.merged(guest) } : verdict;
+    if (!verdict.reservation) return verdict;
+    const seen = { ...verdict, reservation: this.merged(verdict.reservation) };
+    const now = new Date(this.now()).toISOString();
+    return { ...seen, firstCheckIn: this.entries.of(seen, now, this.me?.terminal.name ?? "") };
   }
 
   private merged(guest: Guest): Guest {

@@ -1,11 +1,11 @@
-/** Tonight's guests: who is expected, who is in, and a check-in by hand. */
-import { made, once, part, show, Stepper } from "./dom";
+/** Tonight's guests: who is expected and who is in, searched and filtered. */
+import { part, show } from "./dom";
 import { GuestRows, holds } from "./guest_rows";
+import { type GuestDeeds, GuestSheet } from "./guest_sheet";
 import type { Keeper } from "./keeper";
 import { fold } from "./offline";
 import type { Guest, Me } from "./types";
 import { minutesOfEvening } from "./venue_time";
-import type { Wish } from "./verdict_view";
 import type { Words } from "./words";
 
 type Filter = "all" | "expected" | "arrived";
@@ -14,20 +14,19 @@ const ASK_MS = 200;
 
 export class ListView {
   private readonly sheet = part<HTMLDialogElement>("list-sheet");
-  private readonly guestSheet = part<HTMLDialogElement>("guest-sheet");
+  private readonly guestSheet: GuestSheet;
   private readonly query = part<HTMLInputElement>("query");
-  private readonly stepper = new Stepper(part("guest-stepper"));
   private readonly rows: GuestRows;
   private filter: Filter = "all";
-  private chosen: Guest | null = null;
   private foundByBox = new Set<string>();
   private asking = 0;
 
   constructor(
     private readonly words: Words,
     private readonly keeper: () => Keeper,
-    private readonly checkIn: (wish: Wish) => Promise<void>,
+    deeds: GuestDeeds,
   ) {
+    this.guestSheet = new GuestSheet(words, deeds);
     this.rows = new GuestRows(part("guests"), words, (id) => this.pick(id));
     part("open-list").addEventListener("click", () => this.open());
     this.query.addEventListener("input", () => this.search());
@@ -35,11 +34,11 @@ export class ListView {
       const chosen = (event.target as Element).closest<HTMLElement>("[data-filter]");
       if (chosen) this.choose(chosen.dataset["filter"] as Filter);
     });
-    part("guest-go").addEventListener("click", () => void once("guest-go", () => this.go()));
   }
 
   /** Draw again what changed, if anybody looks. */
   refresh(): void {
+    this.guestSheet.renew((id) => this.keeper().guests.get(id));
     if (this.sheet.open) this.draw();
     else this.rows.show([]); // a phone that is no terminal any more keeps nobody
   }
@@ -106,31 +105,8 @@ export class ListView {
   }
 
   private pick(id: string): void {
-    const { words } = this;
     const guest = this.keeper().guests.get(id);
-    if (!guest) return;
-    this.chosen = guest;
-    const missing = Math.max(1, guest.guests - guest.arrived);
-    part("guest-name").textContent = [guest.customerFirstName, guest.table.name]
-      .filter(Boolean).join(" · ");
-    const slot = guest.slot ?? words.say("whole");
-    part("guest-facts").textContent = [
-      words.say("counter", { arrived: guest.arrived, expected: guest.guests }), slot,
-      guest.accessCode,
-    ].filter(Boolean).join(" · ");
-    show(part("guest-note"), guest.notes);
-    this.stepper.set(missing, missing);
-    this.guestSheet.showModal();
-    part("guest-go").focus();
-  }
-
-  private async go(): Promise<void> {
-    const guest = this.chosen;
-    if (!guest) return;
-    const missing = guest.guests - guest.arrived;
-    const arrivals = this.stepper.count < missing ? { arrivals: this.stepper.count } : {};
-    await this.checkIn({ reservationId: guest.id, ...arrivals });
-    this.guestSheet.close();
+    if (guest) this.guestSheet.open(guest);
   }
 }
 

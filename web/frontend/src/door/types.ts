@@ -21,6 +21,7 @@ export interface Guest {
   notes: string | null;
   status: string;
   vip?: boolean;
+  checkedInAt?: string | null;
 }
 
 export interface FirstCheckIn {

@@ -14,10 +14,12 @@ export function sentenceOf(verdict: Verdict, words: Words, me: Me | null): strin
     date: guest ? words.day(guest.date) : "",
     slot: guest?.slot ?? words.say("whole"),
     time: first && me ? clockOf(first.at, me) : "",
-    door: [first?.terminal, first?.by].filter(Boolean).join(", ") || words.say("another"),
+    door: [first?.terminal, first?.by].filter(Boolean).join(", "),
   };
   // The box's own leaves out who let them in.
-  if (result === "already_checked_in" && first) return words.say("say.already_since", values);
+  if (result === "already_checked_in" && first) {
+    return words.say(values.door ? "say.already_since" : "say.already_at", values);
+  }
   const spoken = me?.terminal.language === words.code ? verdict.say?.staff : undefined;
   if (spoken) return spoken;
   if ((result === "not_yet" || result === "too_late") && !guest) {

@@ -1,0 +1,99 @@
+/** One guest of the list: let in by hand, or a check-in taken back that was a mistake. */
+import { once, part, show, Stepper } from "./dom";
+import type { Guest } from "./types";
+import type { Wish } from "./verdict_view";
+import type { Words } from "./words";
+
+/** Each is done when its verdict shows. */
+export interface GuestDeeds {
+  checkIn(wish: Wish): Promise<void>;
+  takeBack(guest: Guest, reason: string): Promise<void>;
+}
+
+export class GuestSheet {
+  private readonly sheet = part<HTMLDialogElement>("guest-sheet");
+  private readonly stepper = new Stepper(part("guest-stepper"));
+  private guest: Guest | null = null;
+
+  constructor(
+    private readonly words: Words,
+    private readonly deeds: GuestDeeds,
+  ) {
+    part("guest-go").addEventListener("click", () => void this.act((guest) => this.go(guest)));
+    part("guest-undo").addEventListener("click", () => this.askReason());
+    part("guest-reasons").addEventListener("click", (event) => {
+      const chosen = (event.target as Element).closest<HTMLElement>("[data-reason]");
+      if (chosen) this.takeBack(words.say(chosen.dataset["reason"] ?? ""));
+    });
+    part("guest-reason-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.takeBack(part<HTMLInputElement>("guest-reason").value.trim());
+    });
+    this.sheet.addEventListener("close", () => {
+      this.guest = null;
+    });
+  }
+
+  open(guest: Guest): void {
+    const missing = Math.max(1, guest.guests - guest.arrived);
+    this.stepper.set(missing, missing);
+    part("guest-reasons").hidden = true;
+    this.fill(guest);
+    if (!this.sheet.open) this.sheet.showModal();
+    part("guest-go").focus();
+  }
+
+  /** The guest as they are by now, if it is they who show. */
+  renew(find: (id: string) => Guest | undefined): void {
+    const guest = this.guest && find(this.guest.id);
+    if (guest && guest !== this.guest) this.fill(guest);
+  }
+
+  private fill(guest: Guest): void {
+    const { words } = this;
+    this.guest = guest;
+    part("guest-name").textContent = [guest.customerFirstName, guest.table.name]
+      .filter(Boolean).join(" · ");
+    part("guest-facts").textContent = [
+      words.say("counter", { arrived: guest.arrived, expected: guest.guests }),
+      guest.slot ?? words.say("whole"), guest.accessCode,
+    ].filter(Boolean).join(" · ");
+    show(part("guest-note"), guest.notes);
+    const asked = !part("guest-reasons").hidden;
+    part("guest-undo").hidden = guest.arrived === 0 || asked;
+    if (guest.arrived === 0) part("guest-reasons").hidden = true;
+  }
+
+  private go(guest: Guest): Promise<void> {
+    const missing = guest.guests - guest.arrived;
+    const arrivals = this.stepper.count < missing ? { arrivals: this.stepper.count } : {};
+    return this.deeds.checkIn({ reservationId: guest.id, ...arrivals });
+  }
+
+  private askReason(): void {
+    part("guest-undo").hidden = true;
+    part("guest-reasons").hidden = false;
+    part<HTMLInputElement>("guest-reason").value = "";
+    part("guest-reasons").querySelector("button")?.focus();
+    part("guest-reasons").scrollIntoView({ block: "end" });
+  }
+
+  private takeBack(reason: string): void {
+    if (!reason) return part("guest-reason").focus();
+    void this.act((guest) => this.deeds.takeBack(guest, reason));
+  }
+
+  private act(deed: (guest: Guest) => Promise<void>): Promise<void> {
+    return once("guest-go", async () => {
+      const { guest } = this;
+      if (!guest) return;
+      part("guest-reasons").inert = true;
+      try {
+        await deed(guest);
+      } finally {
+        part("guest-reasons").inert = false;
+        this.sheet.close();
+      }
+    });
+  }
+}
