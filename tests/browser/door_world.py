@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp.test_utils import TestServer, unused_port
 from PIL import Image
-from playwright.async_api import BrowserContext, Page, Playwright
+from playwright.async_api import BrowserContext, Error, Page, Playwright
 
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.clock import StoppedClock
@@ -180,8 +180,20 @@ class Phone:
         await self.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
 
     async def until(self, script: str, argument: Any = None) -> None:
-        """Wait until a script says true, a minute at most."""
-        await self.page.wait_for_function(script, arg=argument, timeout=60_000)
+        """Wait until a script says true, or promises it, a minute at most.
+
+        Playwright's own waiting takes any promise for a yes.
+        """
+
+        async def is_so() -> bool:
+            try:
+                return bool(await self.page.evaluate(script, argument))
+            except Error as error:
+                if "context was destroyed" in str(error):  # the page is being loaded anew
+                    return False
+                raise
+
+        await eventually(is_so)
 
     async def wedge(self, keys: str, codes: Sequence[str] | None = None) -> None:
         """A USB scanner types: real key events, whatever the host's layout makes of them."""

@@ -91,6 +91,7 @@ def _sheets(language: Language) -> dict[str, str]:
         "vibration": _("Vibration"),
         "terminal": _("This phone"),
         "list.age": _("List of {time}"),
+        "list.refused": _("The box's new list is not signed as it should be: tell the manager."),
         "list.absent": _("No list yet: without the box nobody is green."),
         "unpair": _("Unpair this phone"),
         "unpair.sure": _("Unpair and erase everything here?"),

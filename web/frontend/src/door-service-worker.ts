@@ -23,7 +23,7 @@ interface WorkerScope {
   shell: Shell;
   skipWaiting(): Promise<void>;
   clients: { claim(): Promise<void> };
-  addEventListener(kind: "install" | "activate", hear: (event: Extendable) => void): void;
+  addEventListener(kind: "install" | "activate" | "message", hear: (event: Extendable) => void): void;
   addEventListener(kind: "fetch", hear: (event: Fetching) => void): void;
 }
 
@@ -32,11 +32,16 @@ const { name, version, page, assets } = worker.shell;
 const here = `${name}-${version}`;
 
 /** All of it or nothing: half an app would fail at the door. */
-async function install(): Promise<void> {
+async function fetchAll(): Promise<void> {
   const cache = await caches.open(here);
   await cache.addAll(assets);
   await cache.add(new Request(page, { cache: "reload" }));
-  await worker.skipWaiting();
+}
+
+/** A phone that was unpaired has nothing; when it is paired again no browser installs us anew. */
+async function complete(): Promise<void> {
+  const cache = await caches.open(here);
+  if (!(await cache.match(page))) await fetchAll();
 }
 
 async function activate(): Promise<void> {
@@ -50,7 +55,8 @@ async function kept(request: Request, key: string): Promise<Response> {
   return (await cache.match(key)) ?? fetch(request);
 }
 
-worker.addEventListener("install", (event) => event.waitUntil(install()));
+worker.addEventListener("install", (event) => event.waitUntil(fetchAll().then(() => worker.skipWaiting())));
+worker.addEventListener("message", (event) => event.waitUntil(complete()));
 worker.addEventListener("activate", (event) => event.waitUntil(activate()));
 worker.addEventListener("fetch", (event) => {
   const { request } = event;

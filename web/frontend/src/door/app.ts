@@ -72,7 +72,6 @@ export class App {
   /** What this phone was when it was last used. */
   async start(): Promise<void> {
     if (!isSecureContext) return this.explainInsecure();
-    keepShell(this.data["start"] ?? "", () => this.verdict.current === null);
     await this.keeper.load();
     if (this.keeper.me) return this.begin();
     try {
@@ -93,6 +92,8 @@ export class App {
     this.draw();
     this.link = new Link(this.keeper, () => this.words.say("reason.undone"));
     this.link.start();
+    void keepShell(this.data["start"] ?? "", () => this.verdict.current === null);
+    void navigator.storage?.persist?.().catch(() => undefined); // a full phone throws others out first
     void this.stayAwake();
     void this.conflict.show();
   }
@@ -106,14 +107,16 @@ export class App {
   private newKeeper(): Keeper {
     const environment = this.data["environment"] ?? "live";
     const storage = new Storage(`venuebox-door-${environment}`);
-    return new Keeper(this.box, storage, environment, {
+    const keeper: Keeper = new Keeper(this.box, storage, environment, {
       changed: () => {
         this.menu.refresh();
         this.list.refresh();
       },
       conflict: () => void this.conflict.show(),
-      unpaired: (revoked) => void this.leave("pair.revoked", !revoked),
+      // An answer to who this phone was before says nothing of who it is now.
+      unpaired: (revoked) => void (keeper === this.keeper && this.leave("pair.revoked", !revoked)),
     });
+    return keeper;
   }
 
   /** A code in the camera's sight counts again when it has been away for three seconds. */

@@ -4,7 +4,7 @@
  */
 import { type Box, NotPaired, OutOfReach, Refused } from "./box";
 import { FirstEntries } from "./first_entries";
-import { judge, type Known, listGuests } from "./offline";
+import { judge, type Known, listGuests, UNLISTED } from "./offline";
 import { snapshotIsSigned } from "./signature";
 import type { KeptConflict, Storage } from "./storage";
 import { toQueue } from "./queued";
@@ -24,11 +24,13 @@ export class Keeper {
   me: Me | null = null;
   up = false;
   waiting = 0;
+  /** The box's newest list was not signed by a key that it owns to: what is held is older. */
+  listRefused = false;
   readonly guests = new Map<string, Guest>();
   private signed: SignedSnapshot | null = null;
   private snapshot: Snapshot | null = null;
   private arrived = new Map<string, number>();
-  private heard = new Map<string, number>();
+  private heard = new Map<string, Guest>();
   private unwritten = false;
   private ahead = 0;
   private turn: Promise<unknown> = Promise.resolve();
@@ -189,10 +191,10 @@ export class Keeper {
   learn(guest: Guest | null): void {
     if (!guest) return;
     // Who comes on another evening, or has been moved to one, is not on tonight's list.
-    if (guest.date !== this.me?.evening) this.guests.delete(guest.id);
+    if (guest.date !== this.me?.evening || guest.id.startsWith(UNLISTED)) this.guests.delete(guest.id);
     else this.guests.set(guest.id, this.merged(guest));
     this.arrived.set(guest.id, guest.arrived);
-    this.heard.set(guest.id, guest.arrived);
+    this.heard.set(guest.id, guest);
     void this.storage.count(guest.id, guest.arrived);
     this.listeners.changed();
   }
@@ -210,10 +212,11 @@ export class Keeper {
     return { ...before, ...guest, notes: guest.notes ?? before?.notes ?? null };
   }
 
-  /** The evening list, as the box tells it in full. */
+  /** The evening list in full, with what was heard since it was asked for. */
   fill(guests: readonly Guest[]): void {
     this.guests.clear();
     for (const guest of guests) this.guests.set(guest.id, guest);
+    for (const guest of [...this.heard.values()]) this.learn(guest);
     this.listeners.changed();
   }
 
@@ -221,12 +224,32 @@ export class Keeper {
   async renewSnapshot(): Promise<void> {
     this.heard = new Map();
     const signed = await this.box.snapshot(this.signed);
-    if (!(await this.trust(signed))) return;
-    const heard = new Map(this.heard);
+    const isKeyKnown = this.me?.publicKeys.some((key) => key.kid === signed.kid);
+    if (!isKeyKnown) await this.introduce(await this.box.me());
+    this.listRefused = !(await this.trust(signed));
+    if (this.listRefused) return this.listeners.changed();
+    const heard = new Map([...this.heard].map(([id, guest]) => [id, guest.arrived]));
     const written = await this.storage.replaceSnapshot(signed, heard);
     this.unwritten = written === null;
     this.arrived = written ?? heard;
     if (!this.may("search")) this.fillFromSnapshot();
+  }
+
+  /** A scan that the box can never take: it waits no more, and whom it let in somebody is told. */
+  async giveUp(scan: Queued, why: string): Promise<void> {
+    console.warn(`the box refused a scan: ${why}`);
+    await this.storage.dequeue(scan.scanId);
+    const guest = scan.guestId === null ? undefined : this.guests.get(scan.guestId);
+    if (scan.admitted <= 0 || scan.undone) return;
+    const other = { terminalId: null, terminal: null, at: scan.at };
+    const conflict = {
+      id: `refused-${scan.scanId}`, kind: "admitted_anyway", despite: "refused",
+      reservationId: scan.guestId ?? "", other, admissions: [other], acknowledged: false,
+      arrived: guest?.arrived ?? scan.admitted, guests: guest?.guests ?? scan.admitted,
+      guest: guest ?? null,
+    };
+    await this.storage.addConflict(conflict);
+    this.listeners.conflict(conflict);
   }
 
   /** Tell the box that somebody dealt with it; what does not get through is told again later. */

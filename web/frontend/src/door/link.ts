@@ -4,12 +4,15 @@ import type { Keeper } from "./keeper";
 import type { Conflict, Guest, Queued } from "./types";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
+const MEET_MS = 3000; // less than for what is asked while the box is there
 const RENEW_MS = 60_000;
 const SETTLE_MS = 400;
 const BATCH = 50;
+const MALFORMED = "VALIDATION_ERROR";
 const FEED_EVENTS = ["check-in", "change", "conflict", "totals", "revoked", "reset"] as const;
 
 interface FeedEvent {
+  evening?: string;
   reservation?: Guest;
   conflict?: Conflict;
 }
@@ -18,9 +21,12 @@ export class Link {
   private feed: EventSource | null = null;
   private timer = 0;
   private settling = 0;
+  private renewal = 0;
   private tries = 0;
-  private connecting: Promise<void> | null = null;
-  private ended = false;
+  private connecting = false;
+  private isWanted = false;
+  private readonly life = new AbortController();
+  private readonly refused = new Set<string>();
   private lastEvent = "";
 
   constructor(
@@ -32,27 +38,64 @@ export class Link {
 
   /** Look for the box now, and from now on. */
   start(): void {
-    addEventListener("online", () => this.connect());
-    addEventListener("offline", () => this.lose());
+    const { signal } = this.life;
+    addEventListener("online", () => this.connect(), { signal });
+    addEventListener("offline", () => this.lose(), { signal });
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible") this.connect();
-    });
-    setInterval(() => void this.renew(), RENEW_MS);
+    }, { signal });
+    this.renewal = setInterval(() => this.renew(), RENEW_MS);
     this.connect();
   }
 
+  /** Nothing is asked and nothing told from here on, whatever is still under way. */
   end(): void {
-    this.ended = true;
+    this.life.abort();
     this.feed?.close();
+    this.feed = null;
+    this.keeper.up = false;
+    clearInterval(this.renewal);
     clearTimeout(this.timer);
+    clearTimeout(this.settling);
   }
 
+  private get ended(): boolean {
+    return this.life.signal.aborted;
+  }
+
+  /** One at a time: of two lists, the one that was asked for first could be the last to come. */
   connect(): void {
     clearTimeout(this.timer);
     if (this.ended) return;
-    this.connecting ??= this.reach().finally(() => {
-      this.connecting = null;
+    if (this.connecting) {
+      this.isWanted = true;
+      return;
+    }
+    this.isWanted = false;
+    this.connecting = true;
+    void this.attempt().finally(() => {
+      this.connecting = false;
+      if (this.isWanted) this.connect();
     });
+  }
+
+  /** Ask again for what changes without a word: who we are, the hour, the keys, the list. */
+  private renew(): void {
+    if (this.keeper.up) this.connect();
+  }
+
+  private async attempt(): Promise<void> {
+    try {
+      await this.reach();
+    } catch (fault) {
+      if (this.ended) return;
+      if (fault instanceof NotPaired) this.keeper.listeners.unpaired(fault.revoked);
+      else if (fault instanceof OutOfReach) this.lose();
+      else {
+        if (!(fault instanceof Refused)) reportError(fault);
+        this.again();
+      }
+    }
   }
 
   /** The box did not answer: this phone is on its own until it does. */
@@ -70,56 +113,33 @@ export class Link {
   }
 
   private async reach(): Promise<void> {
-    try {
-      this.lastEvent = (await this.keeper.storage.get("lastEvent")) ?? "";
-      await this.keeper.introduce(await this.keeper.box.me(3000));
-      await this.sync();
-      this.tell(true);
-      await this.sync(); // what was decided while the others travelled
-      this.listen();
-      await this.refresh();
-    } catch (fault) {
-      if (fault instanceof NotPaired) this.keeper.listeners.unpaired(fault.revoked);
-      else if (fault instanceof OutOfReach) this.lose();
-      else {
-        if (!(fault instanceof Refused)) reportError(fault);
-        this.again();
-      }
-    }
-  }
-
-  private tell(up: boolean): void {
-    this.keeper.up = up;
-    this.keeper.listeners.changed();
-  }
-
-  private async refresh(): Promise<void> {
     const { keeper } = this;
+    this.lastEvent ||= (await keeper.storage.get("lastEvent")) ?? "";
+    await keeper.introduce(await keeper.box.me(keeper.up ? undefined : MEET_MS));
+    await this.sync();
+    this.tell(true);
+    await this.sync(); // what was decided while the others travelled
+    this.listen();
     await keeper.renewSnapshot();
     if (!keeper.may("search")) return;
     const { items, conflicts } = await keeper.box.evening();
+    if (this.ended) return;
     keeper.fill(items);
     for (const conflict of conflicts) await this.report(conflict, null);
   }
 
-  private async renew(): Promise<void> {
-    if (!this.keeper.up) return;
-    try {
-      await this.sync();
-      await this.refresh();
-    } catch (fault) {
-      if (fault instanceof NotPaired) this.keeper.listeners.unpaired(fault.revoked);
-      else if (fault instanceof OutOfReach) this.lose();
-    }
+  private tell(up: boolean): void {
+    if (this.ended) return;
+    this.keeper.up = up;
+    this.keeper.listeners.changed();
   }
 
   /** Bring what was decided while apart, oldest first. Nothing leaves the queue unanswered. */
   private async sync(): Promise<void> {
     const { keeper } = this;
     const { storage } = keeper;
-    const queue = await storage.queue();
-    for (let at = 0; at < queue.length; at += BATCH) {
-      const batch = await storage.sending(queue.slice(at, at + BATCH));
+    for (const waiting of this.batches(await storage.queue())) {
+      const batch = await storage.sending(waiting);
       for (const result of await this.send(batch)) {
         const undone = await storage.settle(result.scanId);
         if (undone) {
@@ -133,13 +153,27 @@ export class Link {
     keeper.listeners.changed();
   }
 
-  /** One that the box refuses waits for a human, and holds up none of the others. */
+  /** Those that the box has refused go last and each alone: they hold up none of the others. */
+  private batches(queue: readonly Queued[]): Queued[][] {
+    const fresh = queue.filter((one) => !this.refused.has(one.scanId));
+    const many = Array.from({ length: Math.ceil(fresh.length / BATCH) }, (_, n) =>
+      fresh.slice(n * BATCH, (n + 1) * BATCH));
+    return [...many, ...queue.filter((one) => this.refused.has(one.scanId)).map((one) => [one])];
+  }
+
+  /** What the box refuses waits for a human, unless it can never be taken. */
   private async send(batch: readonly Queued[]): Promise<Synced[]> {
+    const [only] = batch;
+    if (!only) return [];
     try {
       return await this.keeper.box.sync(batch, this.keeper.now());
     } catch (fault) {
       if (!(fault instanceof Refused)) throw fault;
-      if (batch.length < 2) return [];
+      if (batch.length === 1) {
+        this.refused.add(only.scanId);
+        if (fault.code === MALFORMED) await this.keeper.giveUp(only, fault.message);
+        return [];
+      }
       const results: Synced[] = [];
       for (const one of batch) results.push(...(await this.send([one])));
       return results;
@@ -167,7 +201,7 @@ export class Link {
   }
 
   private listen(): void {
-    if (this.feed) return;
+    if (this.feed || this.ended) return;
     const after = this.lastEvent ? `?after=${encodeURIComponent(this.lastEvent)}` : "";
     const feed = new EventSource(`${this.keeper.box.base}/events${after}`);
     this.feed = feed;
@@ -193,9 +227,10 @@ export class Link {
     if (name === "conflict" && event.conflict) await this.report(event.conflict, guest);
     this.lastEvent = message.lastEventId;
     await this.keeper.storage.put("lastEvent", this.lastEvent);
-    if (name === "change" || name === "reset") {
+    const isAnother = event.evening !== undefined && event.evening !== this.keeper.me?.evening;
+    if (name === "change" || name === "reset" || isAnother) {
       clearTimeout(this.settling);
-      this.settling = setTimeout(() => void this.renew(), SETTLE_MS);
+      this.settling = setTimeout(() => this.renew(), SETTLE_MS);
     }
   }
 }

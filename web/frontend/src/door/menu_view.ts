@@ -61,7 +61,8 @@ export class MenuView {
     const waiting = keeper.waiting ? words.say("waiting", { count: keeper.waiting }) : "";
     const state = words.say(keeper.up ? "box.up" : "box.down");
     document.body.dataset["box"] = keeper.up ? "up" : "down";
-    const note = keeper.up ? "" : [state, waiting].filter(Boolean).join(" · ");
+    const refused = keeper.listRefused ? words.say("list.refused") : "";
+    const note = keeper.up ? refused : [state, waiting].filter(Boolean).join(" · ");
     if (part("alone-text").textContent !== note) show(part("alone-text"), note);
     part("state").textContent = [state, waiting].filter(Boolean).join(" · ");
     const unsent = words.say("unpair.unsent", { count: keeper.waiting });

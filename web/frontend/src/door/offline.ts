@@ -14,6 +14,7 @@ export { fold };
 const OLDEST_MS = 12 * 3600_000;
 const AHEAD_MS = 10 * 60_000; // a list from further in the future than that was made by another clock
 const DAMAGED_BYTES = 2; // a tag that differs in no more is ours with a fault in it
+export const UNLISTED = "pass:"; // before the id of a pass, where nobody knows the reservation's
 const LINK = /\/access\/[\w-]+/;
 // As the box knows a name (appliance/store/readings.py).
 const NAME = /^[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
@@ -74,7 +75,8 @@ export function listGuests(known: Known): Listed[] {
 export async function judge(scan: Scan, known: Known): Promise<Verdict> {
   if (scan.reservationId !== undefined) {
     const guest = listGuests(known).find((one) => one.id === scan.reservationId);
-    return guest ? decide(scan, known, guest, null) : say(scan, known, "needs_box", null);
+    if (!guest) return say(scan, known, "needs_box", null);
+    return decide(scan, known, guest, judgeGuest(scan, known, guest, null));
   }
   const code = scan.code ?? "";
   return isTyped(code) ? judgeText(scan, known, code) : judgePass(scan, known, code);
@@ -93,7 +95,8 @@ async function judgePass(scan: Scan, known: Known, code: string): Promise<Verdic
       const foreign = foreignTo(known, read);
       if (foreign) return say(scan, known, foreign, null);
       const guest = listGuests(known).find((one) => one.passId === read.passId);
-      return guest ? decide(scan, known, guest, read) : say(scan, known, unlisted(known, read), null);
+      if (guest) return decide(scan, known, guest, judgeGuest(scan, known, guest, read));
+      return judgeUnlisted(scan, known, read);
     }
     likeliest ??= read;
   }
@@ -111,7 +114,9 @@ function judgeText(scan: Scan, known: Known, text: string): Verdict {
   const code = parseAccessCode(text);
   const coded = code === null ? [] : findByCode(guests, code);
   const [only] = coded;
-  if (only && coded.length === 1) return decide(scan, known, only, null);
+  if (only && coded.length === 1) {
+    return decide(scan, known, only, judgeGuest(scan, known, only, null));
+  }
   const byName = known.me.terminal.role !== "scan" && isName(text);
   const found = coded.length > 0 || !byName ? coded : findByName(guests, text);
   if (found.length > 0) return { ...say(scan, known, "ambiguous", null), candidates: found };
@@ -138,8 +143,7 @@ function findByName(guests: readonly Listed[], text: string): Listed[] {
   });
 }
 
-function decide(scan: Scan, known: Known, guest: Listed, read: ReadPass | null): Verdict {
-  const found = judgeGuest(scan, known, guest, read);
+function decide(scan: Scan, known: Known, guest: Guest, found: string): Verdict {
   const missing = Math.max(0, guest.guests - guest.arrived);
   const overrode = scan.override && OVERRIDABLE.has(found) ? found : undefined;
   if (COLOURS[found] !== "green" && overrode === undefined) return say(scan, known, found, guest);
@@ -167,11 +171,23 @@ function judgeGuest(scan: Scan, known: Known, guest: Listed, read: ReadPass | nu
   return guest.arrived > 0 ? "party_added" : "checked_in";
 }
 
-/** A pass that is genuine and stands on no list: its date still tells whether it is tonight's. */
-function unlisted(known: Known, read: ReadPass): string {
+/**
+ * A pass that is genuine and stands on no list: its date still tells whether it is tonight's, and
+ * whoever lets its party in with a reason finds it in when it comes again.
+ */
+function judgeUnlisted(scan: Scan, known: Known, read: ReadPass): Verdict {
   const evening = tonight(known.now, known.me);
-  if (read.evening !== evening) return read.evening > evening ? "not_yet" : "too_late";
-  return "unlisted";
+  if (read.evening !== evening) {
+    return say(scan, known, read.evening > evening ? "not_yet" : "too_late", null);
+  }
+  const id = `${UNLISTED}${read.passId}`;
+  const guest: Guest = {
+    id, accessCode: null, customerFirstName: null, table: { name: "" }, date: read.evening,
+    slot: read.slot, guests: read.guests, arrived: known.arrived.get(id) ?? 0, notes: null,
+    status: "confirmed",
+  };
+  const found = guest.arrived < guest.guests ? "unlisted" : "already_checked_in";
+  return decide(scan, known, guest, found);
 }
 
 /** Whether the list can say of a code that nobody has it. */

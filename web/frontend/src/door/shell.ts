@@ -2,30 +2,38 @@
 
 const LOOK_EVERY_MS = 3600_000;
 
-/** Keep the app; load a newer one when `idle` says that nobody is being let in. */
-export function keepShell(start: string, idle: () => boolean): void {
+let isWatched = false;
+let registration: ServiceWorkerRegistration | null = null;
+
+/** Keep the app, each time that this phone is paired; load a newer one when `idle` says so. */
+export async function keepShell(start: string, idle: () => boolean): Promise<void> {
   if (!("serviceWorker" in navigator)) return;
   const { serviceWorker } = navigator;
-  const hadOne = serviceWorker.controller !== null;
+  if (!isWatched) watch(idle);
+  isWatched = true;
+  const options: RegistrationOptions = { scope: start, updateViaCache: "none" };
+  // Without it the app works, but not after a reload.
+  registration = await serviceWorker.register(`${start}/service-worker.js`, options).catch(() => null);
+  registration?.active?.postMessage("complete");
+}
+
+function watch(idle: () => boolean): void {
+  const { serviceWorker } = navigator;
+  let hadOne = serviceWorker.controller !== null;
   let newer = false;
   const renew = () => {
     if (newer && idle() && document.visibilityState === "hidden") location.reload();
   };
   serviceWorker.addEventListener("controllerchange", () => {
     newer = hadOne;
+    hadOne = true;
     renew();
   });
-  document.addEventListener("visibilitychange", renew);
-  void register(start).catch(() => undefined); // without it the app works, but not after a reload
-}
-
-async function register(start: string): Promise<void> {
-  const options: RegistrationOptions = { scope: start, updateViaCache: "none" };
-  const registration = await navigator.serviceWorker.register(`${start}/service-worker.js`, options);
-  const look = () => void registration.update().catch(() => undefined);
+  const look = () => void registration?.update().catch(() => undefined);
   setInterval(look, LOOK_EVERY_MS);
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState === "visible") look();
+    else renew();
   });
 }
 
@@ -35,6 +43,7 @@ export async function forgetShell(environment: string, start: string): Promise<v
     const names = (await caches.keys()).filter((key) => key.startsWith(`venuebox-door-${environment}-`));
     await Promise.all(names.map((name) => caches.delete(name)));
   }
-  const registration = await navigator.serviceWorker?.getRegistration(start);
-  await registration?.unregister();
+  registration = null;
+  const kept = await navigator.serviceWorker?.getRegistration(start);
+  await kept?.unregister();
 }
