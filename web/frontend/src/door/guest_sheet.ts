@@ -14,6 +14,7 @@ export class GuestSheet {
   private readonly sheet = part<HTMLDialogElement>("guest-sheet");
   private readonly stepper = new Stepper(part("guest-stepper"));
   private guest: Guest | null = null;
+  private missing = 1; // when the sheet was opened: how many are here was chosen out of these
 
   constructor(
     private readonly words: Words,
@@ -35,9 +36,9 @@ export class GuestSheet {
   }
 
   open(guest: Guest): void {
-    const missing = Math.max(1, guest.guests - guest.arrived);
-    this.stepper.set(missing, missing);
-    part("guest-reasons").hidden = true;
+    this.missing = Math.max(1, guest.guests - guest.arrived);
+    this.stepper.set(this.missing, this.missing);
+    this.ask(false);
     this.fill(guest);
     if (!this.sheet.open) this.sheet.showModal();
     part("guest-go").focus();
@@ -59,20 +60,24 @@ export class GuestSheet {
       guest.slot ?? words.say("whole"), guest.accessCode,
     ].filter(Boolean).join(" · ");
     show(part("guest-note"), guest.notes);
-    const asked = !part("guest-reasons").hidden;
-    part("guest-undo").hidden = guest.arrived === 0 || asked;
-    if (guest.arrived === 0) part("guest-reasons").hidden = true;
+    if (guest.arrived === 0) this.ask(false); // another door was faster
+    part("guest-undo").hidden = guest.arrived === 0 || !part("guest-reasons").hidden;
+  }
+
+  /** One question at a time: how many are here, or why they are taken back. */
+  private ask(why: boolean): void {
+    part("guest-reasons").hidden = !why;
+    part("guest-here").hidden = part("guest-go").hidden = why;
   }
 
   private go(guest: Guest): Promise<void> {
-    const missing = guest.guests - guest.arrived;
-    const arrivals = this.stepper.count < missing ? { arrivals: this.stepper.count } : {};
+    const arrivals = this.stepper.count < this.missing ? { arrivals: this.stepper.count } : {};
     return this.deeds.checkIn({ reservationId: guest.id, ...arrivals });
   }
 
   private askReason(): void {
     part("guest-undo").hidden = true;
-    part("guest-reasons").hidden = false;
+    this.ask(true);
     part<HTMLInputElement>("guest-reason").value = "";
     part("guest-reasons").querySelector("button")?.focus();
     part("guest-reasons").scrollIntoView({ block: "end" });
