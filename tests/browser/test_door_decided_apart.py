@@ -19,6 +19,14 @@ async def is_back(phone):
     await phone.is_synced()
 
 
+def what_is_synced(phone):
+    sent = []
+    phone.page.on(
+        "request", lambda one: sent.append(one.post_data_json) if "/sync" in one.url else None
+    )
+    return sent
+
+
 async def type_code(phone, text):
     """Type a code or a name: result and colour of the verdict."""
     if await phone.page.is_visible("#verdict"):
@@ -76,11 +84,7 @@ async def test_who_was_let_in_by_a_code_is_told_by_reservation(door):
     phone = await door.phone()
     await is_apart(phone)
     assert await type_code(phone, "7K2M") == ("checked_in", "green")
-    sent = []
-    phone.page.on(
-        "request", lambda one: sent.append(one.post_data_json) if "/sync" in one.url else None
-    )
-
+    sent = what_is_synced(phone)
     await is_back(phone)
 
     (scan,) = sent[0]["scans"]
@@ -99,9 +103,14 @@ async def test_one_more_of_a_party_that_is_in_counts_as_one(door):
     assert await phone.scan(text) == "already_checked_in"
     await let_in_anyway(phone)
     assert "5 / 4" in await phone.page.inner_text("#verdict-facts")
+    sent = what_is_synced(phone)
     await is_back(phone)
 
+    amber, green = sent[0]["scans"]
+    assert (amber["shown"], "arrivals" in amber) == ("already_checked_in", False)
+    assert (green["shown"], green["arrivals"]) == ("already_checked_in", 1)
     assert (await door.now_of(guest)).arrived == 5
+    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
 
 
 async def test_a_pass_on_no_list_may_be_let_in_with_a_reason_and_is_counted_once(door):

@@ -8,7 +8,8 @@ import type { Queued, Scan, Verdict } from "./types";
  * left to the box either, which may know the party as missing or as in.
  */
 export function toQueue(scan: Scan, verdict: Verdict, reached: boolean): Queued {
-  const { admitted, result: shown } = verdict;
+  const { admitted } = verdict;
+  const shown = verdict.overrode ?? verdict.result; // what staff knew when they set it aside
   const guestId = verdict.reservation?.id ?? null;
   const queued: Queued = { ...scan, shown, guestId, admitted, reached };
   if (admitted <= 0 || guestId === null) return queued;
