@@ -2,7 +2,10 @@
 
 import aiohttp
 
+from appliance.actions.check_in_by_staff import check_in_by_staff
+from appliance.actions.create_staff import create_staff
 from appliance.actions.issue_terminal import issue_terminal
+from appliance.store.staff import find_staff
 from tests.browser.door_world import eventually
 
 UNDOS = "SELECT kind, reason, admitted FROM scan WHERE kind = 'undo'"
@@ -133,3 +136,28 @@ async def test_without_the_box_a_party_that_came_in_elsewhere_shows_when(door):
     assert await phone.scan(text) == "already_checked_in"
 
     assert "Entrés à" in await phone.page.inner_text("#verdict-sentence")
+
+
+async def test_who_let_them_in_is_told_in_every_language(door):
+    guest = await door.guest(guests=2)
+
+    def by_yasmine(tx):
+        person = find_staff(tx, create_staff(tx, "Yasmine", "owner").staff_id)
+        settings = {"arrivals": None, "reason": None, "early_minutes": 120}
+        check_in_by_staff(tx, person, guest.id, "one", **settings)
+
+    await door.environment.database.write(by_yasmine)
+    phone = await door.phone()
+    await phone.scan(await door.pass_of(guest))
+    assert "Yasmine" in await phone.page.inner_text("#verdict-sentence")
+    await phone.page.click("#next")
+
+    await phone.page.click("#open-menu")
+    await phone.page.click("#menu-sheet button[lang=en]")
+    await phone.page.click("#menu-sheet [data-close]")
+    await phone.page.wait_for_timeout(3000)  # it ignores what it has just read
+    await phone.scan(await door.pass_of(guest))
+
+    sentence = await phone.page.inner_text("#verdict-sentence")
+    assert "In since" in sentence
+    assert "Yasmine" in sentence
