@@ -18,6 +18,7 @@ BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
 STEP_MS = 1_000  # less is the ordinary work of whoever keeps the clock right
 TOLERANCE_MS = 300_000  # what receivers tolerate too (contract section 6.3)
+_MOMENT_MS, _TRIES = 100, 5
 LONG_OFF_MS = 40 * 86_400_000  # no house writes nothing for so long: rather the clock is wrong
 
 # Whether the kernel calls its clock synchronised; None when it cannot be asked.
@@ -47,6 +48,19 @@ class Trust:
     trusted: bool
     doubt: str = ""
     stepped: int = 0
+
+
+def read_both(clock: Clock, uptime: Callable[[], int]) -> tuple[int, int]:
+    """The clock and the uptime of one moment, in ms.
+
+    A machine that stands still between two readings, for seconds when its disk is slow, would
+    make a clock look set that nobody touched.
+    """
+    for _ in range(_TRIES):
+        before, now, after = uptime(), clock.now(), uptime()
+        if after - before <= _MOMENT_MS:
+            break
+    return now, after
 
 
 class ClockTrust:
@@ -117,8 +131,11 @@ class ClockTrust:
 
     def was_set(self) -> bool:
         """Whether the clock was set since the latest judgement, by a second or more."""
-        now = self._clock.now()
-        offset = now - self._uptime()
+        return self.was_set_by(*read_both(self._clock, self._uptime))
+
+    def was_set_by(self, now: int, uptime: int) -> bool:
+        """The same, of what `read_both` told."""
+        offset = now - uptime
         if self._offset is None or abs(offset - self._offset) >= STEP_MS:
             return True
         self._offset = offset
@@ -128,7 +145,7 @@ class ClockTrust:
 
     def look(self) -> Trust:
         """Judge the clock now."""
-        now, uptime = self._clock.now(), self._uptime()
+        now, uptime = read_both(self._clock, self._uptime)
         synchronised = self._synchronised() is True
         offset = now - uptime
         stepped = 0 if self._offset is None else offset - self._offset

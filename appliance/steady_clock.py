@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable
 
 from appliance.clock import Clock
-from appliance.clock_trust import BUILT_AT, ClockMark, ClockTrust, Synchronised
+from appliance.clock_trust import BUILT_AT, ClockMark, ClockTrust, Synchronised, read_both
 
 
 class SteadyClock:
     """Tells the machine's time while it is trusted, and goes on counting while it is not.
 
-    Any thread may ask. Trusted, a question costs two readings and a subtraction.
+    Any thread may ask. Trusted, a question costs three readings and two subtractions.
     """
 
     def __init__(
@@ -49,10 +49,9 @@ class SteadyClock:
     def now(self) -> int:
         """Milliseconds since 1970 in UTC: the machine's word, or what the box knows better."""
         with self._lock:
-            told = self.machine.now()
-            if not self._trusted or self._trust.was_set():
+            told, uptime = read_both(self.machine, self._uptime)
+            if not self._trusted or self._trust.was_set_by(told, uptime):
                 self._trusted = self._trust.look().trusted
-            uptime = self._uptime()
             if self._trusted:
                 self._offset = told - uptime
                 return told

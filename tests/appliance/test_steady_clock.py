@@ -104,3 +104,21 @@ def test_a_new_box_that_nothing_has_confirmed_yet_follows_its_machine():
 
 def test_durations_are_the_machines_own(machine):
     assert machine.clock().monotonic() == machine.machine.monotonic()
+
+
+def test_a_machine_that_stands_still_between_two_readings_has_not_set_its_clock(machine):
+    clock = machine.clock()
+    clock.now()
+    read, stalls = machine.machine.now, [2, 3]
+
+    def read_slowly():
+        told = read()
+        if stalls:
+            machine.up.advance(stalls.pop())
+        return told
+
+    machine.machine.now = read_slowly
+
+    assert clock.now() == parse_instant("2026-11-21T19:00:05Z")
+    assert stalls == []
+    assert clock._trust.was_set() is False
