@@ -61,7 +61,7 @@ async def page(running):
         )
         await sign_in(running, context, manager)
         opened = await context.new_page()
-        opened.set_default_timeout(15_000)
+        opened.set_default_timeout(60_000)
         opened.complaints, opened.addresses = [], []
         opened.on("console", lambda message: opened.complaints.append(message.text))
         opened.on("pageerror", lambda error: opened.complaints.append(str(error)))

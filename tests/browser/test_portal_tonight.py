@@ -154,9 +154,9 @@ async def test_any_evening_is_reached_by_keyboard_alone(portal):
 async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
     salma = await portal.box.guest(slot="19:30")
     page = await portal.desk()
-    await page.goto("/portal/tonight")
+    async with page.expect_response(lambda answer: "/tonight/events" in answer.url):
+        await page.goto("/portal/tonight")
     await page.wait_for_selector(chip(salma))
-    await page.wait_for_timeout(300)
 
     await page.evaluate("fetch('/portal/sign-out', { method: 'POST', redirect: 'manual' })")
 

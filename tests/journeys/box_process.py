@@ -6,18 +6,20 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import weakref
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Self
 
 PROGRAM = Path(sys.executable).with_name("venuebox")
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 PATIENCE = 15.0  # for an end: the box promises 10
 ENVIRONMENTS = ("live", "test")
 ROOMY = {
@@ -101,6 +103,16 @@ def clean_environ(more=None):
     return inherited | (more or {})
 
 
+def kept_port(owner):
+    """A free port of loopback that the kernel gives to nobody else as long as `owner` lives."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
+        weakref.finalize(owner, os.close, holder.detach())
+    return port
+
+
 class BoxProcess:
     """`venuebox serve` as a process. Used as a context it is started, and never outlives it.
 
@@ -139,6 +151,7 @@ class BoxProcess:
 
     def start(self):
         """Start it and wait for the `ready` line; the seconds that took."""
+        self.port = self.port or kept_port(self)
         self.spawn("--data", str(self.data), "--host", "127.0.0.1", "--port", str(self.port))
         return self.wait_until_ready()
 

@@ -12,7 +12,7 @@ import apsw
 
 from tests.journeys.box_process import PROGRAM, clean_environ
 
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
 ANSWER_SECONDS = 15.0  # the box has 2 s of it
 SETTINGS = """
@@ -169,6 +169,7 @@ class Wire:
     async def _carry(self, reader, writer):
         talk = asyncio.current_task()
         self._talks.add(talk)
+        there = None
         try:
             there = await asyncio.open_connection("127.0.0.1", self._box.port)
             async with asyncio.TaskGroup() as both:
@@ -179,6 +180,8 @@ class Wire:
         finally:
             self._talks.discard(talk)
             writer.close()
+            if there is not None:
+                there[1].close()
 
     async def _pump(self, reader, writer):
         try:

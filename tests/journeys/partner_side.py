@@ -77,7 +77,7 @@ class Receiver:
             and address in {None, one.address}
         ]
 
-    async def wait_for(self, event, reservation_id, times=1, seconds=10.0):
+    async def wait_for(self, event, reservation_id, times=1, seconds=60.0):
         """The first delivery of that event, once it has come so many times."""
 
         def is_here():

@@ -43,7 +43,7 @@ def shell(tmp_path_factory):
     def run(lines):
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", lines],
-            capture_output=True, text=True, check=True, env=environ, timeout=30,
+            capture_output=True, text=True, check=True, env=environ, timeout=60,
         )  # fmt: skip
         return done.stdout
 
@@ -63,7 +63,7 @@ def where_to_look(lines, what):
 
 
 def fetch(url):
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - an address it printed
+    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - an address it printed
         assert answer.status == 200
         return answer.read().decode()
 
@@ -78,7 +78,7 @@ def rows(page):
 
 
 def wait_for_row(url, *words):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         for row in rows(fetch(url)):
             if all(any(word in cell for cell in row) for word in words):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-READY_SECONDS = 20.0
+READY_SECONDS = 60.0
 
 _ANY_CLOCK = "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES"  # the machine may have no time server
 

@@ -75,7 +75,7 @@ async def command(data, *words):
 
 async def delivered(data):
     """Wait until nothing is pending."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             with transaction(data) as tx:
                 if not tx.value("SELECT count(*) FROM delivery WHERE state = 'pending'"):
@@ -88,12 +88,12 @@ async def test_a_replay_beside_the_running_box_starts_within_seconds(data, recei
     with serving(data):
         started = time.monotonic()
         await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-        [one] = await receiver.got(1, seconds=10)
+        [one] = await receiver.got(1)
         assert time.monotonic() - started < 5
         await delivered(data)
 
         await command(data, "replay", "--environment", "live", "--endpoint", endpoint_id, "--all")
-        both = await receiver.got(2, seconds=10)
+        both = await receiver.got(2)
 
     assert [request.id for request in both] == [delivery_id] * 2
     assert one.headers["x-service-event"] == "webhook.test"
@@ -105,7 +105,7 @@ async def test_a_replay_while_the_box_is_off_is_sent_after_its_start(data, recei
     await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
 
     with serving(data):
-        [request] = await receiver.got(1, seconds=10)
+        [request] = await receiver.got(1)
     assert request.id == delivery_id
 
 
@@ -117,7 +117,7 @@ async def test_a_secret_rolled_beside_the_running_box_signs_the_next_delivery(
         await command(data, "endpoint", "roll", endpoint_id, "--json")
         new = json.loads(capsys.readouterr().out)["secret"]
         await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-        [request] = await receiver.got(1, seconds=10)
+        [request] = await receiver.got(1)
 
     header, body = request.headers["x-service-signature"], request.raw.decode()
     for secret in (new, old):
@@ -131,7 +131,7 @@ async def test_an_endpoint_switched_off_and_on_beside_the_running_box(data, rece
         await command(data, "endpoint", "activate", endpoint_id)
         await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
 
-        [request] = await receiver.got(1, seconds=10)
+        [request] = await receiver.got(1)
     assert request.id == delivery_id
 
 
@@ -155,7 +155,7 @@ async def test_row_26_a_second_process_on_the_directory_refuses_to_start_and_the
         finally:
             second.close()
         await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-        [request] = await receiver.got(1, seconds=10)
+        [request] = await receiver.got(1)
 
     assert status == 1
     assert "another venuebox already uses" in complaint

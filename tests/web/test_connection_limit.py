@@ -39,7 +39,7 @@ def test_who_speaks_for_many_has_the_total_alone(address):
 
 
 def ask(port):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", "/nowhere")
         return connection.getresponse().status
@@ -49,7 +49,7 @@ def ask(port):
 
 def ask_once_they_left(port):
     """The box learns from each of them that it left, and turns others away until then."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while True:
         try:
             return ask(port)

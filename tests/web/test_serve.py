@@ -99,7 +99,7 @@ def test_a_signal_ends_an_idle_box_at_once_with_status_0_and_whole_databases(dat
         asked = time.monotonic()
         serving.process.send_signal(number)
 
-        assert serving.process.wait(timeout=10) == 0
+        assert serving.process.wait(timeout=60) == 0
         assert time.monotonic() - asked < 3
         assert serving.complaint() == ""
     assert sorted(path.name for path in data.glob("*.db*")) == ["live.db", "test.db"]
@@ -146,7 +146,7 @@ def test_a_request_in_flight_is_finished_while_new_ones_are_no_longer_taken(data
 
         assert answer.startswith(b"HTTP/1.1 201")
         assert b"Connection: close" in answer
-        assert serving.process.wait(timeout=10) == 0
+        assert serving.process.wait(timeout=60) == 0
 
     with serve(data) as serving:
         _, listed = call(serving, "GET", "/v1/reservations", key)
@@ -169,7 +169,7 @@ def test_a_request_that_never_ends_does_not_keep_the_box_from_leaving(data, caps
 def test_a_second_process_on_the_same_directory_is_refused(data):
     with serve(data) as first:
         second = serve(data)
-        assert second.process.wait(timeout=10) == 1
+        assert second.process.wait(timeout=60) == 1
         sentence = second.complaint()
         second.close()
 
@@ -193,7 +193,7 @@ def test_a_port_in_use_is_one_sentence(data):
         taken.listen()
         port = taken.getsockname()[1]
         serving = Serving("--data", str(data), "--host", "127.0.0.1", "--port", str(port))
-        assert serving.process.wait(timeout=10) == 1
+        assert serving.process.wait(timeout=60) == 1
         sentence = serving.complaint()
         serving.close()
 
@@ -247,11 +247,19 @@ def test_links_given_beside_the_box_have_its_address(data, capsys):
 def test_an_idle_box_does_not_wake_up_once(data):
     """No timer, no poll, no SQL: no thread of it is given the processor."""
     with serve(data) as serving:
-        time.sleep(1)
-        before = wake_ups(serving.process.pid)
+        before = at_rest(serving.process.pid)
         time.sleep(3)
 
         assert wake_ups(serving.process.pid) == before
+
+
+def at_rest(pid):
+    """Its wake-ups, once there was none for two seconds: the watchdog looks for one."""
+    deadline, before = time.monotonic() + 60, None
+    while before != (before := wake_ups(pid)):
+        assert time.monotonic() < deadline, "it does not come to rest"
+        time.sleep(2)
+    return before
 
 
 def wake_ups(pid):
@@ -264,10 +272,9 @@ def wake_ups(pid):
 
 def wait_until_the_use_is_noted(capsys, data):
     """The one write that a GET causes is over."""
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        if json.loads(run(capsys, data, "key", "list", "--json"))["lastUsedAt"]:
-            return
+    deadline = time.monotonic() + 60
+    while not json.loads(run(capsys, data, "key", "list", "--json"))["lastUsedAt"]:
+        assert time.monotonic() < deadline, "the use of the key is not noted"
 
 
 def test_a_disk_that_fails_ends_the_box_with_status_1_and_a_sentence(data, capsys):
@@ -283,5 +290,5 @@ def test_a_disk_that_fails_ends_the_box_with_status_1_and_a_sentence(data, capsy
         status, refusal = call(serving, "POST", "/v1/reservations", key, a_body(venue, day))
 
         assert (status, refusal["code"]) == (503, "UNAVAILABLE")
-        assert serving.process.wait(timeout=10) == 1
+        assert serving.process.wait(timeout=60) == 1
         assert "the disk failed" in serving.complaint()

@@ -129,6 +129,10 @@ async def smtp_server(handler=None, **options):
         yield server.sockets[0].getsockname()[1], handler
     finally:
         server.close()
+        for connection in handler.connections:
+            if connection.transport is not None:
+                connection.transport.abort()
+        await asyncio.sleep(0)  # so that they are closed before the loop is
 
 
 @contextlib.asynccontextmanager

@@ -155,7 +155,10 @@ async def test_after_a_hang_the_retry_in_the_background_succeeds(deliver, clock,
                 await reader.read()
                 return
             upstream, downstream = await asyncio.open_connection("127.0.0.1", healthy)
-            await asyncio.gather(pump(upstream, writer), pump(reader, downstream))
+            try:
+                await asyncio.gather(pump(upstream, writer), pump(reader, downstream))
+            finally:
+                downstream.close()
 
         hung = []
         async with raw_server(hang_once) as port:
@@ -208,12 +211,12 @@ async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
 async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver, letter_row):
     class Pondering(Handler):
         async def handle_DATA(self, server, session, envelope):  # noqa: N802
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(4)
             return await super().handle_DATA(server, session, envelope)
 
     async with smtp_server(Pondering()) as (port, handler):
         outcome, row, postman = await deliver(
-            port, answer_within=0.1, deadlines={"speak_within": 0.3}
+            port, answer_within=0.1, deadlines={"speak_within": 3.0}
         )
         assert outcome == "failed"
         await settle(postman)

@@ -1,4 +1,3 @@
-import asyncio
 import base64
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -13,6 +12,7 @@ from appliance.mail.outbox import render_letter
 from appliance.mail.smtp import SmtpSender, Undelivered
 from appliance.settings import MailSettings
 from tests.appliance.mail.mail_servers import converse, smtp_server
+from tests.appliance.webhooks.receivers import a_server
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +122,11 @@ async def test_tls_from_the_first_byte_is_spoken_and_verified(server_tls, certif
             taken.append(True)
             writer.close()
 
-    server = await asyncio.start_server(serve, "localhost", 0, ssl=server_tls)
-    port = server.sockets[0].getsockname()[1]
-    trust = ssl.create_default_context(cafile=certificate)
-    await SmtpSender(settings_for(port, "tls"), trust).send(message)
-    with pytest.raises(Undelivered) as refused:
-        await SmtpSender(settings_for(port, "tls")).send(message)
-    server.close()
+    async with a_server(serve, ssl=server_tls) as port:
+        trust = ssl.create_default_context(cafile=certificate)
+        await SmtpSender(settings_for(port, "tls"), trust).send(message)
+        with pytest.raises(Undelivered) as refused:
+            await SmtpSender(settings_for(port, "tls")).send(message)
 
     assert "no trusted TLS" in refused.value.outcome.trouble
 

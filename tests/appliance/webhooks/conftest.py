@@ -227,7 +227,7 @@ class World:
         """Each attempt as (n, outcome)."""
         return self.rows("SELECT n, outcome FROM attempt ORDER BY delivery_seq, n")
 
-    async def until(self, condition, seconds=5.0):
+    async def until(self, condition, seconds=60.0):
         """Wait for something that commits bring about."""
         async with asyncio.timeout(seconds):
             while not condition():  # noqa: ASYNC110 - any commit may bring it about
@@ -247,7 +247,7 @@ def a_reservation(tx, minute, **values):
         "id": tx.new_id(), "status": "confirmed", "source": "partner",
         "table_id": table_id("T1"), "date": TONIGHT, "slot": "19:30", "starts": minute,
         "ends": minute + 1, "guests": 2, "customer_name": "Salma Idrissi",
-        "access_code": tx.tokens.new_access_code(), "pass_id": tx.tokens.random_bytes(8),
+        "access_code": f"SVC-{minute:04d}", "pass_id": tx.tokens.random_bytes(8),
         "link_expires_at": tx.now, "created_at": tx.now, "updated_at": tx.now,
     } | values  # fmt: skip
     tx.insert("reservation", row)
@@ -268,7 +268,7 @@ def outside(settings, names, uptime, surroundings):
         uptime=uptime,
         connect=connect_directly,
         draw=lambda: 0.0,
-        budgets=Budgets(total=2.0, connect=1.0, drain=0.2, idle=4.0),
+        budgets=Budgets(total=60.0, connect=60.0, drain=0.2, idle=60.0),
         network=surroundings,
         synchronised=surroundings.is_synchronised,
         watch_clock_steps=surroundings.watch_clock_steps,

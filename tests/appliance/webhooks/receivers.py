@@ -56,7 +56,7 @@ class Receiver:
     def url(self):
         return f"http://127.0.0.1:{self.port}/hook"
 
-    async def got(self, count, seconds=5.0):
+    async def got(self, count, seconds=60.0):
         """Wait until `count` requests have come; all of them."""
         async with asyncio.timeout(seconds):
             while len(self.requests) < count:

@@ -12,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.appliance.webhooks.attempts import REQUEST, timed
+from tests.appliance.webhooks.attempts import LATE, REQUEST, SHORT_CONNECT, timed
 from tests.appliance.webhooks.receivers import a_server, an_answer
 
 
@@ -48,12 +48,12 @@ async def test_an_address_that_swallows_packets_is_given_up_early(make_client, r
     async def connect(_addresses, _port):
         await asyncio.sleep(60)
 
-    client = make_client(receiver.url, connect=connect)
+    client = make_client(receiver.url, connect=connect, budgets=SHORT_CONNECT)
 
     outcome, seconds = await timed(client.post(REQUEST))
 
     assert (outcome.phase, outcome.code) == ("connect", "conn_timeout")
-    assert seconds < 0.8
+    assert seconds < LATE
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,14 @@ class TestTls:
 
         async with a_server(stall) as port:
             client = make_client(
-                f"https://receiver.example:{port}/", trust=trusting(ssl.create_default_context())
+                f"https://receiver.example:{port}/",
+                trust=trusting(ssl.create_default_context()),
+                budgets=SHORT_CONNECT,
             )
             outcome, seconds = await timed(client.post(REQUEST))
 
         assert (outcome.phase, outcome.code) == ("tls", "conn_timeout")
-        assert seconds < 0.8
+        assert seconds < LATE
 
 
 def trusting(context):

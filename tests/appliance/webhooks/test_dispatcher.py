@@ -105,7 +105,7 @@ async def test_an_erased_name_is_not_sent(world, receiver):
     await world.start()
 
     [request] = await receiver.got(1)
-    assert request.reservation["customerFirstName"] is None
+    assert request.reservation["customerFirstName"] == ""
 
 
 async def test_a_delivery_about_a_reservation_that_is_no_more_is_cancelled_unsent(world, receiver):

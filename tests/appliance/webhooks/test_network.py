@@ -19,7 +19,7 @@ _SWITCH_ON = """
         stop = network.watch(heard.set)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
             fcntl.ioctl(asker, 0x8914, struct.pack("16sh14x", b"lo", 1))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await heard.wait()
         stop()
 

@@ -26,7 +26,7 @@ def _rings_in(uptime, seconds):
 
 
 async def alarm_is(uptime, seconds):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not _rings_in(uptime, seconds):  # noqa: ASYNC110 - a commit brings it about
             await asyncio.sleep(0.002)
 

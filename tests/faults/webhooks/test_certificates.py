@@ -17,7 +17,7 @@ from appliance.errors import ValidationError
 from appliance.model.endpoint import parse_ca, parse_pin
 from appliance.store.endpoints import get_endpoint
 from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust
-from tests.appliance.webhooks.attempts import REQUEST
+from tests.appliance.webhooks.attempts import REQUEST, SHORT_CONNECT
 from tests.appliance.webhooks.receivers import Receiver, a_server, an_answer
 from tests.appliance.webhooks.test_dialling import load
 
@@ -128,8 +128,11 @@ async def test_row_8_the_server_that_only_knows_tls_1_0_does_answer_those_who_ta
 
     async with a_server(Receiver().converse, ssl=server) as port:
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
-        assert writer.get_extra_info("ssl_object").version() == "TLSv1"
-        writer.close()
+        try:
+            assert writer.get_extra_info("ssl_object").version() == "TLSv1"
+        finally:
+            writer.close()
+            await writer.wait_closed()
 
 
 async def test_row_8_an_own_authority_is_enough_and_what_it_did_not_sign_is_refused(
@@ -209,7 +212,7 @@ async def test_row_8_what_speaks_no_tls_on_the_port_is_refused_in_time(
     }
     await trusts["system"]()  # its first use reads files: that is no part of the handshake
     async with a_server(converse) as port:
-        client = make_client(f"https://{HOST}:{port}/", trust=trusts[trust])
+        client = make_client(f"https://{HOST}:{port}/", trust=trusts[trust], budgets=SHORT_CONNECT)
         outcome = await client.post(REQUEST)
 
     # Given up with the connection's budget, which is half of the attempt's.

@@ -14,7 +14,7 @@ from tests.appliance.webhooks.test_retries import LADDER
 
 
 async def next_alarm_in(uptime, earliest, latest):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while uptime.next_alarm is None or not earliest <= uptime.next_alarm <= latest:  # noqa: ASYNC110 - a commit brings it about
             await asyncio.sleep(0.002)
     return uptime.next_alarm

@@ -64,7 +64,7 @@ async def test_row_24_a_double_click_sends_once(world, receiver):
     await world.book()
     [request] = await receiver.got(1)
     await world.settled("delivered")
-    receiver.delay = 0.2
+    receiver.delay = 2.0
 
     clicks = [await replay(world, request.id)]
     await receiver.got(2)
@@ -286,8 +286,8 @@ async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(wor
     await receiver.got(20)
     behind = []
     for _ in range(5):
-        seen = len(receiver.requests)
         [fresh] = await world.book()
+        seen = len(receiver.requests)
         await world.until(lambda fresh=fresh: arrived(receiver, fresh), 30)
         position = next(n for n, r in enumerate(receiver.requests) if about(r) == fresh)
         behind.append(position - seen)
