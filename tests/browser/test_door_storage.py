@@ -1,5 +1,8 @@
 """A browser that keeps nothing any more, for once or for good: no guest waits because of it."""
 
+from appliance.actions.offer_pairing import offer_pairing
+from tests.browser.door_world import eventually
+
 # What a full phone answers to `times` writes into this store.
 _FULL = """({ store, times }) => {
   const put = IDBObjectStore.prototype.put;
@@ -115,3 +118,36 @@ async def test_a_fault_of_the_phone_is_told_and_the_next_guest_is_decided(door):
     assert "this phone" in await phone.page.inner_text("#verdict-sentence")
     await phone.page.wait_for_timeout(_AGAIN_MS)
     assert await phone.scan(text) == "checked_in"
+
+
+async def test_a_paired_phone_asks_its_browser_not_to_throw_anything_out(door):
+    phone = await door.phone()
+    await phone.page.add_init_script(
+        """StorageManager.prototype.persist = async () => (window.persisted = true);"""
+    )
+
+    await phone.page.reload()
+
+    await phone.until("() => window.persisted === true")
+
+
+async def test_scans_that_are_in_memory_alone_outlast_a_lost_pairing(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await door.stop()
+    await phone.page.evaluate(_FULL, {"store": "queue", "times": _ALWAYS})
+    assert await phone.scan(text) == "checked_in"
+    await phone.context.clear_cookies()
+
+    await door.start()
+    await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
+    offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
+    await phone.page.evaluate("secret => { location.hash = `pair=${secret}`; }", offered.secret)
+    await phone.page.wait_for_selector("#pair-linked:not([hidden])")
+    await phone.page.click("#pair-form button[type=submit]")
+
+    async def is_counted():
+        return (await door.now_of(guest)).arrived == 2
+
+    await eventually(is_counted)

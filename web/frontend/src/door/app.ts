@@ -37,6 +37,8 @@ export class App {
     correct: (verdict, wish, arrivals) => this.correct(verdict, wish, arrivals),
     again: (wish) => this.handle(wish),
   });
+  private readonly environment = this.data["environment"] ?? "live";
+  private readonly storage = new Storage(`venuebox-door-${this.environment}`);
   private keeper = this.newKeeper();
   private link: Link | null = null;
   private readonly conflict = new ConflictView(
@@ -105,9 +107,7 @@ export class App {
   }
 
   private newKeeper(): Keeper {
-    const environment = this.data["environment"] ?? "live";
-    const storage = new Storage(`venuebox-door-${environment}`);
-    const keeper: Keeper = new Keeper(this.box, storage, environment, {
+    const keeper: Keeper = new Keeper(this.box, this.storage, this.environment, {
       changed: () => {
         this.menu.refresh();
         this.list.refresh();
@@ -254,7 +254,7 @@ export class App {
     this.link = null;
     this.camera.stop();
     closeSheets();
-    const { storage } = this.keeper;
+    const { storage } = this;
     this.keeper = this.newKeeper();
     await this.awake?.release().catch(() => undefined);
     this.draw();
@@ -264,7 +264,7 @@ export class App {
     part("bar").hidden = part("stage").hidden = part("dock").hidden = true;
     show(part("alone-text"), null);
     await (keepQueue ? storage.forgetEvening() : storage.wipe());
-    await forgetShell(this.data["environment"] ?? "live", this.data["start"] ?? "");
+    await forgetShell(this.environment, this.data["start"] ?? "");
     this.pairing.open(why && this.words.say(why));
   }
 

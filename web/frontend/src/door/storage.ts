@@ -188,6 +188,8 @@ export class Storage {
   /** The list and what came of it go; scans that the box has not heard of stay. */
   async forgetEvening(): Promise<void> {
     if ((await this.queue()).length === 0) return this.wipe();
+    this.spare.arrived.clear();
+    this.spare.conflicts.clear();
     const stores = ["kept", "arrived", "conflicts"] as const;
     await this.write(
       async (tx) => void (await Promise.all(stores.map((store) => tx.objectStore(store).clear()))),
