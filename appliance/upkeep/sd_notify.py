@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 from collections.abc import Mapping
 
 
@@ -23,5 +24,12 @@ def sd_notify(environ: Mapping[str, str], message: str) -> None:
 def watchdog_seconds(environ: Mapping[str, str]) -> float | None:
     """How often systemd wants to hear of us, halved; None when it does not."""
     wanted = environ.get("WATCHDOG_USEC", "")
-    is_ours = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    meant = environ.get("WATCHDOG_PID")
+    is_ours = meant is None or meant in _own_processes()
     return int(wanted) / 2_000_000 if wanted.isdecimal() and is_ours else None
+
+
+def _own_processes() -> set[str]:
+    """The one file starts itself once more: systemd knows the process that waits for this one."""
+    is_one_file = getattr(sys, "frozen", False)
+    return {str(os.getpid()), *([str(os.getppid())] if is_one_file else [])}

@@ -32,6 +32,11 @@ def test_every_part_of_the_unit_has_its_reason(tmp_path):
             assert part.strip().startswith("#") or "Type=notify" in part
 
 
+def test_the_service_hears_of_the_one_file_whose_child_is_the_box(tmp_path):
+    """`NotifyAccess=main` would take READY and WATCHDOG from the process that waits alone."""
+    assert "NotifyAccess=all" in lines_of(make_unit(tmp_path, "venuebox", "/usr/bin/venuebox"))
+
+
 def test_a_box_in_somebodys_home_is_still_found(tmp_path):
     from pathlib import Path  # noqa: PLC0415
 

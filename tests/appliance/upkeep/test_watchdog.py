@@ -87,3 +87,14 @@ def test_the_watchdog_of_another_process_is_not_ours():
     assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}) == 15
     assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}) is None
     assert watchdog_seconds({}) is None
+
+
+def test_the_one_file_takes_the_watchdog_of_the_process_that_waits_for_it(monkeypatch):
+    parent = {"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getppid())}
+    assert watchdog_seconds(parent) is None
+
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+
+    assert watchdog_seconds(parent) == 15
+    assert watchdog_seconds({**parent, "WATCHDOG_PID": str(os.getpid())}) == 15
+    assert watchdog_seconds({**parent, "WATCHDOG_PID": "1"}) is None
