@@ -7,6 +7,7 @@ from appliance.actions.create_staff import create_staff
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.store.staff import find_staff
 from tests.browser.door_world import eventually
+from tests.browser.test_door_page import violations
 
 UNDOS = "SELECT kind, reason, admitted FROM scan WHERE kind = 'undo'"
 
@@ -16,6 +17,7 @@ async def take_back(phone):
     await phone.page.click("#open-list")
     await phone.page.click("#guests button")
     await phone.page.click("#guest-undo")
+    assert await violations(phone) == []
     await phone.page.click("#guest-reasons [data-reason='take_back.left']")
     await eventually(lambda: is_undone(phone))
 

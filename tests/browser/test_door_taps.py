@@ -91,6 +91,36 @@ async def test_two_taps_in_the_guest_sheet_open_nobody_else(door):
     assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
 
 
+async def test_two_taps_on_a_row_let_nobody_in(door):
+    for hour in range(17, 22):
+        for table in ("T1", "T2"):
+            await door.guest(table=table, slot=f"{hour}:00")
+    phone = await door.phone()
+    await phone.page.click("#open-list")
+    await phone.page.click("#guests button")
+    spot = await middle_of(phone, "#guest-go")
+    await phone.page.click("#guest-sheet [data-close]")
+    await asyncio.sleep(0.5)
+
+    for _ in range(2):
+        await phone.page.evaluate(TAP, spot)
+        await asyncio.sleep(0.2)
+
+    assert await phone.page.is_visible("#guest-sheet")
+    await asyncio.sleep(0.3)
+    assert await door.rows("SELECT count(*) FROM scan") == [(0,)]
+
+
+async def test_two_taps_on_let_in_anyway_ask_for_the_reason(door):
+    guest = await door.guest(guests=2, status="pending")
+    phone = await door.phone()
+    await phone.scan(await door.pass_of(guest))
+
+    await tap_twice(phone, "#override")
+
+    assert await phone.page.is_visible("#reasons")
+
+
 async def test_next_right_after_fewer_are_here_counts_the_fewer_and_shows_nothing_more(door):
     guest = await door.guest(guests=4)
     phone = await door.phone()

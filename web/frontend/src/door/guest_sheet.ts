@@ -1,5 +1,6 @@
 /** One guest of the list: let in by hand, or a check-in taken back that was a mistake. */
 import { once, part, show, Stepper } from "./dom";
+import { ignoreSecondTaps } from "./double_tap";
 import type { Guest } from "./types";
 import type { Wish } from "./verdict_view";
 import type { Words } from "./words";
@@ -14,12 +15,14 @@ export class GuestSheet {
   private readonly sheet = part<HTMLDialogElement>("guest-sheet");
   private readonly stepper = new Stepper(part("guest-stepper"));
   private guest: Guest | null = null;
+  private changedAt = 0;
   private missing = 1; // when the sheet was opened: how many are here was chosen out of these
 
   constructor(
     private readonly words: Words,
     private readonly deeds: GuestDeeds,
   ) {
+    ignoreSecondTaps(this.sheet, () => this.changedAt);
     part("guest-go").addEventListener("click", () => void this.act((guest) => this.go(guest)));
     part("guest-undo").addEventListener("click", () => this.askReason());
     part("guest-reasons").addEventListener("click", (event) => {
@@ -60,12 +63,14 @@ export class GuestSheet {
       guest.slot ?? words.say("whole"), guest.accessCode,
     ].filter(Boolean).join(" · ");
     show(part("guest-note"), guest.notes);
-    if (guest.arrived === 0) this.ask(false); // another door was faster
+    const isAsked = !part("guest-reasons").hidden;
+    if (isAsked && guest.arrived === 0) this.ask(false); // another door was faster
     part("guest-undo").hidden = guest.arrived === 0 || !part("guest-reasons").hidden;
   }
 
   /** One question at a time: how many are here, or why they are taken back. */
   private ask(why: boolean): void {
+    this.changedAt = performance.now();
     part("guest-reasons").hidden = !why;
     part("guest-here").hidden = part("guest-go").hidden = why;
   }

@@ -3,6 +3,7 @@
 type Answer = { id: number; texts: string[] } | { failed: string };
 
 const PATIENCE_MS = 8000;
+const AWAKE_MS = 1000; // what a worker gets at the end, for page and worker may have slept meanwhile
 const RESTS_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 
 export class Reader {
@@ -44,7 +45,9 @@ export class Reader {
     const { worker } = this;
     const id = this.next++;
     const transfer = picture instanceof ImageData ? [picture.data.buffer] : [picture];
-    const late = setTimeout(() => this.fail(worker), PATIENCE_MS);
+    let late = setTimeout(() => {
+      late = setTimeout(() => this.fail(worker), AWAKE_MS);
+    }, PATIENCE_MS);
     const texts = await new Promise<string[]>((resolve) => {
       this.waiting.set(id, resolve);
       worker?.postMessage({ id, picture, thorough }, transfer);

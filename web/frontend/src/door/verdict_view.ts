@@ -24,6 +24,7 @@ export class VerdictView {
   private verdict: Verdict | null = null;
   private wish: Wish = {};
   private shownAt = 0;
+  private changedAt = 0;
   private ticking = 0;
   private settling = 0;
   private count: number | null = null; // how many are here, as long as nobody was told
@@ -34,7 +35,7 @@ export class VerdictView {
     private readonly me: () => Me | null,
     private readonly deeds: VerdictDeeds,
   ) {
-    ignoreSecondTaps(this.dialog, () => this.shownAt);
+    ignoreSecondTaps(this.dialog, () => this.changedAt);
     this.dialog.addEventListener("click", (event) => this.tap(event.target as Element));
     this.dialog.addEventListener("close", () => this.hidden());
     part("next").addEventListener("click", () => this.dialog.close());
@@ -60,7 +61,7 @@ export class VerdictView {
     this.freeze(null);
     this.verdict = verdict;
     this.wish = wish;
-    this.shownAt = performance.now();
+    this.shownAt = this.changedAt = performance.now();
     const { words } = this;
     const guest = verdict.reservation;
     this.dialog.dataset["colour"] = verdict.colour;
@@ -147,6 +148,7 @@ export class VerdictView {
   }
 
   private askReason(): void {
+    this.changedAt = performance.now();
     part("override").hidden = true;
     part("reasons").hidden = false;
     part<HTMLInputElement>("reason").value = "";
