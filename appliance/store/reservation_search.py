@@ -12,8 +12,8 @@ from appliance.store.reservations import RESERVATION_COLUMNS, RESERVATION_FROM
 
 Order = Literal["evening", "latest-evening", "newest"]
 _ORDERS = {
-    "evening": "r.date, r.slot, r.created_at, r.id",
-    "latest-evening": "r.date DESC, r.slot, r.created_at, r.id",
+    "evening": "r.date, r.starts, r.created_at, r.id",
+    "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
     "newest": "r.created_at DESC, r.id DESC",
 }
 

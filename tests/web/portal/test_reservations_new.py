@@ -47,8 +47,8 @@ async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, ho
     assert await rows(running, "SELECT 1 FROM letter") == []
 
 
-async def test_no_slot_holds_the_whole_evening(running, host):
-    await host.post(NEW, a_form(slot=""))
+async def test_the_whole_evening_is_held_when_it_is_chosen(running, host):
+    await host.post(NEW, a_form(slot="whole"))
 
     assert await rows(running, "SELECT slot, source, status FROM reservation") == [
         (None, "manual", "confirmed")
@@ -82,12 +82,30 @@ async def test_a_form_that_is_sent_twice_is_one_reservation(running, host):
     assert len(await rows(running, "SELECT 1 FROM reservation")) == 1
 
 
+async def test_a_form_that_was_used_keeps_the_second_guest_until_it_is_sent_once_more(
+    running, host
+):
+    await host.post(NEW, a_form())
+    second = a_form(customer_name="Nadia Tazi", table=table_id("T3"))
+
+    status, page, _ = await host.post(NEW, second)
+
+    assert (status, "This form has already made a reservation" in page) == (409, True)
+    assert value_of(page, "customer_name") == "Nadia Tazi"
+    status, _, _ = await host.post(NEW, second | {"token": value_of(page, "token")})
+    assert status == 303
+    assert await rows(running, "SELECT customer_name FROM reservation ORDER BY seq") == [
+        ("Karim Alaoui",), ("Nadia Tazi",)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("change", "status", "sentence"),
     [
         ({"date": "2026-02-30"}, 400, "Invalid date"),
         ({"date": "2026-11-20"}, 400, "Date outside the booking period"),
         ({"slot": "12:00"}, 400, "This time is not offered on that day."),
+        ({"slot": ""}, 400, "Please choose a time."),
         ({"slot": "soon"}, 400, "This time is not offered on that day."),
         ({"table": ""}, 400, "Please choose a table."),
         ({"table": table_id("T6")}, 409, "This table is not open for reservations."),

@@ -25,6 +25,8 @@ _WAITING_MAX = 30
 class _List:
     rows: list[Reservation]
     total: int
+    page: int
+    pages: int
     waiting: list[Reservation]
     waiting_total: int
     erasures: list[Reservation]
@@ -47,7 +49,6 @@ async def show_list(request: web.Request) -> web.Response:
         "found": found,
         "finding": finding,
         "shown": finding.shown,
-        "pages": max(1, -(-found.total // PAGE)),
         "days": days,
         "statuses": {status: status_word(status, language) for status in STATUSES},
         "sources": SOURCES,
@@ -57,10 +58,15 @@ async def show_list(request: web.Request) -> web.Response:
 
 
 def _read(reader: Reader, finding: Finding, tonight: str) -> _List:
-    rows, total = page_found(reader, finding.wanted, finding.page, PAGE)
+    page = finding.page
+    rows, total = page_found(reader, finding.wanted, page, PAGE)
+    pages = max(1, -(-total // PAGE))
+    if page > pages:  # those after it are gone since the address was made
+        page = pages
+        rows, total = page_found(reader, finding.wanted, page, PAGE)
     waiting, waiting_total = page_found(
         reader, Wanted(first=tonight, statuses=("requested",)), 1, _WAITING_MAX
     )
     numbers = {table.id: table.number for table in list_tables(reader)}
     asked = [get_reservation(reader, id_) for id_, _ in list_erasure_requests(reader)]
-    return _List(rows, total, waiting, waiting_total, asked, numbers)
+    return _List(rows, total, page, pages, waiting, waiting_total, asked, numbers)

@@ -1,5 +1,6 @@
 """`/portal/reservations/new`: somebody of the house writes a reservation down."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal
@@ -9,6 +10,7 @@ from aiohttp import web
 from appliance.actions.amend_reservation import Amendment, check_amendment
 from appliance.actions.enter import enter_by_staff
 from appliance.errors import InvalidDate, InvalidSlot, InvalidTable, Refusal
+from appliance.house_errors import FormUsed
 from appliance.model.booking import (
     EMAIL_MAX,
     NAME_MAX,
@@ -21,16 +23,17 @@ from appliance.model.evening import is_slot, minutes, parse_date
 from appliance.model.venue import Slot, Table
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
-from appliance.store.venue import get_venue
+from appliance.store.venue import find_table, get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
 from web.portal.answer import language_of, portal_page, see_other
-from web.portal.forms import Form, read_form
+from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
 from web.portal.reservations.offers import offer_tables, slots_of
 from web.portal.reservations.words import refusal_line
 from web.rendering import LANGUAGES
 
+WHOLE = "whole"
 _PARTY = 2
 _PARTY_MAX = 10_000
 _DIGITS_MAX = 5
@@ -38,12 +41,16 @@ _DIGITS_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What can be chosen for an evening, a slot and a party."""
+    """What can be chosen for an evening, a slot and a party.
+
+    `slot` is its start, WHOLE, or "" where a choice is still to be made.
+    """
 
     day: date
     tonight: date
     slots: tuple[Slot, ...]
-    slot: str | None
+    slot: str
+    guests: int
     tables: tuple[Table, ...]
 
 
@@ -70,8 +77,10 @@ async def make_new(request: web.Request) -> web.StreamResponse:
             vip=form.ticked("vip"),
         )
     except Refusal as refusal:
-        problem = refusal_line(refusal, language)
-        return await _page(request, form.typed(), problem, refusal.status)
+        problem, typed = refusal_line(refusal, language), form.typed()
+        if isinstance(refusal, FormUsed):
+            del typed["token"]  # sent once more it makes another one
+        return await _page(request, typed, problem, refusal.status)
     with_letter = form.ticked("letter") and made.customer_email is not None
     return see_other(
         request, f"/reservations/{made.id}", "entered-letter" if with_letter else "entered"
@@ -83,8 +92,10 @@ def _read_booking(form: Form, language: Language) -> Booking:
     day = parse_date(form.text("date"))
     if day is None:
         raise InvalidDate(field="date")
-    slot = form.text("slot") or None
-    if slot is not None and not is_slot(slot):
+    slot = form.text("slot")
+    if not slot:
+        raise field_error("slot", "l'heure.", "a time.")
+    if slot != WHOLE and not is_slot(slot):
         raise InvalidSlot(field="slot")
     table_id = parse_uuid(form.text("table"))
     if table_id is None:
@@ -100,7 +111,7 @@ def _read_booking(form: Form, language: Language) -> Booking:
     return Booking(
         table_id=table_id,
         date=day,
-        slot=slot,
+        slot=None if slot == WHOLE else slot,
         guests=guest.guests,
         customer_name=guest.customer_name,
         customer_email=guest.customer_email,
@@ -117,15 +128,18 @@ async def _page(
     """The form with what was typed, and the tables that are free for it."""
     environment = request[ENVIRONMENT]
     text = typed.get("guests", "")
-    guests = int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else _PARTY
-    day = parse_date(typed.get("date"))
-    offer = await environment.database.read(_offer, day, typed.get("slot"), guests)
+    guests = int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
+    offer = await environment.database.read(_offer, typed, guests)
+    offered = {table.id for table in offer.tables}
+    # A table that this hour or party leaves no choice of is chosen again as soon as it can be.
+    wanted = typed.get("table") or typed.get("wanted", "")
     values: dict[str, object] = {
         "typed": typed,
         "offer": offer,
-        "guests": guests,
         "long_date": language_of(request).long_date(offer.day),
-        "table_is_offered": typed.get("table") in {table.id for table in offer.tables},
+        "wanted": wanted if parse_uuid(wanted) else "",
+        "table_is_offered": wanted in offered,
+        "slot_is_lost": is_slot(typed.get("slot")) and not offer.slot and not problem,
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
         "problem": problem,
@@ -133,16 +147,28 @@ async def _page(
     return portal_page(request, "portal/reservations/new.html", values, status)
 
 
-def _offer(reader: Reader, asked: date | None, slot: str | None, guests: int) -> _Offer:
+def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> _Offer:
     tonight = find_tonight(reader)
-    day = asked or tonight
+    day = parse_date(typed.get("date")) or tonight
     slots = tuple(slots_of(reader, day))
     starts = [each.start for each in slots]
+    slot = typed.get("slot")
     if slot is None and starts:  # nothing was chosen yet, and a whole evening is rarely meant
         slot = _next_slot(reader, starts) if day == tonight else starts[0]
-    chosen = slot if slot in starts else None
-    tables = tuple(offer_tables(reader, day, chosen, guests))
-    return _Offer(day, tonight, slots, chosen, tables)
+    elif slot is None:
+        slot = WHOLE
+    elif slot not in {WHOLE, *starts}:
+        slot = ""
+    party = guests or _usual_party(reader, typed.get("table"))
+    start = None if slot == WHOLE else slot
+    tables = () if slot == "" else tuple(offer_tables(reader, day, start, party))
+    return _Offer(day, tonight, slots, slot, party, tables)
+
+
+def _usual_party(reader: Reader, table_id: str | None) -> int:
+    """Two, or the nearest to it that the table which was pointed at seats."""
+    table = find_table(reader, table_id) if table_id else None
+    return min(max(_PARTY, table.capacity_min), table.capacity_max) if table else _PARTY
 
 
 def _next_slot(reader: Reader, starts: list[str]) -> str:

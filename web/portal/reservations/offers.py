@@ -33,6 +33,7 @@ def free_tables(reader: Reader, day: str, wanted: tuple[int, int]) -> list[Table
 
 
 def slots_of(reader: Reader, day: date) -> list[Slot]:
-    """What is offered on that weekday."""
-    weekday = day_of_week(day)
-    return [slot for slot in list_slots(reader) if weekday in slot.days_of_week]
+    """What is offered on that weekday, as the evening goes: after midnight is late."""
+    weekday, ends = day_of_week(day), get_venue(reader).evening_ends_at
+    offered = [slot for slot in list_slots(reader) if weekday in slot.days_of_week]
+    return sorted(offered, key=lambda slot: interval(slot, ends))

@@ -62,6 +62,7 @@ def refusal_line(refusal: Refusal, language: Language) -> str:
 def _field_line(refusal: ValidationError, language: Language) -> str:
     _ = language.gettext
     sentences = {
+        "slot": _("Please choose a time."),
         "guests": _("Please write how many guests come, as a number."),
         "arrivals": _("Please write how many come in, as a number."),
         "amount": _("Please write the amount as a whole number, without cents."),

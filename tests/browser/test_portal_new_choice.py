@@ -1,0 +1,34 @@
+"""A new reservation in a browser: what was chosen is never exchanged for something else."""
+
+from tests.browser.portal_world import violations
+from tests.builders import table_id
+
+SUNDAY, MONDAY = "2026-11-22", "2026-11-23"
+NEW = "/portal/reservations/new"
+
+
+async def test_an_hour_that_the_other_day_lacks_is_asked_for_again_and_the_table_stays(portal):
+    page = await portal.desk()
+    await page.goto(f"{NEW}?date={SUNDAY}&slot=12:00&table={table_id('T3')}")
+    await page.fill("[name=customer_name]", "Karim Alaoui")
+
+    await page.fill("#new-date", MONDAY)
+    await page.wait_for_selector("#slot-lost")
+
+    assert await page.inner_text("#slot-lost") == (
+        "12:00 n’est pas proposé ce jour-là. Choisissez une heure."
+    )
+    assert await page.input_value("#new-slot") == ""
+    assert await violations(page) == []
+    await page.click("form.sheet .buttons .button")  # the browser itself asks for the hour
+    assert await portal.box.rows("SELECT 1 FROM reservation") == []
+    await page.select_option("#new-slot", "22:00")
+    await page.wait_for_selector(
+        f"#new-table option[value='{table_id('T3')}'][selected]", state="attached"
+    )
+    assert await page.input_value("#new-table") == table_id("T3")
+    await page.click("form.sheet .buttons .button")
+    await page.wait_for_url("**note=entered")
+    [(day, slot)] = await portal.box.rows("SELECT date, slot FROM reservation")
+    assert (day, slot) == (MONDAY, "22:00")
+    assert portal.complaints == []
