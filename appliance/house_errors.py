@@ -99,6 +99,19 @@ class ChangedMeanwhile(WrongState):
     english = "Somebody changed this meanwhile: nothing was overwritten. Please read it again."
 
 
+class FormUsed(WrongState):
+    """A form that has made its reservation came again with something else in it."""
+
+    french = (
+        "Ce formulaire a déjà fait une réservation : rien de plus n'a été fait. "
+        "Pour une autre, envoyez-le encore une fois."
+    )
+    english = (
+        "This form has already made a reservation: nothing more was done. "
+        "For another one, please send it once more."
+    )
+
+
 class LastOwner(WrongState):
     french = (
         "Il faut au moins un propriétaire qui puisse se connecter : nommez-en un autre d'abord."

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from appliance.actions.enter import GUEST_LINE, enter_for_guest
+from appliance.actions.enter import GUEST_LINE, enter_for_guest, find_made
 from appliance.errors import InvalidSlot, TableTaken
 from appliance.model.availability import find_availability
 from appliance.model.booking import Booking
@@ -12,7 +12,7 @@ from appliance.model.guest_terms import has_begun, wanted_interval
 from appliance.model.reservation import Reservation
 from appliance.model.venue import Slot, Table, Venue
 from appliance.store.connection import Reader, Transaction
-from appliance.store.reservations import find_issued, get_reservation, list_holds
+from appliance.store.reservations import list_holds
 from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
 
 ANY_TABLE = ""  # the table of a booking that leaves it to the house
@@ -22,12 +22,14 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
     """Enter the guest's booking and write to them; a form sent twice books once.
 
     The house chooses among the free tables when the guest did not. Refusals are those of
-    `grant`; TableTaken too when no table is left, and InvalidSlot for a slot that has begun.
+    `grant`; TableTaken too when no table is left, InvalidSlot for a slot that has begun, and
+    FormUsed when the form comes again with something else in it.
     """
     assert booking.idempotency_key is not None  # noqa: S101 - every form has its own
-    earlier = find_issued(tx, GUEST_LINE, booking.idempotency_key)
+    wished = booking.fingerprint()
+    earlier = find_made(tx, GUEST_LINE, booking.idempotency_key, wished)
     if earlier is not None:
-        return get_reservation(tx, earlier[0].reservation_id)
+        return earlier
     venue, slots = get_venue(tx), list_slots(tx)
     slot = find_slot(slots, booking.slot, booking.date) if booking.slot else None
     zone = tx.zones.zone(venue.time_zone)
@@ -38,7 +40,7 @@ def book(tx: Transaction, booking: Booking) -> Reservation:
         if not free:
             raise TableTaken
         booking = replace(booking, table_id=best_table(free).id)
-    return enter_for_guest(tx, booking, writes=True)
+    return enter_for_guest(tx, booking, writes=True, request_hash=wished)
 
 
 def free_tables(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> list[Table]:

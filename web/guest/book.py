@@ -10,6 +10,7 @@ from appliance.errors import (
     ValidationError,
     VenueInactive,
 )
+from appliance.house_errors import FormUsed
 from appliance.model.evening import parse_date
 from appliance.model.reservation import Reservation
 from appliance.store.claims import is_claimed
@@ -128,6 +129,9 @@ async def _show(
         return await _closed(request)
     if refusal is not None:
         notice = trouble_in_words(refusal, offer, form, language)
+    token = form.token if form is not None else ""
+    if form is None or form.is_stale or isinstance(refusal, FormUsed):
+        token = new_token(environment)
     values: dict[str, object] = {
         "offer": offer_in_words(offer, form, language),
         "venue": offer.venue.name,
@@ -137,7 +141,7 @@ async def _show(
         "errors": {name: (errors or {}).get(name, "") for name in FIELDS},
         "is_wrong": bool(errors),
         "notice": notice,
-        "token": form.token if form is not None and not form.is_stale else new_token(environment),
+        "token": token,
         "trap": TRAP,
         "action": f"{environment.prefix}/book",
         "all_languages": request.config_dict[LANGUAGES].all(),

@@ -14,6 +14,7 @@ from appliance.errors import (
     Unavailable,
     VenueClosed,
 )
+from appliance.house_errors import FormUsed
 from appliance.model.evening import BOOKING_HORIZON_DAYS
 from appliance.model.venue import Table
 from web.guest.booking_form import BookingForm
@@ -105,6 +106,10 @@ def trouble_in_words(
     sentences: dict[type[Refusal], str] = {
         InvalidSlot: _("This time is not offered any more. Please choose another one."),
         VenueClosed: _("The house is closed that evening. Please choose another one."),
+        FormUsed: _(
+            "This page has already made a booking. Nothing more was booked: "
+            "if you want another table, please send it once more."
+        ),
         Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
         RateLimited: _(
             "Many people are booking just now. Please try again later, or call the venue."

@@ -2,6 +2,8 @@ import pytest
 
 from appliance.actions.book import ANY_TABLE, book
 from appliance.errors import InvalidSlot, TableTaken, VenueClosed
+from appliance.house_errors import FormUsed
+from appliance.store.reservations import update_reservation
 from tests.builders import TONIGHT, a_booking, table_id
 
 
@@ -21,12 +23,35 @@ async def events(box) -> list[str]:
     )
 
 
-async def test_the_same_form_is_one_reservation_whatever_it_says_the_second_time(box):
-    first = await box.live.database.write(book, a_wish())
-    again = await box.live.database.write(book, a_wish(guests=4, slot=None))
+@pytest.mark.parametrize("table", [table_id("T1"), ANY_TABLE])
+async def test_the_same_form_is_one_reservation(box, table):
+    first = await box.live.database.write(book, a_wish(table_id=table))
+    again = await box.live.database.write(book, a_wish(table_id=table))
 
     assert again == first
     assert await events(box) == ["reservation.created"]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"slot": "22:00"}, {"guests": 4}, {"customer_name": "Karim Alaoui"}]
+)
+async def test_a_form_that_says_something_else_the_second_time_books_nothing_and_says_so(
+    box, changes
+):
+    await box.live.database.write(book, a_wish())
+
+    with pytest.raises(FormUsed):
+        await box.live.database.write(book, a_wish(**changes))
+
+    assert await events(box) == ["reservation.created"]
+
+
+async def test_a_form_whose_reservation_was_cancelled_does_not_bring_that_back(box):
+    made = await box.live.database.write(book, a_wish())
+    await box.live.database.write(update_reservation, made.id, status="cancelled")
+
+    with pytest.raises(FormUsed):
+        await box.live.database.write(book, a_wish())
 
 
 async def test_the_house_fills_its_tables_and_then_refuses(box):

@@ -5,6 +5,7 @@ import pytest
 from appliance.actions.enter import enter_by_staff, enter_for_guest
 from appliance.box import Box
 from appliance.errors import TableTaken
+from appliance.house_errors import FormUsed
 from tests.builders import a_booking
 
 
@@ -73,3 +74,27 @@ async def test_an_unanswered_request_and_an_unpaid_booking_hold_their_table(box:
     for slot in ("19:30", "22:00", None):
         with pytest.raises(TableTaken):
             await box.live.database.write(enter_by_staff, a_booking(slot=slot), actor="staff:x")
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({"customer_name": "Karim Alaoui"}, {}),
+        ({"slot": "22:00"}, {}),
+        ({}, {"vip": True}),
+        ({}, {"letter": "send"}),
+    ],
+)
+async def test_a_form_of_staff_that_was_used_says_so_instead_of_showing_what_it_made(
+    box: Box, changes: dict, options: dict
+):
+    write = box.live.database.write
+    first = await write(enter_by_staff, a_booking(idempotency_key="form"), actor="staff:x")
+    again = await write(enter_by_staff, a_booking(idempotency_key="form"), actor="staff:x")
+    other = a_booking(idempotency_key="form", **changes)
+
+    with pytest.raises(FormUsed):
+        await write(enter_by_staff, other, actor="staff:x", **options)
+
+    assert again == first
+    assert events(box) == ["reservation.created"]
