@@ -6,6 +6,7 @@ from appliance.actions.edit_venue import edit_venue
 from appliance.actions.note_security import note_security
 from appliance.actions.sign_in import OpenedSession, start_session
 from appliance.model.venue import Venue, fingerprint
+from appliance.model.venue_file import UNFURNISHED
 from appliance.store.connection import Transaction
 from appliance.store.setup import (
     begin_setup,
@@ -75,10 +76,12 @@ def pass_step(tx: Transaction, step: str) -> None:
 
 
 def name_venue(tx: Transaction, wished: Venue, seen: str | None = None) -> None:
-    """Say what the box is for, and open it for reservations; its id stays.
+    """Say what the box is for; its id stays.
 
-    `seen` is the fingerprint of the venue that the author saw, if that is to be checked. Raises
-    what `edit_venue` raises.
+    The first time opens it for reservations; later its status is nobody's business here. `seen`
+    is the fingerprint of the venue that the author saw, if that is to be checked. Raises what
+    `edit_venue` raises.
     """
     venue = get_venue(tx)
-    edit_venue(tx, seen or fingerprint(venue), replace(wished, id=venue.id, status="active"))
+    status = "active" if venue.name == UNFURNISHED.name else venue.status
+    edit_venue(tx, seen or fingerprint(venue), replace(wished, id=venue.id, status=status))

@@ -1,7 +1,11 @@
-"""The steps that furnish the venue: itself, its tables, its slots; in live and in test alike."""
+"""The steps that furnish the venue: itself, its tables, its slots.
+
+The test environment follows as long as nobody made it different: it is then somebody's work.
+"""
 
 import re
 import unicodedata
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -37,26 +41,27 @@ async def show_venue(request: web.Request) -> web.Response:
 
 
 async def save_venue(request: web.Request) -> web.StreamResponse:
-    """`POST /portal/setup/venue`: from now on the box takes reservations."""
+    """`POST /portal/setup/venue`: once it has a name, the box takes reservations.
+
+    What this step does not ask for stays as it is.
+    """
     form, box = await read_form(request), request.app[BOX]
     venue = await box.live.database.read(get_venue)
     name = form.text("name")
-    wished = Venue(
-        id=venue.id,
+    test = await box.test.database.read(get_venue)
+    wished = replace(
+        venue,
         name=name,
         slug=(form.text("slug", 100) or make_slug(name)).lower(),
-        status="active",
         reservation_mode=form.text("reservation_mode"),
         auto_confirm=form.ticked("auto_confirm"),
-        request_expiry_hours=venue.request_expiry_hours,
         currency=form.text("currency").upper(),
         time_zone=form.text("time_zone", 60),
-        evening_ends_at=venue.evening_ends_at,
-        policies=venue.policies,
     )
     try:
         await box.live.database.write(name_venue, wished, form.text("seen"))
-        await box.test.database.write(name_venue, wished)
+        if replace(test, id=venue.id) == venue:
+            await box.test.database.write(name_venue, wished)
     except Refusal as refusal:
         problem = refusal_text(refusal, language_of(request))
         return await _venue_page(request, wished, problem, refusal.status)
@@ -76,8 +81,10 @@ async def save_tables(request: web.Request) -> web.StreamResponse:
     pasted = parse_tables(tidy_lines(text), frozenset(taken))
     if form.text("do") != "add" or pasted.faults or not pasted.tables:
         return await _tables_page(request, text, pasted, status=400 if pasted.faults else 200)
+    follows = await _test_follows(request)
     await box.live.database.write(add_tables, pasted.tables)
-    await _copy_to_test(request)
+    if follows:
+        await _copy_to_test(request)
     return await go_on(request, "tables", "saved")
 
 
@@ -96,12 +103,14 @@ async def save_slot(request: web.Request) -> web.StreamResponse:
         end=form.text("end", 10),
         days_of_week=_days(form),
     )
+    follows = await _test_follows(request)
     try:
         await box.live.database.write(add_slot, entry)
     except Refusal as refusal:
         problem = refusal_text(refusal, language_of(request))
         return await _slots_page(request, entry, problem, refusal.status)
-    await _copy_to_test(request)
+    if follows:
+        await _copy_to_test(request)
     return see_other(request, "/setup/slots", "saved")
 
 
@@ -134,6 +143,25 @@ def _days(form: Form) -> tuple[int, ...]:
     if not all(day in set("0123456") for day in days):
         raise field_error("days", "des jours de la semaine.", "days of the week.")
     return tuple(sorted({int(day) for day in days}))
+
+
+async def _test_follows(request: web.Request) -> bool:
+    """Whether the test environment still has the same room, or none at all."""
+    box = request.app[BOX]
+    tables, slots = await box.test.database.read(_read_room)
+    if not tables and not slots:
+        return True
+    room = await box.live.database.read(_read_room)
+    return _without_ids(room) == _without_ids((tables, slots))
+
+
+def _without_ids(room: tuple[list[Table], list[Slot]]) -> list[list[Table] | list[Slot]]:
+    """In an order of their own: that of slots is nobody's choice."""
+    tables, slots = room
+    return [
+        [replace(table, id="") for table in tables],
+        sorted((replace(slot, id="") for slot in slots), key=lambda s: (s.start, s.days_of_week)),
+    ]
 
 
 async def _copy_to_test(request: web.Request) -> None:
