@@ -39,9 +39,11 @@ class Once:
             self._done.pop(name, None)
             raise
 
-    def put_secret(self, session_id: str, subject: str, secret: str) -> None:
-        """Let that session see the secret of `subject` on the next page about it."""
-        self._secrets[session_id, subject] = (self._clock.monotonic() + _SECONDS, secret)
+    def put_secret(
+        self, session_id: str, subject: str, secret: str, seconds: float = _SECONDS
+    ) -> None:
+        """Let that session have the secret of `subject` on the next page about it."""
+        self._secrets[session_id, subject] = (self._clock.monotonic() + seconds, secret)
         if len(self._secrets) > _KEPT:
             self._secrets.popitem(last=False)
 

@@ -16,14 +16,16 @@ from appliance.settings import MailSettings
 from web.portal.answer import language_of, refusal_text
 from web.portal.box.letters import try_letter
 from web.portal.box.saved import save_settings, saved_settings, waits_for_restart
-from web.portal.context import HOUSE
+from web.portal.context import HOUSE, SESSION
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
+from web.portal.integrations.replays import INTEGRATIONS
 from web.portal.setup.progress import go_on, step_page
 
 SECURITIES = ("starttls", "tls", "none")
 _PORT_MAX = 65535
 _HOST_MAX = 253
+_TRIED_SECONDS = 1800.0
 
 
 async def show_mail(request: web.Request) -> web.Response:
@@ -34,12 +36,17 @@ async def show_mail(request: web.Request) -> web.Response:
 async def save_mail(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/mail`: try a letter with what was typed, or keep it."""
     form, stored = await read_form(request), saved_settings(request).mail
-    wished, result = _mail(form, stored), None
+    wished = _mail(request, form, stored)
     if form.text("do") == "try":
         result = await try_letter(request, wished, form.text("recipient", 254))
-        # The page says whether a password is stored; what was only tried is not.
-        shown = replace(wished, password=_stored_password(stored, wished.host))
-        return await _mail_page(request, shown, result=result, recipient=form.text("recipient"))
+        _keep_tried(request, wished, stored)
+        return await _mail_page(request, wished, result=result, recipient=form.text("recipient"))
+    if wished.host and wished.user and not wished.password:
+        problem = language_of(request).gettext(
+            "Nothing was saved: no password is known for this user name and this mail server. "
+            "Please type it."
+        )
+        return await _mail_page(request, wished, problem=problem, status=400)
     try:
         await save_settings(
             request,
@@ -48,6 +55,7 @@ async def save_mail(request: web.Request) -> web.StreamResponse:
              "mail.sender": wished.sender},
         )  # fmt: skip
     except Refusal as refusal:
+        _keep_tried(request, wished, stored)
         problem = refusal_text(refusal, language_of(request))
         return await _mail_page(request, wished, problem=problem, status=refusal.status)
     return await go_on(request, "mail", "saved-for-later")
@@ -89,8 +97,8 @@ async def pair_phone(request: web.Request) -> web.StreamResponse:
     return await _phone_page(request, {"code": offered.code, "url": url, "picture": picture})
 
 
-def _mail(form: Form, stored: MailSettings) -> MailSettings:
-    """What was typed; an empty password is the one that is stored for that server."""
+def _mail(request: web.Request, form: Form, stored: MailSettings) -> MailSettings:
+    """What was typed; an empty password is the one that was tried or is stored for that server."""
     host, security = form.text("host", _HOST_MAX), form.text("security")
     if security not in SECURITIES:
         raise field_error("security", "starttls, tls ou none.", "starttls, tls or none.")
@@ -100,7 +108,9 @@ def _mail(form: Form, stored: MailSettings) -> MailSettings:
         port=form.whole("port", 1, _PORT_MAX),
         security=security,
         user=form.text("user"),
-        password=form.secret("password")[:1000] or _stored_password(stored, host),
+        password=form.secret("password")[:1000]
+        or _take_tried(request, host)
+        or _stored_password(stored, host),
         sender=form.text("sender", 254),
     )
 
@@ -108,6 +118,21 @@ def _mail(form: Form, stored: MailSettings) -> MailSettings:
 def _stored_password(stored: MailSettings, host: str) -> str:
     """It is sent to no other server than the one it was stored for: nobody is to collect it."""
     return stored.password if host.casefold() == stored.host.casefold() else ""
+
+
+def _keep_tried(request: web.Request, tried: MailSettings, stored: MailSettings) -> None:
+    """No page says a password again: this session may save what it tried for half an hour."""
+    if tried.password and tried.password != _stored_password(stored, tried.host):
+        once, subject = request.app[INTEGRATIONS].once, _tried_at(tried.host)
+        once.put_secret(request[SESSION].id, subject, tried.password, _TRIED_SECONDS)
+
+
+def _take_tried(request: web.Request, host: str) -> str | None:
+    return request.app[INTEGRATIONS].once.take_secret(request[SESSION].id, _tried_at(host))
+
+
+def _tried_at(host: str) -> str:
+    return f"mail password at {host.casefold()}"
 
 
 async def _mail_page(
