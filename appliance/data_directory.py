@@ -4,11 +4,13 @@ import fcntl
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from appliance.belonging import hand_over, make_folder
 from appliance.durable import sync
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
@@ -44,7 +46,7 @@ class DataDirectory:
     def sweep(self) -> None:
         """Empty `tmp`, before anything uses it; the caller holds the lock."""
         shutil.rmtree(self.tmp, ignore_errors=True)
-        self.tmp.mkdir(mode=0o700, exist_ok=True)
+        make_folder(self.tmp)
 
     @property
     def databases(self) -> tuple[Path, ...]:
@@ -185,7 +187,7 @@ class DataDirectory:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             for name in ("secrets", "backups", "tls", "log"):
-                (self.root / name).mkdir(mode=0o700, exist_ok=True)
+                make_folder(self.root / name)
         except OSError as error:
             raise Trouble(f"{self.root} cannot be made: {error.strerror}") from None
 
@@ -201,11 +203,16 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Put a whole file in place, 0600: after a power cut it is the old one or the new one."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """Put a whole file in place, 0600: after a power cut it is the old one or the new one.
+
+    Written by root it belongs to the owner of its folder, who has to read it.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}")
+    aside.unlink(missing_ok=True)  # of a power cut; root follows no link of the folder's owner
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
+            hand_over(handle, path.parent)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

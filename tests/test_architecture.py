@@ -16,6 +16,7 @@ LAYERS = (
     {
         "appliance",
         "appliance.accidents",
+        "appliance.belonging",
         "appliance.durable",
         "appliance.errors",
         "appliance.house_errors",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from appliance.backup.sealed import SealedReader, SealedWriter
+from appliance.belonging import hand_over, make_folder
 from appliance.data_directory import DataDirectory
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
@@ -113,10 +114,11 @@ def _add(archive: tarfile.TarFile, name: str, file: BinaryIO) -> None:
 
 
 def _unpack(content: IO[bytes], path: Path) -> tuple[int, str]:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_folder(path.parent)
     digest, size = hashlib.sha256(), 0
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
+        hand_over(handle, path.parent)
         while block := content.read(_BLOCK):
             digest.update(block)
             size += file.write(block)

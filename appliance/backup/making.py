@@ -24,6 +24,7 @@ from appliance.backup.shelf import (
     rotate,
     write_record,
 )
+from appliance.belonging import hand_over, hand_over_folder, make_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.environment import EnvironmentName
@@ -57,7 +58,7 @@ class Maker:
         before = read_record(self.directory.root)
         try:
             shelf = to or find_shelf(self.directory, self.settings)
-            path, proven = self._make(shelf)
+            path, proven = self._make(shelf, owner=to or self.directory.root)
         except (Trouble, OSError) as error:
             trouble = _sentence(error)
             if to is None:
@@ -71,16 +72,16 @@ class Maker:
                 rotate(shelf, proven.header.venue_id)
         return path, proven
 
-    def _make(self, shelf: Path) -> tuple[Path, Proven]:
+    def _make(self, shelf: Path, owner: Path) -> tuple[Path, Proven]:
         key = ensure_recovery_key(self.directory, self.tokens)
         with scratch_folder(self.directory) as scratch, _aside(shelf) as aside:
-            self._seal(key, scratch, aside)
+            self._seal(key, scratch, aside, owner)
             proven = prove(aside, key, scratch, self.clock, self.zones, self._telling("prove"))
             path = _free_name(shelf, proven.header)
             put_in_place(aside, path)
             return path, proven
 
-    def _seal(self, key: RecoveryKey, scratch: Path, aside: Path) -> None:
+    def _seal(self, key: RecoveryKey, scratch: Path, aside: Path, owner: Path) -> None:
         copies: dict[EnvironmentName, Path] = {}
         for number, name in enumerate(ENVIRONMENTS):
             self.tell("copy", number, len(ENVIRONMENTS))
@@ -100,6 +101,7 @@ class Maker:
         )
         with aside.open("xb") as file:
             os.fchmod(file.fileno(), 0o600)
+            hand_over(file.fileno(), owner)
             sealed = SealedWriter(file, header, key)
             write_archive(sealed, make_manifest(files), files, self._telling("seal"))
             file.flush()
@@ -118,8 +120,9 @@ class Maker:
 @contextmanager
 def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
     """A private folder beside the data, gone afterwards; `serve` sweeps what a crash left."""
-    directory.tmp.mkdir(mode=0o700, exist_ok=True)
+    make_folder(directory.tmp)
     folder = Path(tempfile.mkdtemp(prefix="backup-", dir=directory.tmp))
+    hand_over_folder(folder)
     try:
         yield folder
     finally:

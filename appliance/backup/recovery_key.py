@@ -8,6 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from appliance.belonging import make_folder
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble
 from appliance.tokens import Tokens
@@ -97,7 +98,7 @@ def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey
 def keep_recovery_key(directory: DataDirectory, key: RecoveryKey) -> RecoveryKey:
     """Make it the box's key from now on."""
     path = recovery_key_file(directory)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
+    make_folder(path.parent)
     write_file(path, key.raw + _checksum(key.raw))
     return key
 

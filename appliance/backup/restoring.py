@@ -1,6 +1,5 @@
 """Put a backup in place: on a blank box, or in place of a damaged one."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from appliance.backup.making import scratch_folder
 from appliance.backup.proof import Proven, show_header, unpack_proven
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
 from appliance.backup.shelf import list_backups
+from appliance.belonging import make_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import DataDirectory, write_file
 from appliance.durable import sync
@@ -123,7 +123,7 @@ def _refuse_parts(directory: DataDirectory) -> None:
 def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
     at = format_instant(clock.now())[:19].replace(":", "")
     aside = directory.root / f"damaged-{at}Z"
-    aside.mkdir(mode=0o700, exist_ok=True)
+    make_folder(aside)
     write_file(directory.restore_mark, b"")
     for name in _PARTS[:2]:
         for more in ("", *_BESIDE):
@@ -131,7 +131,7 @@ def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
             if path.exists():
                 path.replace(aside / path.name)
     if directory.master_key_file.exists():
-        shutil.copy2(directory.master_key_file, aside / "master.key")
+        write_file(aside / "master.key", directory.master_key_file.read_bytes())
     return aside
 
 
@@ -153,7 +153,7 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
         is_kept = name.parts[0] in _STAYING and target.exists()
         if part.is_dir() or is_kept or part.name.endswith(_BESIDE):
             continue
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(target.parent)
         part.replace(target)
         sync(target.parent)
     keep_recovery_key(directory, key)

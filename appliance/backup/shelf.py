@@ -9,6 +9,7 @@ from pathlib import Path
 
 from appliance.backup.proof import show_header
 from appliance.backup.sealed import Header
+from appliance.belonging import make_folder
 from appliance.clock import parse_instant
 from appliance.data_directory import DataDirectory, write_file
 from appliance.durable import sync
@@ -38,7 +39,7 @@ def find_shelf(directory: DataDirectory, settings: Settings) -> Path:
     named = settings.backup.directory
     if not named:
         folder = directory.root / "backups"
-        folder.mkdir(mode=0o700, exist_ok=True)
+        make_folder(folder)
         return folder
     folder = Path(named).expanduser()
     if not folder.is_dir():

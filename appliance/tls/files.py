@@ -7,6 +7,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from appliance.belonging import make_folder
 from appliance.data_directory import write_file
 from appliance.errors import Trouble
 from appliance.tls.authority import Identity
@@ -37,7 +38,7 @@ def read_identity(path: Path) -> Identity | None:
 
 def write_identity(path: Path, identity: Identity) -> None:
     """Put it in place."""
-    path.parent.mkdir(mode=0o700, exist_ok=True)
+    make_folder(path.parent)
     write_file(path, identity.pem())
 
 

@@ -6,6 +6,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
+from appliance.belonging import make_folder
 from appliance.data_directory import write_file
 from appliance.errors import Trouble
 from appliance.tls.authority import ends_at, names_in
@@ -41,7 +42,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_folder(folder)
     pems = [c.public_bytes(serialization.Encoding.PEM) for c in chain]
     write_file(folder / IMPORTED, kept + b"".join(pems))
     return names
