@@ -130,7 +130,7 @@ export class Keeper {
   private async recall(): Promise<void> {
     const kept = this.unwritten ? null : await this.storage.evening();
     if (!kept) return;
-    if (kept.snapshot && this.me) await this.trust(kept.snapshot);
+    if (kept.snapshot && this.me && !(await this.trust(kept.snapshot))) return;
     this.arrived = kept.arrived;
   }
 
