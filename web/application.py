@@ -101,9 +101,10 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
         _add_routes(app, services)
         if environment is box.test:
             _add_sandbox(app, services, SandboxPages(sandbox))
-        may_expire = services.dispatcher.clock_gate.may_expire
+        clock_gate = services.dispatcher.clock_gate
+        may_expire = clock_gate.may_expire
         beside = (
-            Upkeep(environment, box.clock, may_expire=services.dispatcher.clock_gate.may_expire),
+            Upkeep(environment, box.clock, None, may_expire, clock_gate.watch),
             Retention(environment, box.clock, may_expire),
             ContactRetention(environment, box.clock, may_expire),
             Erasures(environment),

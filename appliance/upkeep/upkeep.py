@@ -9,6 +9,7 @@ from appliance.accidents import log_accident
 from appliance.actions.announce import Announced
 from appliance.actions.remind import find_next_reminder, remind
 from appliance.clock import Clock
+from appliance.clock_steps import WatchClockSteps
 from appliance.environment import Environment
 from appliance.errors import Refusal
 from appliance.store.connection import Reader, Transaction
@@ -41,16 +42,21 @@ class Upkeep:
         clock: Clock,
         call_later: CallLater | None = None,
         may_expire: Callable[[], bool] = lambda: True,
+        watch_clock: WatchClockSteps | None = None,
     ) -> None:
         """`may_expire`: whether the clock is good enough to end an evening by it.
 
-        `call_later` is the event loop's own unless a test owns the time.
+        `watch_clock` calls back when the timer may be wrong, as it counts neither what the clock
+        is set by nor what the machine sleeps. `call_later` is the event loop's own unless a test
+        owns the time.
         """
         self._database = environment.database
         self._reminder_hours = environment.settings.mail.reminder_hours
         self._clock = clock
         self._call_later = call_later
         self._may_expire = may_expire
+        self._watch_clock = watch_clock
+        self._stop_watching: Callable[[], None] | None = None
         self._alarm: Alarm | None = None
         self._settling = False
         self._task: asyncio.Task[None] | None = None
@@ -59,11 +65,16 @@ class Upkeep:
     async def start(self) -> None:
         """Begin: what fell due while the box was off is done now, beside the first requests."""
         self._database.on_commit(self._on_commit)
+        if self._watch_clock is not None:
+            self._stop_watching = self._watch_clock(self._look_anew)
         self._look()
 
     async def close(self) -> None:
         """Stop; a batch that is being written is finished."""
         self._closed = True
+        if self._stop_watching is not None:
+            self._stop_watching()
+            self._stop_watching = None
         self._cancel()
         await self.settle()
 
@@ -78,6 +89,13 @@ class Upkeep:
             return
         self._settling = True
         self._set(_SETTLE_SECONDS)
+
+    def _look_anew(self) -> None:
+        """The clock was set, the machine slept, or the clock is trusted again."""
+        if not self._closed:
+            self._settling = True  # what is under way may have begun by another time
+            self._cancel()
+            self._look()
 
     def _look(self) -> None:
         self._alarm = None

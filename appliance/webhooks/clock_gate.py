@@ -50,6 +50,7 @@ class ClockGate:
         self._trusted = False
         self._waits_are_stale = True
         self._alarm: Alarm | None = None
+        self._listeners: list[Callable[[], None]] = []
         self._stop_watching: Callable[[], None] | None = None
         self._settling: asyncio.Task[None] | None = None
         self._written_at: int | None = None
@@ -58,7 +59,7 @@ class ClockGate:
         """Judge the clock; when it is trusted, waits are counted by it before this returns."""
         mark = self._database.peek(find_clock_mark)
         self.trust.remember(mark, self._database.peek(find_latest_instant))
-        self._stop_watching = self._outside.watch_clock_steps(self._look)
+        self._stop_watching = self._outside.watch_clock_steps(self._on_set)
         self._look()
         if self._settling is not None:
             await self._settling
@@ -85,7 +86,18 @@ class ClockGate:
 
     def may_expire(self) -> bool:
         """Whether things may be thrown away because of their age by this clock."""
+        if self.trust.stepped_far:  # a time server that agrees sets nothing, and nobody tells
+            self._look()
         return self.permits() and not self.trust.stepped_far
+
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back when timers may be wrong; the result stops that.
+
+        So whenever the clock was set or the machine slept, which timers do not count, and when
+        the clock is trusted again.
+        """
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
 
     def mark_to_write(self) -> ClockMark | None:
         """The mark, once an hour, for a commit that happens anyway."""
@@ -96,6 +108,15 @@ class ClockGate:
             return None
         self._written_at = now
         return self.trust.mark
+
+    def _on_set(self) -> None:
+        """The kernel says that the clock was set, or that the machine is awake again."""
+        self._look()
+        self._tell()
+
+    def _tell(self) -> None:
+        for callback in tuple(self._listeners):
+            callback()
 
     def _look(self) -> None:
         """Judge the clock, and act by it."""
@@ -160,6 +181,7 @@ class ClockGate:
             self._open = True
             self._conditions.end(CLOCK_HELD, "the clock is trusted again: webhooks go out")
             self._on_trusted()
+            self._tell()
 
     def _try_again(self) -> None:
         self._waits_are_stale = True

@@ -87,6 +87,7 @@ class Dispatcher:
         self._conditions.start()
         await self.clock_gate.start()
         self._running = True
+        self.clock_gate.watch(self._ring)  # retries that fell due while the machine slept
         self._database.on_commit(self._on_commit)
         self._reload()
         self._pump_soon()

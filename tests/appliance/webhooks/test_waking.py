@@ -1,0 +1,144 @@
+"""What timers do not count: a clock that is set, a machine that sleeps (F12).
+
+The gate hears of it from the kernel; upkeep hears of it from the gate.
+"""
+
+import asyncio
+
+import pytest
+
+from appliance.clock import format_instant
+from appliance.upkeep.upkeep import Upkeep
+from tests.appliance.upkeep.test_upkeep import END_OF_TONIGHT, World
+from tests.appliance.webhooks.clocks import GRACED, set_clock
+from tests.appliance.webhooks.receivers import an_answer
+
+TWO_DAYS_ON = "2026-11-23T19:00:00Z"
+
+
+@pytest.fixture
+def settings():
+    return GRACED
+
+
+@pytest.fixture
+async def house(world, box, clock):
+    """Upkeep behind the gate of a real dispatcher. Its timer never fires by itself."""
+    dispatcher = await world.start()
+    made = World(box.live, clock)
+    gate = dispatcher.clock_gate
+    made.upkeep = Upkeep(box.live, clock, made.timer, gate.may_expire, gate.watch)
+    made.gate = gate
+    yield made
+    await made.upkeep.close()
+
+
+async def status_becomes(house, id_, status):
+    async with asyncio.timeout(10):
+        while (await house.get(id_)).status != status:  # noqa: ASYNC110 - upkeep's commit
+            await asyncio.sleep(0.01)
+
+
+async def test_a_clock_that_a_time_server_sets_ahead_ends_the_evening_at_once(
+    house,
+    clock,
+    surroundings,
+):
+    id_ = await house.enter()
+    await house.start()
+    assert house.timer.seconds > 8 * 3600
+
+    set_clock(clock, surroundings, TWO_DAYS_ON)
+
+    await status_becomes(house, id_, "completed")
+
+
+async def test_after_a_sleep_of_the_machine_the_evening_ends_at_once(
+    house,
+    clock,
+    uptime,
+    surroundings,
+):
+    id_ = await house.enter()
+    await house.start()
+
+    uptime.now += 12 * 3_600_000  # and no timer counted it
+    clock.advance(12 * 3600)
+    assert format_instant(clock.now()) > END_OF_TONIGHT
+    for tell in list(surroundings.watching_clock):
+        tell()
+
+    await status_becomes(house, id_, "completed")
+
+
+async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_confirmed(
+    house,
+    clock,
+    uptime,
+    surroundings,
+):
+    surroundings.synchronised = False
+    id_ = await house.enter()
+    await house.start()
+    set_clock(clock, surroundings, TWO_DAYS_ON)
+    await asyncio.sleep(0.05)
+    await house.upkeep.settle()
+    assert (await house.get(id_)).status == "confirmed"
+
+    surroundings.synchronised = True
+    uptime.advance(15)  # the gate asks the kernel again
+
+    await status_becomes(house, id_, "completed")
+
+
+async def test_a_time_server_that_agrees_with_a_believed_clock_lets_things_expire_again(
+    house,
+    clock,
+    uptime,
+    surroundings,
+):
+    surroundings.synchronised = False
+    set_clock(clock, surroundings, TWO_DAYS_ON)
+    uptime.advance(700)  # nobody contradicted it for the whole grace
+    await asyncio.sleep(0.05)
+    assert house.gate.permits()
+    assert not house.gate.may_expire()
+
+    surroundings.synchronised = True  # it was right: nothing is set, nobody is told
+
+    assert house.gate.may_expire()
+
+
+async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wakes(
+    world,
+    receiver,
+    clock,
+    uptime,
+    surroundings,
+):
+    receiver.answers = [an_answer(500)]
+    await world.register(receiver.url)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+    await world.until(lambda: uptime.next_alarm == 60)
+
+    uptime.now += 3_600_000  # and no timer counted it
+    clock.advance(3600)
+    for tell in list(surroundings.watching_clock):
+        tell()
+
+    await world.settled("delivered")
+    assert len(receiver.requests) == 2
+
+
+async def test_after_closing_no_clock_is_listened_to(house, clock, surroundings):
+    id_ = await house.enter()
+    await house.start()
+    await house.upkeep.close()
+
+    set_clock(clock, surroundings, TWO_DAYS_ON)
+    await asyncio.sleep(0.05)
+
+    assert (await house.get(id_)).status == "confirmed"
+    assert house.timer.seconds is None
