@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import BinaryIO
 
+from appliance.backup.alone import alone
 from appliance.backup.archive import Progress, list_files, make_manifest, write_archive
 from appliance.backup.proof import Proven, prove
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
@@ -34,6 +36,7 @@ from appliance.store.snapshot import copy_database, describe_venue, read_schema_
 from appliance.tokens import Tokens
 
 _ABANDONED_SECONDS = 6 * 3600
+_PATIENCE_SECONDS = 540.0  # of who begins; systemd gives the first start after an upgrade 600
 
 # What is going on, and how far it is.
 Tell = Callable[[str, int, int], None]
@@ -49,22 +52,33 @@ class Maker:
     tokens: Tokens
     zones: ZoneDatabase
     tell: Tell = lambda _what, _done, _all: None
+    patience: float = _PATIENCE_SECONDS  # with another backup of this box
 
     def make(self, *, to: Path | None = None, may_rotate: bool = True) -> tuple[Path, Proven]:
         """A proven backup in the settings' folder, or in `to`. Runs beside a serving box.
 
-        Trouble says why there is none, and then nothing was deleted and nothing is left over.
+        In the settings' folder one is made at a time: the night's, one that was asked for, a
+        command's. `to` waits for none, for the settings' volume may hang. Trouble says why
+        there is none, and then nothing was deleted and nothing is left over.
         """
-        before = read_record(self.directory.root)
         try:
-            shelf = to or find_shelf(self.directory, self.settings)
-            path, proven = self._make(shelf, owner=to or self.directory.root)
+            if to is not None:
+                return self._make(to, owner=to)
+            return self._make_for_the_box(may_rotate=may_rotate)
         except (Trouble, OSError) as error:
             trouble = _sentence(error)
             if to is None:
+                before = read_record(self.directory.root)
                 self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
             raise Trouble(trouble) from None
-        if to is None:
+
+    def _make_for_the_box(self, *, may_rotate: bool) -> tuple[Path, Proven]:
+        self.tell("copy", 0, len(ENVIRONMENTS))
+        own = self.directory.root / "backups"
+        make_folder(own)
+        with alone(own, self.patience, "another backup of this box"):
+            shelf = find_shelf(self.directory, self.settings)
+            path, proven = self._make(shelf, owner=self.directory.root)
             size = path.stat().st_size
             now = self.clock.now()
             self._remember(Record(now, path.name, size, proven.reservations, tried_at=now))
@@ -74,14 +88,15 @@ class Maker:
 
     def _make(self, shelf: Path, owner: Path) -> tuple[Path, Proven]:
         key = ensure_recovery_key(self.directory, self.tokens)
-        with scratch_folder(self.directory) as scratch, _aside(shelf) as aside:
-            self._seal(key, scratch, aside, owner)
+        with scratch_folder(self.directory) as scratch, _aside(shelf) as (aside, file):
+            hand_over(file.fileno(), owner)
+            self._seal(key, scratch, file)
             proven = prove(aside, key, scratch, self.clock, self.zones, self._telling("prove"))
             path = _free_name(shelf, proven.header)
             put_in_place(aside, path)
             return path, proven
 
-    def _seal(self, key: RecoveryKey, scratch: Path, aside: Path, owner: Path) -> None:
+    def _seal(self, key: RecoveryKey, scratch: Path, file: BinaryIO) -> None:
         copies: dict[EnvironmentName, Path] = {}
         for number, name in enumerate(ENVIRONMENTS):
             self.tell("copy", number, len(ENVIRONMENTS))
@@ -99,13 +114,10 @@ class Maker:
             key_check=key.check,
             salt=self.tokens.random_bytes(32).hex(),
         )
-        with aside.open("xb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            hand_over(file.fileno(), owner)
-            sealed = SealedWriter(file, header, key)
-            write_archive(sealed, make_manifest(files), files, self._telling("seal"))
-            file.flush()
-            os.fsync(file.fileno())
+        sealed = SealedWriter(file, header, key)
+        write_archive(sealed, make_manifest(files), files, self._telling("seal"))
+        file.flush()
+        os.fsync(file.fileno())
         for copy in copies.values():
             copy.unlink()
 
@@ -130,14 +142,17 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
 
 
 @contextmanager
-def _aside(shelf: Path) -> Iterator[Path]:
+def _aside(shelf: Path) -> Iterator[tuple[Path, BinaryIO]]:
+    """A file, 0600, of a name that no other backup has; gone unless it was put in place."""
     for left in shelf.glob(f".*{SUFFIX}.part"):  # of a power cut, or of one that runs just now
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
                 left.unlink()
-    aside = shelf / f".{os.getpid()}{SUFFIX}.part"
+    handle, name = tempfile.mkstemp(prefix=".", suffix=f"{SUFFIX}.part", dir=shelf)
+    aside = Path(name)
     try:
-        yield aside
+        with os.fdopen(handle, "wb") as file:
+            yield aside, file
     finally:
         aside.unlink(missing_ok=True)
 

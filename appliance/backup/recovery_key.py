@@ -8,6 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from appliance.backup.alone import alone
 from appliance.belonging import make_folder
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble
@@ -19,6 +20,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O or U
 _LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
 _LETTERS = (_BYTES + _CHECK_BYTES) * 8 // 5
 _GROUP = 4
+_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,13 @@ def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
 
 
 def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey:
-    """The box's key; made the first time it is asked for."""
-    return find_recovery_key(directory) or keep_recovery_key(
-        directory, RecoveryKey(tokens.random_bytes(_BYTES))
-    )
+    """The box's key; made the first time it is asked for, however many ask at once."""
+    folder = recovery_key_file(directory).parent
+    make_folder(folder)
+    with alone(folder, _PATIENCE_SECONDS, "the making of the recovery key"):
+        return find_recovery_key(directory) or keep_recovery_key(
+            directory, RecoveryKey(tokens.random_bytes(_BYTES))
+        )
 
 
 def keep_recovery_key(directory: DataDirectory, key: RecoveryKey) -> RecoveryKey:
