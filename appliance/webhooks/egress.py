@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
 from appliance.settings import WebhookSettings
@@ -16,7 +17,9 @@ from appliance.webhooks.receiver import (
 )
 
 DNS_SECONDS = 3.0
-_LOOKUPS_AT_ONCE = 6
+_LOOKUPS_OF_A_HOST = 4
+_LOOKUPS_AT_ONCE = 10 * _LOOKUPS_OF_A_HOST  # both environments have five endpoints: none waits
+_NEW_LOOKUPS_AT_ONCE = 6
 
 # The addresses of a host name. Raises socket.gaierror; may take as long as it likes.
 Resolve = Callable[[str], Awaitable[Sequence[IpAddress]]]
@@ -74,48 +77,74 @@ class EgressGuard:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """A question to the name servers: since when, and what came of it."""
+
+    begun: float
+    answer: asyncio.Future[Sequence[IpAddress] | OSError]
+
+
 class SystemResolver:
     """The machine's own name lookups, each on a thread that nothing else waits for.
 
-    getaddrinfo cannot be interrupted: its threads are daemons, six at most at once, so that
-    a name server that never answers holds up neither the store nor the end of the process.
+    getaddrinfo cannot be interrupted: its threads are daemons, so that a name server that never
+    answers holds up neither the store nor the end of the process. Who asks for the same host
+    joins the lookup under way while it may still be answered in time, so that one such name
+    server takes four threads, and none from other hosts.
     """
 
-    def __init__(self) -> None:
-        self._places = asyncio.Semaphore(_LOOKUPS_AT_ONCE)
+    def __init__(self, at_once: int = _LOOKUPS_AT_ONCE) -> None:
+        self._places = asyncio.Semaphore(at_once)
+        self._under_way: dict[str, list[_Lookup]] = {}
 
     async def __call__(self, host: str) -> Sequence[IpAddress]:
         """The addresses of `host`, in the system's order of preference."""
-        await self._places.acquire()
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Sequence[IpAddress]] = loop.create_future()
-        threading.Thread(
-            target=self._look_up, args=(loop, host, answer), name="dns", daemon=True
-        ).start()
-        return await answer
+        lookup = self._find_to_join(host)
+        if lookup is None:
+            await self._places.acquire()
+            lookup = self._find_to_join(host)  # somebody else's, begun meanwhile
+            if lookup is None:
+                lookup = self._begin(host)
+            else:
+                self._places.release()
+        found = await asyncio.shield(lookup.answer)
+        if isinstance(found, OSError):
+            raise found.with_traceback(None)
+        return found
 
-    def _look_up(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        host: str,
-        answer: "asyncio.Future[Sequence[IpAddress]]",
-    ) -> None:
-        found: list[IpAddress] = []
-        trouble: OSError | None = None
+    def _find_to_join(self, host: str) -> _Lookup | None:
+        """The latest lookup of `host`, unless a new one has better chances."""
+        under_way = self._under_way.get(host)
+        if not under_way:
+            return None
+        waits = asyncio.get_running_loop().time() - under_way[-1].begun
+        is_joined = waits < DNS_SECONDS or len(under_way) >= _LOOKUPS_OF_A_HOST
+        return under_way[-1] if is_joined else None
+
+    def _begin(self, host: str) -> _Lookup:
+        loop = asyncio.get_running_loop()
+        lookup = _Lookup(loop.time(), loop.create_future())
+        self._under_way.setdefault(host, []).append(lookup)
+        threading.Thread(
+            target=self._look_up, args=(loop, host, lookup), name="dns", daemon=True
+        ).start()
+        return lookup
+
+    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, lookup: _Lookup) -> None:
+        found: list[IpAddress] | OSError
         try:
             rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             found = [ip_address(row[4][0]) for row in rows]
         except (OSError, UnicodeError, ValueError) as error:
-            trouble = error if isinstance(error, OSError) else socket.gaierror(str(error))
+            found = error if isinstance(error, OSError) else socket.gaierror(str(error))
 
         def finish() -> None:
             self._places.release()
-            if answer.done():
-                return
-            if trouble is not None:
-                answer.set_exception(trouble)
-            else:
-                answer.set_result(found)
+            self._under_way[host].remove(lookup)
+            if not self._under_way[host]:
+                del self._under_way[host]
+            lookup.answer.set_result(found)
 
         if not loop.is_closed():
             loop.call_soon_threadsafe(finish)
@@ -138,4 +167,4 @@ def is_own_address(address: IpAddress) -> bool:
 def make_guard(settings: WebhookSettings) -> EgressGuard:
     """The guard of this machine; Trouble when `webhooks.allow_networks` is wrong."""
     policy = EgressPolicy(settings.allow_networks, is_own_address)
-    return EgressGuard(policy, SystemResolver(), SystemResolver())
+    return EgressGuard(policy, SystemResolver(), SystemResolver(_NEW_LOOKUPS_AT_ONCE))
