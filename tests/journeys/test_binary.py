@@ -8,6 +8,9 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.box_process import SLOTS, TABLE, VENUE
+from tests.journeys.partner_programs import free_port
 
 PROGRAM = Path(__file__).parents[2] / "dist" / "venuebox"
 VISITOR = Path(__file__).with_name("binary_visitor.py")
@@ -95,6 +99,48 @@ def test_temp_directories_that_are_full_and_noexec_do_not_matter(empty_root):
     assert found["status"] == 0
     assert "set VENUEBOX_RUNTIME to a folder" in found["nowhere"]
     assert "VENUEBOX_RUNTIME is /tmp/here" in found["named"]
+
+
+def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path):
+    """As it starts a service: the watchdog is for the first process, SIGTERM for both."""
+    environ = {"NOTIFY_SOCKET": systemd.getsockname(), "WATCHDOG_USEC": "2000000",
+               "VENUEBOX_SERVER_TLS_PORT": "0", "VENUEBOX_SERVER_MDNS": "false"}  # fmt: skip
+    serve = ["serve", "--data", tmp_path / "box", "--host", "127.0.0.1", "--port", str(free_port())]
+    first = subprocess.Popen(
+        ["/bin/sh", "-c", 'export WATCHDOG_PID=$$; exec "$@"', "sh", PROGRAM, *serve],
+        env=environ, stdout=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        heard = [hear(systemd) for _ in range(4)]
+        os.killpg(first.pid, signal.SIGTERM)
+        status = first.wait(20)
+    finally:
+        first.kill()
+        first.wait()
+
+    assert sorted(said for said, _ in heard) == ["READY=1", *["WATCHDOG=1"] * 3]
+    assert status == 0
+    while (last := hear(systemd))[0] == "WATCHDOG=1":
+        pass
+    assert last[0] == "STOPPING=1"
+    [box] = {process for _, process in (*heard, last)}
+    assert box != first.pid, "the child says it: that takes NotifyAccess=all"
+
+
+@pytest.fixture
+def systemd(tmp_path):
+    """Its end of the socket, which hears from whom a message is."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.bind(str(tmp_path / "notify"))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        listening.settimeout(30)
+        yield listening
+
+
+def hear(systemd):
+    """A message, and the process that sent it."""
+    said, [(_, _, credentials)], _, _ = systemd.recvmsg(200, socket.CMSG_SPACE(12))
+    return said.decode(), struct.unpack("3i", credentials)[0]
 
 
 def test_it_tells_what_is_inside_and_under_which_licences():
