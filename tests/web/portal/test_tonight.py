@@ -55,7 +55,7 @@ async def test_requests_and_unpaid_ones_wait_in_a_strip_above_the_board(running)
     assert asked.id in strip
 
 
-async def test_the_totals_count_people_and_tables(running):
+async def test_the_totals_count_people_and_reservations(running):
     host = await a_person(running, "host")
     await seat(running, guests=4, arrived=3, checked_in_at=running.clock.now())
     await seat(running, table="T2", access_code=None)
@@ -63,7 +63,7 @@ async def test_the_totals_count_people_and_tables(running):
     _, page, _ = await host.get("/portal/tonight")
 
     assert "<b>3</b> / 6 guests arrived" in page
-    assert "<b>1</b> / 2 tables" in page
+    assert "<b>1</b> / 2 reservations" in page
     assert '<span class="party">3/4</span>' in page
 
 

@@ -35,8 +35,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A table and its evening."""
+    """A table and its evening; `place` counts the venue's tables."""
 
+    place: int
     table: Table
     cells: tuple[Cell, ...]
 
@@ -85,8 +86,8 @@ def read_board(
         tonight=tonight,
         columns=columns,
         rows=tuple(
-            Row(table, tuple(_cells(columns, by_table.get(table.id, []))))
-            for table in list_tables(reader)
+            Row(place, table, tuple(_cells(columns, by_table.get(table.id, []))))
+            for place, table in enumerate(list_tables(reader))
             if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
         ),
         waiting=tuple(r for r in everybody if r.status in {"requested", "pending", "partial"}),

@@ -2,6 +2,9 @@
 // focus goes back to the chip. Without a script a chip is a link to the reservation's own page.
 import htmx from "htmx.org";
 
+import { isTouched } from "./typing";
+import { isReached, sayUnreachable } from "./unreachable";
+
 let shown = "";
 
 export function mindTheDrawer(): void {
@@ -40,14 +43,21 @@ function drawer(): HTMLElement | null {
 
 async function open(reservation: string, address: string): Promise<void> {
   shown = reservation;
-  const answer = await fetch(`${address}?part=1`, { headers: { "HX-Request": "true" } });
+  const asked = fetch(`${address}?part=1`, { headers: { "HX-Request": "true" } });
+  const answer = await asked.catch(() => null);
+  const text = await answer?.text().catch(() => null);
+  if (!answer || text === null || text === undefined) {
+    if (shown === reservation) sayUnreachable();
+    return;
+  }
+  isReached();
   const elsewhere = answer.headers.get("HX-Redirect");
   const place = drawer();
   if (elsewhere || !place || shown !== reservation) {
     if (elsewhere) window.location.assign(elsewhere);
     return;
   }
-  const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const parsed = new DOMParser().parseFromString(text, "text/html");
   place.replaceChildren(...parsed.body.childNodes);
   htmx.process(place);
   focusDetail();
@@ -78,12 +88,4 @@ function keepWithin(event: KeyboardEvent): void {
   if (!leaves) return;
   event.preventDefault();
   (event.shiftKey ? last : first)?.focus();
-}
-
-function isTouched(detail: HTMLElement): boolean {
-  const boxes = [...detail.querySelectorAll<HTMLInputElement>("input, textarea")];
-  return (
-    boxes.some((box) => box.value !== box.defaultValue || box.checked !== box.defaultChecked) ||
-    detail.querySelector("form :focus") !== null
-  );
 }

@@ -3,8 +3,10 @@
 
 import { fold } from "../_fold";
 import { refreshDrawer } from "./drawer";
+import { whenNobodyTypes } from "./typing";
 
 const GATHER_MS = 40;
+const AGAIN_MS = 2000;
 const ROWS_MAX = 40;
 
 interface RowChange {
@@ -50,7 +52,7 @@ class LiveBoard {
       if (change.table) this.note(change.table);
       if (change.reservation) refreshDrawer(change.reservation, change.version ?? 0);
     });
-    source.addEventListener("reset", () => window.location.reload());
+    source.addEventListener("reset", () => this.readAgain());
     source.addEventListener("revoked", () => window.location.reload());
     window.addEventListener("pagehide", () => source.close());
   }
@@ -61,27 +63,48 @@ class LiveBoard {
     for (const chip of chips) this.note(chip.closest("tr")?.dataset["table"] ?? "");
   }
 
-  private note(table: string): void {
+  private note(table: string, after = GATHER_MS): void {
     if (table) this.waiting.add(table);
-    this.timer ??= window.setTimeout(() => void this.refresh(), GATHER_MS);
+    this.timer ??= window.setTimeout(() => void this.refresh(), after);
+  }
+
+  /** The whole page, but not from under somebody's hands. */
+  private readAgain(): void {
+    const notice = document.querySelector<HTMLElement>("[data-reads-again]");
+    notice?.removeAttribute("hidden");
+    whenNobodyTypes(() => window.location.reload());
   }
 
   private async refresh(): Promise<void> {
     this.timer = undefined;
     const tables = [...this.waiting];
     this.waiting.clear();
-    if (tables.length > ROWS_MAX) {
-      window.location.reload();
+    if (tables.length > ROWS_MAX) return this.readAgain();
+    const query = new URLSearchParams({ date: this.date, tables: tables.join(",") });
+    const address = `${this.base}/rows?${query}`;
+    const answer = await fetch(address, { headers: { "HX-Request": "true" } }).catch(() => null);
+    const text = await answer?.text().catch(() => null);
+    if (!answer || answer.status >= 500 || text === null || text === undefined) {
+      for (const table of ["", ...tables]) this.note(table, AGAIN_MS);
       return;
     }
-    const query = new URLSearchParams({ date: this.date, tables: tables.join(",") });
-    const answer = await fetch(`${this.base}/rows?${query}`, { headers: { "HX-Request": "true" } });
     if (!answer.ok) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    for (const part of fresh.querySelectorAll<HTMLElement>("#totals, #waiting, tr[id]")) {
-      this.put(part);
-    }
+    const fresh = new DOMParser().parseFromString(text, "text/html");
+    for (const part of fresh.querySelectorAll<HTMLElement>("#totals, #waiting")) this.put(part);
+    for (const table of tables) this.putRow(`t-${table}`, fresh);
     markFound();
+  }
+
+  /** A table that is not open for reservations has a row only while somebody sits there. */
+  private putRow(id: string, fresh: Document): void {
+    const [row, present] = [fresh.getElementById(id), document.getElementById(id)];
+    if (!row) return present?.remove();
+    if (present) return this.put(row);
+    const rows = [...this.board.querySelectorAll<HTMLElement>("tbody tr")];
+    const place = Number(row.dataset["place"]);
+    const next = rows.find((one) => Number(one.dataset["place"]) > place);
+    this.board.tBodies[0]?.insertBefore(row, next ?? null);
+    row.classList.add("fresh");
   }
 
   private put(part: HTMLElement): void {
