@@ -21,6 +21,7 @@ from appliance.backup.shelf import (
     SUFFIX,
     Record,
     find_shelf,
+    find_volume,
     put_in_place,
     read_record,
     rotate,
@@ -81,7 +82,10 @@ class Maker:
             path, proven = self._make(shelf, owner=self.directory.root)
             size = path.stat().st_size
             now = self.clock.now()
-            self._remember(Record(now, path.name, size, proven.reservations, tried_at=now))
+            self._remember(
+                Record(now, path.name, size, proven.reservations, tried_at=now,
+                       volume=str(find_volume(shelf)))
+            )  # fmt: skip
             if may_rotate:
                 rotate(shelf, proven.header.venue_id)
         return path, proven

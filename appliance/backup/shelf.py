@@ -32,10 +32,14 @@ class Record:
     reservations: int = 0
     tried_at: int | None = None
     trouble: str = ""
+    volume: str = ""  # where the volume that holds it is mounted
 
 
 def find_shelf(directory: DataDirectory, settings: Settings) -> Path:
-    """Where backups go; Trouble when that is not there: an unplugged volume is never made up."""
+    """Where backups go; Trouble when that is not there: an unplugged volume is never made up.
+
+    Neither where its mount point stays behind, an empty folder of the machine's own disk.
+    """
     named = settings.backup.directory
     if not named:
         folder = directory.root / "backups"
@@ -44,7 +48,25 @@ def find_shelf(directory: DataDirectory, settings: Settings) -> Path:
     folder = Path(named).expanduser()
     if not folder.is_dir():
         raise Trouble(f"{folder} is not there: plug the volume in, or correct backup.directory")
+    before = Path(read_record(directory.root).volume or "/")
+    if _is_left_behind(folder.resolve(), before):
+        raise Trouble(
+            f"the volume of {folder} is not there: plug it in, or name another folder in "
+            "backup.directory"
+        )
     return folder
+
+
+def find_volume(folder: Path) -> Path:
+    """Where the volume that holds the folder is mounted."""
+    real = folder.resolve()
+    return next((each for each in (real, *real.parents) if each.is_mount()), Path("/"))
+
+
+def _is_left_behind(folder: Path, before: Path) -> bool:
+    """Whether the folder, once on the volume mounted at `before`, is now on the one below that."""
+    now = find_volume(folder)
+    return now != before and before.is_relative_to(now) and folder.is_relative_to(before)
 
 
 def list_backups(shelf: Path, venue_id: str | None = None) -> list[tuple[Path, Header]]:

@@ -99,7 +99,12 @@ ARABIC = {
         "البطاقات التي لدى الضيوف تبقى صالحة.",
     "The guest pass key is {days} days old.": "عمر مفتاح بطاقات الضيوف بالأيام: {days}.",
     # backups.py
-    "{shelf_trouble}.": "مجلد النسخ الاحتياطية غير موجود.",
+    "{shelf_trouble}.": "مجلد النسخ الاحتياطية أو وحدة تخزينه غير موجود.",
+    "Backups go to {shelf}, on the same volume as the box: if it breaks, both are lost.":
+        "تُحفظ النسخ الاحتياطية في {shelf}، على وحدة التخزين نفسها التي عليها العلبة: "
+        "إن تعطّلت ضاع كل شيء.",
+    "Plug the volume for backups in, or name a folder elsewhere in backup.directory.":
+        "صِلوا وحدة تخزين النسخ الاحتياطية، أو اذكروا في `backup.directory` مجلدًا في مكان آخر.",
     "Plug the volume in, or correct backup.directory.":
         "صِلوا وحدة التخزين، أو صحّحوا `backup.directory`.",
     "No backup has been proven yet{because}.": "لم تُختبر أي نسخة احتياطية بعد.",

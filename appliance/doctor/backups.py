@@ -1,5 +1,7 @@
 """The check of the backups: the latest that was restored and found whole."""
 
+from pathlib import Path
+
 from appliance.backup.shelf import find_shelf, read_record
 from appliance.clock import format_instant
 from appliance.doctor.check import Check, fail, warn, well
@@ -14,11 +16,11 @@ def backups(patient: Patient) -> Check:
     """A backup of the last night, restored aside and found whole; its folder is there."""
     record = read_record(patient.directory.root)
     try:
-        find_shelf(patient.directory, patient.known_settings())
+        shelf = find_shelf(patient.directory, patient.known_settings())
     except Trouble as trouble:
         return fail(
             "backups",
-            "Le dossier des sauvegardes n'est pas là.",
+            "Le dossier des sauvegardes, ou son volume, n'est pas là.",
             "{shelf_trouble}.",
             "Branchez le volume, ou corrigez backup.directory.",
             "Plug the volume in, or correct backup.directory.",
@@ -46,12 +48,28 @@ def backups(patient: Patient) -> Check:
             when=when,
             because=because,
         )
+    if patient.known_settings().backup.directory and _share_a_volume(shelf, patient):
+        return warn(
+            "backups",
+            "Les sauvegardes vont dans {shelf}, sur le même volume que la box : s'il casse, "
+            "les deux sont perdues.",
+            "Backups go to {shelf}, on the same volume as the box: if it breaks, both are lost.",
+            "Branchez le volume des sauvegardes, ou nommez dans backup.directory un dossier qui "
+            "est ailleurs.",
+            "Plug the volume for backups in, or name a folder elsewhere in backup.directory.",
+            shelf=shelf,
+        )
     return well(
         "backups",
         "Dernière sauvegarde restaurée et vérifiée : {when} UTC.",
         "Last backup restored and found whole: {when} UTC.",
         when=when,
     )
+
+
+def _share_a_volume(shelf: Path, patient: Patient) -> bool:
+    device = patient.machine.device
+    return device(shelf) == device(patient.directory.root)
 
 
 def _because(trouble: str) -> str:

@@ -49,11 +49,17 @@ def ask_clock_state() -> int | None:
     return None if state < 0 else state
 
 
+def find_device(path: Path) -> int:
+    """The number of the volume that holds it."""
+    return path.stat().st_dev
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """The outside that checks ask. Tests hand in another."""
 
     statvfs: Callable[[Path], os.statvfs_result] = os.statvfs
+    device: Callable[[Path], int] = find_device
     proc: Path = Path("/proc")
     clock_state: Callable[[], int | None] = ask_clock_state
     ask: Callable[[str], int | None] = ask_health
