@@ -4,9 +4,6 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address
-
-import aiohappyeyeballs
 
 from appliance.model.delivery import Outcome
 from appliance.webhooks.addresses import IpAddress, Reach, reach_of
@@ -39,21 +36,6 @@ class Budgets:
     connect: float = 4.0
     drain: float = 1.0
     idle: float = 4.0  # many servers close a quiet connection after five
-
-
-async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.socket:
-    """Connect to whichever address answers first, the next one started after 250 ms."""
-    infos = [
-        (
-            socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET,
-            socket.SOCK_STREAM,
-            socket.IPPROTO_TCP,
-            "",
-            (str(address), port),
-        )
-        for address in addresses
-    ]
-    return await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=0.25)
 
 
 _FAILURES = (OSError, TimeoutError, Blocked, ConnectionClosed, MalformedAnswer)

@@ -8,7 +8,8 @@ from appliance.clock_steps import WatchClockSteps, watch_clock_steps
 from appliance.clock_trust import Synchronised, kernel_is_synchronised
 from appliance.model.endpoint import Endpoint
 from appliance.settings import WebhookSettings
-from appliance.webhooks.client import Budgets, Client, Connect, connect_directly
+from appliance.webhooks.client import Budgets, Client, Connect
+from appliance.webhooks.dialling import connect_directly
 from appliance.webhooks.egress import EgressGuard, make_guard
 from appliance.webhooks.inside import Inside
 from appliance.webhooks.network import Network, SystemNetwork

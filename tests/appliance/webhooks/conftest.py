@@ -11,7 +11,8 @@ import pytest
 from appliance.actions.announce import announce
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.webhooks.addresses import EgressPolicy
-from appliance.webhooks.client import Budgets, Client, connect_directly
+from appliance.webhooks.client import Budgets, Client
+from appliance.webhooks.dialling import connect_directly
 from appliance.webhooks.dispatcher import Dispatcher
 from appliance.webhooks.egress import EgressGuard
 from appliance.webhooks.outside import Outside

@@ -10,7 +10,7 @@ import pytest
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.store.conditions import list_conditions
 from appliance.webhooks.addresses import EgressPolicy
-from appliance.webhooks.client import connect_directly
+from appliance.webhooks.dialling import connect_directly
 from appliance.webhooks.egress import EgressGuard
 from tests.appliance.webhooks.receivers import an_answer
 from tests.appliance.webhooks.test_retries import alarm_is

@@ -13,7 +13,7 @@ import pytest
 from appliance.actions.announce import queue_event
 from appliance.errors import InvalidWebhookUrl
 from appliance.webhooks.addresses import EgressPolicy
-from appliance.webhooks.client import connect_directly
+from appliance.webhooks.dialling import connect_directly
 from appliance.webhooks.egress import EgressGuard, SystemResolver, is_own_address
 from tests.appliance.webhooks.attempts import REQUEST
 from tests.appliance.webhooks.corpus import NAMES, ODD, REFUSED
