@@ -63,12 +63,18 @@ def _show(
     request: web.Request, opened: OpenedLink, *, fault: str | None = None, status: int = 200
 ) -> web.Response:
     environment, language = environment_of(request), language_of(request)
-    access_token = environment.keyring.access_token(opened.reservation.id)
     policies = opened.venue.policies or {}
     rule = policies.get("cancellation")
+    reservation = opened.reservation
+    access_token = environment.keyring.access_token(reservation.id)
+    is_past = opened.is_over or reservation.status == "completed"
+    has_arrived = reservation.checked_in_at is not None and not is_past
     values: dict[str, object] = {
         "card": make_card(opened, language),
-        "is_cancelled": opened.reservation.status == "cancelled",
+        "holds": reservation.holds,
+        "has_arrived": has_arrived,
+        "is_past": is_past,
+        "is_expected": reservation.holds and not has_arrived and not is_past,
         "may_cancel": opened.may_cancel,
         "until": moment_in_words(opened.cancel_until, opened.zone, language),
         "rule": rule if isinstance(rule, str) else None,
