@@ -66,6 +66,17 @@ ARABIC = {
         "بقيت ملفات غير مكتملة بعد انقطاع الكهرباء: {named}.",
     "You may delete them while the box is stopped.": "يمكنكم حذفها عندما تكون العلبة متوقفة.",
     "No unfinished files.": "لا توجد ملفات غير مكتملة.",
+    "The list of erasures cannot be read: {list_trouble}.":
+        "لا يمكن قراءة قائمة عمليات المحو `erasures.jsonl`.",
+    "Give it back to the owner of the box; damaged, put it aside and restart the box.":
+        "أعيدوها إلى المستخدم الذي تعمل به العلبة؛ وإن كانت تالفة فضعوها جانبًا وأعيدوا تشغيل "
+        "العلبة.",
+    "Some lines of erasures.jsonl cannot be read: {numbers}.":
+        "في `erasures.jsonl` أسطر لا يمكن قراءتها: {numbers}.",
+    "Restart the box: it notes again what its databases know. Then stop it and delete "
+    "these lines.":
+        "أعيدوا تشغيل العلبة: تسجّل من جديد ما تعرفه قواعد بياناتها. ثم أوقفوها واحذفوا هذه الأسطر.",
+    "The list of erasures can be read.": "قائمة عمليات المحو مقروءة.",
     # databases.py
     "{engine_trouble}.": "قد يُتلف `SQLite {version}` البيانات.",
     "Install a recent venuebox.": "ثبّتوا إصدارًا حديثًا من venuebox.",

@@ -7,7 +7,7 @@ from appliance.doctor.certificate import certificate, tls_port
 from appliance.doctor.check import Check, say
 from appliance.doctor.conditions import conditions
 from appliance.doctor.databases import integrity, schema, signing_key, sqlite, wal
-from appliance.doctor.files import leftovers, master_key, permissions
+from appliance.doctor.files import erasures, leftovers, master_key, permissions
 from appliance.doctor.machine import clock, disk, inodes, memory, time_zones, uplink
 from appliance.doctor.partners import deliveries, endpoints, mail, mail_server
 from appliance.doctor.patient import NotExamined, Patient
@@ -20,6 +20,7 @@ CHECKS: tuple[Callable[[Patient], Check], ...] = (
     permissions,
     master_key,
     leftovers,
+    erasures,
     sqlite,
     integrity,
     schema,

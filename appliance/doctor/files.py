@@ -8,8 +8,9 @@ from pathlib import Path
 
 from appliance.data_directory import DataDirectory
 from appliance.doctor.check import Check, fail, warn, well
-from appliance.doctor.patient import Patient
+from appliance.doctor.patient import NotExamined, Patient
 from appliance.errors import Trouble
+from appliance.upkeep.erasure_list import LIST, find_unreadable
 
 _OTHERS = 0o077
 _SHOWN = 5
@@ -81,6 +82,38 @@ def leftovers(patient: Patient) -> Check:
             named=_some(root, left),
         )
     return well("leftovers", "Aucun fichier inachevé.", "No unfinished files.")
+
+
+def erasures(patient: Patient) -> Check:
+    """Each line of `erasures.jsonl` can be read: a restore needs them (F9)."""
+    root = patient.directory.root
+    if not (root / LIST).exists():
+        raise NotExamined
+    try:
+        spoiled = find_unreadable(root)
+    except Trouble as trouble:
+        return fail(
+            "erasures",
+            "La liste des effacements, erasures.jsonl, ne peut pas être lue.",
+            "The list of erasures cannot be read: {list_trouble}.",
+            "Rendez-la au propriétaire de la box ; abîmée, mettez-la de côté et redémarrez la box.",
+            "Give it back to the owner of the box; damaged, put it aside and restart the box.",
+            list_trouble=trouble,
+        )
+    if spoiled:
+        return warn(
+            "erasures",
+            "Des lignes d'erasures.jsonl ne peuvent pas être lues : {numbers}.",
+            "Some lines of erasures.jsonl cannot be read: {numbers}.",
+            "Redémarrez la box : elle note à nouveau ce que ses bases savent. Arrêtez-la ensuite "
+            "et effacez ces lignes.",
+            "Restart the box: it notes again what its databases know. Then stop it and delete "
+            "these lines.",
+            numbers=", ".join(map(str, spoiled)),
+        )
+    return well(
+        "erasures", "La liste des effacements est lisible.", "The list of erasures can be read."
+    )
 
 
 def fix_permissions(directory: DataDirectory) -> list[Path]:

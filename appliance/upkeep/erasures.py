@@ -5,60 +5,22 @@ restore takes it back to an earlier state, so it knows what a backup must not br
 """
 
 import asyncio
-import json
 import logging
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from appliance.accidents import log_accident
 from appliance.actions.erase_guest import GuestErased, erase_again
-from appliance.clock import format_instant
 from appliance.environment import Environment
-from appliance.errors import Refusal
+from appliance.errors import Refusal, Trouble
 from appliance.store.erasing import list_erasures
 from appliance.store.wiping import wipe
+from appliance.upkeep.erasure_list import LIST, append_to_list, find_unreadable, read_list
 
 log = logging.getLogger(__name__)
 
-LIST = "erasures.jsonl"
 _BATCH = 20
 _AGAIN_SECONDS = 60.0
-
-
-def read_list(folder: Path, environment: str) -> list[str]:
-    """The reservations of that environment that were erased on demand, the earliest first."""
-    try:
-        text = (folder / LIST).read_text("utf-8")
-    except FileNotFoundError:
-        return []
-    found = []
-    for line in text.splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:  # a power cut in the middle of a line
-            continue
-        if entry["environment"] == environment:
-            found.append(entry["reservation"])
-    return found
-
-
-def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
-    """Note reservations with the instants of their erasure; durable when this returns."""
-    known = set(read_list(folder, environment))
-    lines = [
-        json.dumps({"environment": environment, "reservation": id_, "at": format_instant(at)})
-        for id_, at in erased.items()
-        if id_ not in known
-    ]
-    if not lines:
-        return
-    handle = os.open(folder / LIST, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(handle, ("\n" + "\n".join(lines) + "\n").encode())
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 class Erasures:
@@ -77,6 +39,9 @@ class Erasures:
         """Erase again what a restore has brought back, before anybody can see it."""
         self._database.on_commit(self._on_commit)
         known = await self._database.read(list_erasures)
+        spoiled = find_unreadable(self._folder)
+        if spoiled:
+            log.warning("%s cannot be read in these lines: %s", LIST, ", ".join(map(str, spoiled)))
         back = [id_ for id_ in read_list(self._folder, self._name) if id_ not in known]
         found = 0
         for n in range(0, len(back), _BATCH):
@@ -118,7 +83,7 @@ class Erasures:
                     await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
                 else:
                     self._later()
-        except (Refusal, OSError) as trouble:
+        except (Refusal, Trouble, OSError) as trouble:
             log.warning("what was erased is wiped in a minute: %s", trouble)
             self._later()
         except Exception as error:  # noqa: BLE001 - it tries again in a minute

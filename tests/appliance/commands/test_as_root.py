@@ -11,6 +11,7 @@ import pytest
 
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.data_directory import DataDirectory, write_file
+from appliance.upkeep.erasure_list import append_to_list
 
 NOBODY = 65534
 
@@ -82,6 +83,11 @@ if os.geteuid() == 0:  # who is not root can give nothing away, and has nothing 
 
         assert kept_by_root(nobodys.data) == []
         assert (nobodys.data / "secrets" / "recovery.key").exists()
+
+    def test_the_list_of_a_guest_whom_root_erases_is_the_boxs(nobodys):
+        append_to_list(nobodys.data, "live", {"a": 0})
+
+        assert kept_by_root(nobodys.data) == []
 
     def test_a_link_that_the_boxs_user_leaves_gives_nothing_of_roots_away(tmp_path, monkeypatch):
         roots = tmp_path / "roots"

@@ -9,7 +9,7 @@ from appliance.actions.enter import enter_by_staff
 from appliance.clock import SystemClock
 from appliance.model.evening import tonight
 from appliance.store.venue import get_venue
-from appliance.upkeep.erasures import read_list
+from appliance.upkeep.erasure_list import read_list
 from tests.appliance.commands.test_commands import transaction
 from tests.builders import a_booking
 

@@ -5,6 +5,7 @@ import pytest
 
 from appliance.doctor import files
 from appliance.doctor.files import fix_permissions
+from appliance.upkeep.erasure_list import LIST, append_to_list
 
 
 @pytest.mark.parametrize("name", ["secrets/master.key", "live.db", "settings.toml", "secrets", "."])
@@ -73,3 +74,24 @@ def test_what_a_power_cut_left_half_written_is_named(ward):
     (ward.root / ".address.4711").write_bytes(b"htt")
 
     assert ward.status("leftovers") == "warn"
+
+
+def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
+    assert ward.status("erasures") is None, "nobody was erased yet"
+    append_to_list(ward.root, "live", {"a": 0})
+    assert ward.status("erasures") == "ok"
+
+    (ward.root / LIST).write_bytes(b'"x"\n' + (ward.root / LIST).read_bytes() + b"\xff\n")
+
+    found = ward.find("erasures")
+    assert found.status == "warn"
+    assert "erasures.jsonl cannot be read: 1, 4." in found.finding.en
+
+
+def test_a_list_of_erasures_that_cannot_be_opened_is_a_failure(ward):
+    (ward.root / LIST).mkdir(mode=0o700)
+
+    found = ward.find("erasures")
+
+    assert found.status == "fail"
+    assert LIST in found.finding.en

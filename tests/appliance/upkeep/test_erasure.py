@@ -20,7 +20,8 @@ from appliance.store.database import Database
 from appliance.store.erasing import find_reservations_of, is_same_phone
 from appliance.store.reservations import add_history, get_reservation
 from appliance.upkeep.contacts import ContactRetention
-from appliance.upkeep.erasures import LIST, Erasures, append_to_list, read_list
+from appliance.upkeep.erasure_list import LIST, append_to_list, read_list
+from appliance.upkeep.erasures import Erasures
 from tests.builders import TONIGHT, a_booking, table_id
 
 NAME, EMAIL, PHONE, NOTES = (
