@@ -39,6 +39,7 @@ from web.guest.card import make_card
 from web.guest.desk import desk_of
 from web.guest.device import device_for, find_device, keep_device
 from web.guest.offer import read_offer
+from web.letters import letters_leave
 from web.rendering import LANGUAGES
 
 _PARTY = 2
@@ -87,7 +88,7 @@ async def booked_page(request: web.Request) -> web.Response:
         "access": f"{environment.prefix}/access/{token}",
         "undo": f"{environment.prefix}/me/{id_}/cancel" if is_mine and opened.may_cancel else None,
         "mine": f"{environment.prefix}/me" if is_mine else None,
-        "writes": opened.reservation.customer_email is not None,
+        "writes": opened.reservation.customer_email is not None and letters_leave(environment),
     }
     return page(request, "guest/booked.html", values)
 

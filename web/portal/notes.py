@@ -25,6 +25,9 @@ _NOTES: Mapping[str, str] = {
     "key-rotated": _("A new key signs from now on."),
     "entered": _("The reservation is made: the table is held."),
     "entered-letter": _("The reservation is made, and the letter to the guest is on its way."),
+    "entered-letter-waits": _(
+        "The reservation is made. The letter waits: the box has no mail server yet."
+    ),
     "saved-for-later": _("Saved. It is in force from the next start of the box."),
     "session-ended": _("Signed out there."),
     "second-step-removed": _("The second step is removed: the password is enough."),

@@ -26,6 +26,7 @@ from appliance.store.readings import find_tonight
 from appliance.store.venue import find_table, get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
+from web.letters import letters_leave
 from web.portal.answer import language_of, portal_page, see_other
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
@@ -81,10 +82,10 @@ async def make_new(request: web.Request) -> web.StreamResponse:
         if isinstance(refusal, FormUsed):
             del typed["token"]  # sent once more it makes another one
         return await _page(request, typed, problem, refusal.status)
-    with_letter = form.ticked("letter") and made.customer_email is not None
-    return see_other(
-        request, f"/reservations/{made.id}", "entered-letter" if with_letter else "entered"
-    )
+    note = "entered"
+    if form.ticked("letter"):
+        note = "entered-letter" if letters_leave(environment) else "entered-letter-waits"
+    return see_other(request, f"/reservations/{made.id}", note)
 
 
 def _read_booking(form: Form, language: Language) -> Booking:
@@ -108,6 +109,8 @@ def _read_booking(form: Form, language: Language) -> Booking:
         notes=form.lines("notes", NOTES_MAX) or None,
     )
     check_amendment(guest)
+    if form.ticked("letter") and guest.customer_email is None:
+        raise field_error("letter", "une adresse pour la lettre.", "an address for the letter.")
     return Booking(
         table_id=table_id,
         date=day,
@@ -140,6 +143,7 @@ async def _page(
         "wanted": wanted if parse_uuid(wanted) else "",
         "table_is_offered": wanted in offered,
         "slot_is_lost": is_slot(typed.get("slot")) and not offer.slot and not problem,
+        "letters_leave": letters_leave(environment),
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
         "problem": problem,

@@ -69,6 +69,7 @@ def _field_line(refusal: ValidationError, language: Language) -> str:
         "customer_phone": _("This phone number does not look right: 6 to 20 digits."),
         "notes": _("These notes are too long: 500 characters at most."),
         "customer_name": _("This name is too long: 200 characters at most."),
+        "letter": _("Please write the email that the letter goes to, or leave the letter out."),
         "reason": _("Please write why: it stands in the door log."),
     }
     return sentences.get(refusal.field or "") or refusal_text(refusal, language)
