@@ -1,5 +1,6 @@
 """Close the venue on some days: nothing can be booked then. What was booked before is kept."""
 
+from dataclasses import replace
 from datetime import date
 
 from appliance.errors import InvalidDateRange, NotFound
@@ -16,6 +17,8 @@ def close_days(
 ) -> Clashes:
     """Close from `first` to `last`, both included; InvalidDateRange for what cannot be.
 
+    The same days closed again for the same reason stay one closing.
+
     Reservations of these days are answered, and nothing is changed, until `accepted` is the
     `clash_mark` of exactly these.
     """
@@ -26,6 +29,8 @@ def close_days(
     clashes = closing_clashes(list_coming(tx, tonight.isoformat()), closing)
     if clashes and clash_mark(clashes) != accepted:
         return clashes
+    if any(replace(other, id=closing.id) == closing for other in list_closings(tx)):
+        return ()
     tx.insert(
         "closing_day",
         {"id": closing.id, "first_day": closing.first, "last_day": closing.last, "reason": reason},

@@ -11,9 +11,10 @@ from appliance.model.qr import link_svg
 from appliance.store.pairings import find_offer
 from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import language_of, portal_page
+from web.portal.answer import language_of, portal_page, see_other
 from web.portal.door.terminals import actor_of, read_terminal
 from web.portal.forms import read_form
+from web.portal.sent_twice import make_once
 
 
 async def offer(request: web.Request) -> web.Response:
@@ -51,12 +52,19 @@ async def show_state(request: web.Request) -> web.Response:
 
 async def issue(request: web.Request) -> web.Response:
     """`POST …/issue`: a token for a scanner or a bridge; shown this once."""
-    environment = request[ENVIRONMENT]
-    name, role = read_terminal(await read_form(request))
+    environment, form = request[ENVIRONMENT], await read_form(request)
+    name, role = read_terminal(form)
     language = language_of(request).code
-    _, token = await environment.database.write(
-        issue_terminal, name, role, language, actor=actor_of(request)
-    )
+
+    async def make() -> str:
+        _, token = await environment.database.write(
+            issue_terminal, name, role, language, actor=actor_of(request)
+        )
+        return token
+
+    token = await make_once(request, form, make)
+    if token is None:
+        return see_other(request, "/door")
     values: dict[str, object] = {
         "name": name,
         "token": token,

@@ -21,6 +21,7 @@ from web.portal.answer import language_of, portal_page, see_other
 from web.portal.door.words import describe_version, instants_of, result_words, role_words
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
+from web.portal.sent_twice import new_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ async def show_door(request: web.Request) -> web.Response:
         "roles": role_words(language),
         "results": result_words(language),
         "in_words": instants_of(request),
+        "token": new_token(request),
         "version_of": lambda one: describe_version(one.version),
     }
     return portal_page(request, "portal/door/door.html", values)

@@ -53,6 +53,12 @@ class Once:
         found = self._secrets.pop((session_id, subject), None)
         return None if found is None else found[1]
 
+    def peek_secret(self, session_id: str, subject: str) -> str | None:
+        """The same without taking it: while it is kept, it can be shown again to that session."""
+        self._forget_old()
+        found = self._secrets.get((session_id, subject))
+        return None if found is None else found[1]
+
     def _forget_old(self) -> None:
         now = self._clock.monotonic()
         for name in [name for name, (until, _) in self._secrets.items() if until < now]:

@@ -1,6 +1,6 @@
 """What the owner does about people: each form is one action."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec
 
 from aiohttp import web
@@ -25,6 +25,7 @@ from web.portal.context import HOUSE
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
 from web.portal.people.pages import people_page
+from web.portal.sent_twice import make_once
 
 P = ParamSpec("P")
 
@@ -35,26 +36,30 @@ async def invite(request: web.Request) -> web.StreamResponse:
     name = form.text("name")
     if not name:
         raise field_error("name", "un nom.", "a name.")
-    try:
-        invitation = await request[HOUSE].database.write(
-            create_staff, name, _role(form), actor=_actor(request)
+
+    async def make() -> str:
+        return _link(
+            request,
+            await request[HOUSE].database.write(
+                create_staff, name, _role(form), actor=_actor(request)
+            ),
         )
-    except Refusal as refusal:
-        return await _declined(request, refusal)
-    return await _show_link(request, name, invitation)
+
+    return await _show_link(request, form, name, make)
 
 
 async def make_link(request: web.Request) -> web.StreamResponse:
     """`POST …/link`: for a forgotten password."""
-    person_id = _person_id(request)
-    try:
-        invitation = await request[HOUSE].database.write(
-            invite_again, person_id, actor=_actor(request)
-        )
-    except Refusal as refusal:
-        return await _declined(request, refusal)
+    form, person_id = await read_form(request), _person_id(request)
     person = await request[HOUSE].database.read(find_staff, person_id)
-    return await _show_link(request, person.name if person else "", invitation)
+
+    async def make() -> str:
+        return _link(
+            request,
+            await request[HOUSE].database.write(invite_again, person_id, actor=_actor(request)),
+        )
+
+    return await _show_link(request, form, person.name if person else "", make)
 
 
 async def set_role(request: web.Request) -> web.StreamResponse:
@@ -108,9 +113,18 @@ async def _declined(request: web.Request, refusal: Refusal) -> web.Response:
     return await people_page(request, problem=problem, status=refusal.status)
 
 
-async def _show_link(request: web.Request, name: str, invitation: Invitation) -> web.Response:
-    url = f"{request[HOUSE].links.base}/portal/welcome#{invitation.secret}"
-    return await people_page(request, link=(name, url))
+async def _show_link(
+    request: web.Request, form: Form, name: str, make: Callable[[], Awaitable[str]]
+) -> web.Response:
+    try:
+        url = await make_once(request, form, make, request.path)
+    except Refusal as refusal:
+        return await _declined(request, refusal)
+    return await people_page(request, link=(name, url) if url else None)
+
+
+def _link(request: web.Request, invitation: Invitation) -> str:
+    return f"{request[HOUSE].links.base}/portal/welcome#{invitation.secret}"
 
 
 def _person_id(request: web.Request) -> str:

@@ -14,6 +14,7 @@ from appliance.tokens import account_hash
 from web.portal.account.pages import find_zone, moment
 from web.portal.answer import language_of, portal_page
 from web.portal.context import HOUSE
+from web.portal.sent_twice import new_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ async def people_page(
         "people": [(p, moment(p.link_until, zone, language)) for p in people],
         "roles": ROLES,
         "link": link,
+        "token": new_token(request),
         "problem": problem,
     }
     return portal_page(request, "portal/people/page.html", values, status)

@@ -16,6 +16,7 @@ from appliance.store.venue import list_closings, list_coming
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, portal_page, see_other
 from web.portal.forms import read_form
+from web.portal.sent_twice import do_once, new_token
 from web.portal.venue.clashes import accepted_by, describe, id_of, saved_or_asked
 
 
@@ -33,6 +34,7 @@ async def show_closings(request: web.Request) -> web.Response:
 
     values: dict[str, object] = {
         "tonight": tonight.isoformat(),
+        "token": new_token(request),
         "closings": [
             (closing, in_words(closing), describe(clashes, language)) for closing, clashes in found
         ],
@@ -55,8 +57,9 @@ async def close(request: web.Request) -> web.Response:
 
 async def reopen(request: web.Request) -> web.Response:
     """`POST …/closings/{id}/remove`: the days can be booked again."""
-    await read_form(request)
-    await request[ENVIRONMENT].database.write(open_days, id_of(request))
+    form, database = await read_form(request), request[ENVIRONMENT].database
+    closing_id = id_of(request)
+    await do_once(request, form, lambda: database.write(open_days, closing_id), closing_id)
     return see_other(request, "/venue/closings", "saved")
 
 

@@ -16,6 +16,7 @@ from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
 from web.portal.answer import language_of, portal_page, see_other
 from web.portal.forms import Form, field_error, read_form
+from web.portal.sent_twice import do_once, new_token
 from web.portal.venue.clashes import accepted_by, id_of, saved_or_asked
 
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # from Monday; 0 = Sunday
@@ -30,6 +31,7 @@ async def show_slots(request: web.Request) -> web.Response:
         "overlaps": overlapping_slots(slots, ends),
         "evening_ends_at": ends,
         "week": week(language),
+        "token": new_token(request),
         "is_late": lambda slot: minutes(slot.end) <= minutes(slot.start),
     }
     return portal_page(request, "portal/venue/slots.html", values)
@@ -48,8 +50,9 @@ async def show_slot(request: web.Request) -> web.Response:
 
 async def add(request: web.Request) -> web.Response:
     """`POST …/slots`: a new slot."""
-    entry = _entry(await read_form(request))
-    await request[ENVIRONMENT].database.write(add_slot, entry)
+    form = await read_form(request)
+    entry, database = _entry(form), request[ENVIRONMENT].database
+    await do_once(request, form, lambda: database.write(add_slot, entry))
     return see_other(request, "/venue/slots", "saved")
 
 
