@@ -20,6 +20,7 @@ from appliance.model.booking import (
     field_invalid,
     is_email,
     is_visible,
+    plain_phone,
 )
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
@@ -65,7 +66,7 @@ def amend_reservation(
         "guests": amendment.guests,
         "customer_name": amendment.customer_name,
         "customer_email": amendment.customer_email,
-        "customer_phone": amendment.customer_phone,
+        "customer_phone": plain_phone(amendment.customer_phone),
         "notes": amendment.notes,
         "vip": int(amendment.vip),
     }

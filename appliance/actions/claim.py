@@ -4,7 +4,14 @@ import json
 from dataclasses import dataclass
 
 from appliance.errors import CustomerNameRequired, InvalidEmail, RateLimited, WrongState
-from appliance.model.booking import NAME_MAX, check_phone, field_invalid, is_email, is_visible
+from appliance.model.booking import (
+    NAME_MAX,
+    check_phone,
+    field_invalid,
+    is_email,
+    is_visible,
+    plain_phone,
+)
 from appliance.model.letter import LANGUAGES
 from appliance.model.reservation import Reservation
 from appliance.store.claims import add_claim
@@ -63,7 +70,7 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
     wanted = {
         "customer_name": correction.name,
         "customer_email": correction.email,
-        "customer_phone": correction.phone,
+        "customer_phone": plain_phone(correction.phone),
         "language": correction.language,
     }
     changed = {

@@ -14,7 +14,7 @@ from appliance.errors import (
     VenueClosed,
     VenueInactive,
 )
-from appliance.model.booking import Booking
+from appliance.model.booking import Booking, plain_phone
 from appliance.model.evening import (
     find_slot,
     interval,
@@ -72,7 +72,7 @@ def grant(
             "guests": booking.guests,
             "customer_name": booking.customer_name,
             "customer_email": booking.customer_email,
-            "customer_phone": booking.customer_phone,
+            "customer_phone": plain_phone(booking.customer_phone),
             "notes": booking.notes,
             "language": booking.language,
             "access_code": issued.access_code,

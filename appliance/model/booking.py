@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -113,10 +114,15 @@ def is_email(text: object) -> bool:
 
 
 def is_phone(text: object) -> bool:
-    """Whether `text` holds 6 to 20 digits, however they are written, in PHONE_MAX characters."""
+    """Whether `text` holds 6 to 20 digits of any script, in at most PHONE_MAX characters."""
     if not isinstance(text, str) or len(text) > PHONE_MAX:
         return False
-    return 6 <= sum(c in "0123456789" for c in text) <= 20
+    return 6 <= sum(c.isdecimal() for c in text) <= 20
+
+
+def plain_phone(phone: str | None) -> str | None:
+    """A phone number as it is stored: with 0 to 9, whichever digits it was typed with."""
+    return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
 
 
 def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:

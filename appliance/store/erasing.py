@@ -5,6 +5,7 @@ from collections.abc import Collection
 from datetime import date
 from typing import Any
 
+from appliance.model.booking import plain_phone
 from appliance.store.connection import Reader, Transaction
 
 # What a line of the history may keep: numbers, names of columns, ids of tables.
@@ -124,7 +125,7 @@ def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]
 
 
 def _digits(text: str) -> str:
-    digits = "".join(character for character in text if character.isdigit())
+    digits = "".join(sign for sign in plain_phone(text) or "" if sign.isdecimal())
     return digits.removeprefix("00")
 
 
