@@ -7,7 +7,7 @@ from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
 from web.portal.context import SESSION
 from web.portal.navigation import areas_for
-from web.portal.nearest import nearest_page
+from web.portal.nearest import nearest_page, same_page
 from web.portal.notes import note_text
 from web.rendering import LANGUAGES, render
 
@@ -36,6 +36,7 @@ def portal_page(
         "base": f"{environment.prefix}/portal",
         "areas": areas_for(session.person, environment.name),
         "here": nearest_page(request),
+        "again": same_page(request),
         "note": note_text(request.query.get("note"), language),
     }
     return web.Response(

@@ -16,6 +16,13 @@ def nearest_page(request: web.Request) -> str:
     return path or _HOME
 
 
+def same_page(request: web.Request) -> str:
+    """The address that shows the same again: with what it asks for, but for what is said once."""
+    if request.method not in _SAFE:
+        return nearest_page(request)
+    return str(request.rel_url.without_query_params("note", "lang"))
+
+
 def _is_page(request: web.Request, path: str) -> bool:
     for route in request.app.router.routes():
         if route.method != "GET" or route.resource is None:
