@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from appliance.model.evening import day_of_week, minutes
+from appliance.model.evening import day_of_week, interval, minutes, overlap
 from appliance.model.reservation import Reservation
 from appliance.model.totals import Totals
 from appliance.model.venue import Slot, Table
@@ -17,20 +17,31 @@ from appliance.store.venue import get_venue, list_slots, list_tables
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A slot of that evening; one that is no longer offered has no name."""
+    """A slot of that evening; one that is no longer offered has no name, and holds nothing."""
 
     start: str
     name: str
     end: str
+    holds: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a table holds for `span` columns from `column` on."""
+    """What a table holds for `span` columns from `column` on.
+
+    `taken` are the hours of a party of another slot that runs into this one.
+    """
 
     column: Column | None
     span: int
     reservations: tuple[Reservation, ...]
+    taken: str | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the table can be given away then."""
+        is_offered = self.column is None or self.column.holds is not None
+        return is_offered and not self.reservations and self.taken is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +113,11 @@ def _columns(
 ) -> tuple[Column, ...]:
     """The slots of that weekday, and those that somebody holds though they are offered no more."""
     weekday = day_of_week(day)
-    known = {s.start: Column(s.start, s.name, s.end) for s in slots if weekday in s.days_of_week}
+    known = {
+        s.start: Column(s.start, s.name, s.end, interval(s, evening_ends_at))
+        for s in slots
+        if weekday in s.days_of_week
+    }
     for reservation in everybody:
         if reservation.slot is not None:
             known.setdefault(reservation.slot, Column(reservation.slot, "", ""))
@@ -125,4 +140,18 @@ def _cells(columns: tuple[Column, ...], held: list[Reservation]) -> Iterable[Cel
         column.start: tuple(r for r in held if r.slot == column.start) for column in columns
     }
     for column in columns:
-        yield Cell(column, 1, by_slot[column.start])
+        yield Cell(column, 1, by_slot[column.start], _taken(column, held))
+
+
+def _taken(column: Column, held: Iterable[Reservation]) -> str | None:
+    """`19:30–22:00` of the first party of another slot that sits there in this one."""
+    wanted = column.holds
+    if wanted is None:
+        return None
+    others = [r for r in held if r.slot != column.start and overlap((r.starts, r.ends), wanted)]
+    first = min(others, key=lambda r: r.starts, default=None)
+    return None if first is None else f"{_clock(first.starts)}–{_clock(first.ends)}"
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60 % 24:02d}:{minute % 60:02d}"
