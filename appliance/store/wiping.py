@@ -4,22 +4,37 @@
 move to another one. Only a file that is written anew has none of them.
 """
 
+import os
 from pathlib import Path
 
 import apsw
 
+from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 
 _TRIES = 5
+_MIB = 1 << 20
+_SMALL = 4 * _MIB
+_SPARE = _MIB
+
+
+def is_small(path: Path) -> bool:
+    """Whether wiping it takes so little time and memory that it may be done at any hour."""
+    return path.stat().st_size <= _SMALL
 
 
 def wipe(path: Path) -> bool:
     """Write the file anew and cut its WAL; False when others were in the way: try later.
 
-    Whoever writes meanwhile waits: about a second for 100 MB. Call it from a thread.
+    Whoever writes meanwhile waits: about a second for 100 MB. Call it from a thread. Trouble when
+    the disk has no room for it; then nothing was tried.
     """
     connection = open_connection(path)
     try:
+        _demand_room(connection, path)
+        if not is_small(path):  # not all of it in memory
+            connection.execute("PRAGMA temp_store = FILE")
+            connection.execute("PRAGMA cache_size = -2000")
         connection.execute("VACUUM")
         for _ in range(_TRIES):
             busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
@@ -30,3 +45,16 @@ def wipe(path: Path) -> bool:
     finally:
         connection.close()
     return False
+
+
+def _demand_room(connection: apsw.Connection, path: Path) -> None:
+    """For the new copy, and for the WAL through which it comes back."""
+    size = connection.pragma("page_count") * connection.pragma("page_size")
+    needed = 2 * size + _SPARE
+    disk = os.statvfs(path.parent)
+    free = disk.f_bavail * disk.f_frsize
+    if free < needed:
+        raise Trouble(
+            f"{path.name} cannot be wiped: that takes {needed // _MIB + 1} MiB on the disk, "
+            f"and {free // _MIB} are free"
+        )

@@ -1,16 +1,20 @@
 """Retention of contacts: who a guest was is forgotten some days after the evening."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from datetime import date, timedelta
+from pathlib import Path
 
 from appliance.actions.erase_guest import erase_past_guests
-from appliance.errors import Unavailable
+from appliance.errors import Trouble, Unavailable
 from appliance.store.connection import Reader
 from appliance.store.erasing import find_past_guests
-from appliance.store.wiping import wipe
+from appliance.store.wiping import is_small, wipe
 from appliance.upkeep.chores import last_ended_evening_now
 from appliance.upkeep.retention import Retention
+
+log = logging.getLogger(__name__)
 
 _BATCH = 20
 _FOUND = 5_000  # at a time: looking for them reads every row of the past
@@ -30,9 +34,10 @@ class ContactRetention(Retention):
             more = len(found) == _FOUND
             for start in range(0, len(found), _BATCH):
                 await self._erase(found[start : start + _BATCH])
-        if self._unwiped and not await asyncio.to_thread(wipe, self._database.path):
-            raise Unavailable  # the file is busy: in an hour, then
-        self._unwiped = False
+        if self._unwiped and not self._closed:
+            self._unwiped = not await asyncio.to_thread(_wipe, self._database.path)
+            if self._unwiped and is_small(self._database.path):
+                raise Unavailable  # in an hour, then; a large one waits for the next night
 
     async def _erase(self, reservation_ids: Sequence[str]) -> None:
         if self._closed:
@@ -40,6 +45,14 @@ class ContactRetention(Retention):
         await self._database.write(erase_past_guests, reservation_ids)
         self._unwiped = True
         await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def _wipe(path: Path) -> bool:
+    try:
+        return wipe(path)
+    except Trouble as trouble:
+        log.warning("what was forgotten stays between the rows for now: %s", trouble)
+        return False
 
 
 def _find(reader: Reader, days: int) -> list[str]:

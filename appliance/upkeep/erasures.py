@@ -6,32 +6,45 @@ restore takes it back to an earlier state, so it knows what a backup must not br
 
 import asyncio
 import logging
+import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from appliance.accidents import log_accident
 from appliance.actions.erase_guest import GuestErased, erase_again
+from appliance.belonging import hand_over
+from appliance.durable import sync
 from appliance.environment import Environment
 from appliance.errors import Refusal, Trouble
 from appliance.store.erasing import list_erasures
-from appliance.store.wiping import wipe
+from appliance.store.wiping import is_small, wipe
 from appliance.upkeep.erasure_list import LIST, append_to_list, find_unreadable, read_list
+from appliance.upkeep.retention import seconds_until_the_night
+from appliance.upkeep.upkeep import Alarm, CallLater
 
 log = logging.getLogger(__name__)
 
 _BATCH = 20
-_AGAIN_SECONDS = 60.0
+_AGAIN_SECONDS, _LONGEST_AGAIN_SECONDS = 60.0, 3600.0
+_DAY_SECONDS, _NIGHT_SECONDS = 86_400.0, 3600.0
+_LONGEST_SECONDS = 6 * 3600.0  # the clock may be set while it sleeps
+_LATE_MS = 12 * 3_600_000  # a box that is off at night does it at its start
 
 
 class Erasures:
     """Follows the erasures of one environment. `start` it before the first request."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, call_later: CallLater | None = None) -> None:
+        """`call_later` is the event loop's own unless a test owns the time."""
+        self._call_later = call_later
         self._database = environment.database
         self._name = environment.name
         self._folder = environment.database.path.parent
         self._task: asyncio.Task[None] | None = None
-        self._again: asyncio.TimerHandle | None = None
+        self._mark = _Mark(self._folder, environment.name)
+        self._again: Alarm | None = None
+        self._delay = _AGAIN_SECONDS
+        self._at_once = False
         self._more = False
         self._closed = False
 
@@ -49,7 +62,11 @@ class Erasures:
         if found:
             log.warning("%d guests were erased again: a backup had brought them back", found)
         missing = known.keys() - set(read_list(self._folder, self._name))
-        if found or missing:
+        since = self._mark.since()
+        if found or missing or since is not None:
+            self._at_once = found > 0 or (
+                since is not None and self._database.clock.now() - since > _LATE_MS
+            )
             self._follow()
 
     async def close(self) -> None:
@@ -77,33 +94,91 @@ class Erasures:
         try:
             while self._more:
                 self._more = False
-                erased = await self._database.read(list_erasures)
-                # In this order: who is not listed is wiped after the next start.
-                if await asyncio.to_thread(wipe, self._database.path):
-                    await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
+                await self._take_note()
+                wait = await self._find_wait()
+                if wait > 0:
+                    self._later(wait)
                 else:
-                    self._later()
+                    await self._wipe()
         except (Refusal, Trouble, OSError) as trouble:
-            log.warning("what was erased is wiped in a minute: %s", trouble)
-            self._later()
-        except Exception as error:  # noqa: BLE001 - it tries again in a minute
+            log.warning("what was erased is wiped later: %s", trouble)
+            self._try_again()
+        except Exception as error:  # noqa: BLE001 - it is tried again
             log_accident("wiping what was erased", error)
-            self._later()
+            self._try_again()
         finally:
             self._task = None
 
-    def _later(self) -> None:
+    async def _take_note(self) -> None:
+        """That something is to be wiped, and for restores what was erased."""
+        erased = await self._database.read(list_erasures)
+        await asyncio.to_thread(self._mark.set)
+        await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
+
+    async def _find_wait(self) -> float:
+        """Seconds to wait before the file is written anew, while nobody else can write."""
+        if self._at_once or is_small(self._database.path):
+            return 0.0
+        wait = await self._database.read(seconds_until_the_night)
+        return 0.0 if wait > _DAY_SECONDS - _NIGHT_SECONDS else min(wait, _LONGEST_SECONDS)
+
+    async def _wipe(self) -> None:
+        self._at_once = False
+        if not await asyncio.to_thread(wipe, self._database.path):
+            self._try_again()
+            return
+        self._delay = _AGAIN_SECONDS
+        if not self._more:
+            await asyncio.to_thread(self._mark.clear)
+
+    def _try_again(self) -> None:
+        self._later(self._delay)
+        self._delay = min(2 * self._delay, _LONGEST_AGAIN_SECONDS)
+
+    def _later(self, seconds: float) -> None:
+        if self._again is not None:
+            self._again.cancel()
         if not self._closed:
-            loop = asyncio.get_running_loop()
-            self._again = loop.call_later(_AGAIN_SECONDS, self._follow)
+            later = self._call_later or asyncio.get_running_loop().call_later
+            self._again = later(seconds, self._follow)
+
+
+class _Mark:
+    """A file that is there while something erased is not wiped yet."""
+
+    def __init__(self, folder: Path, environment: str) -> None:
+        self._path = folder / f"unwiped-{environment}"
+
+    def set(self) -> None:
+        """Durable when this returns. One that is there stays as old as it is."""
+        try:
+            handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return
+        hand_over(handle, self._path.parent)
+        os.close(handle)
+        sync(self._path.parent)
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+    def since(self) -> int | None:
+        """When it was set, in ms since 1970; None when it is not."""
+        try:
+            return int(self._path.stat().st_mtime * 1000)
+        except FileNotFoundError:
+            return None
 
 
 def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
     """For a command beside the box: list what it erased in the database at `path`, and wipe it.
 
-    False when the box was in the way: then it does both after its next start.
+    False when the box was in the way: then it does that after its next start.
     """
+    mark = _Mark(path.parent, environment)
+    mark.set()
+    append_to_list(path.parent, environment, dict.fromkeys(erased, at))
     wiped = wipe(path)
     if wiped:
-        append_to_list(path.parent, environment, dict.fromkeys(erased, at))
+        mark.clear()
     return wiped

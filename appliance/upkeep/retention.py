@@ -87,7 +87,7 @@ class Retention:
         try:
             if self._may_expire():
                 await self._forget()
-                wait = await self._database.read(self._until_the_night)
+                wait = await self._database.read(seconds_until_the_night)
         except Refusal as refusal:
             log.warning("retention waits an hour: %s", refusal)
         except Exception as error:  # noqa: BLE001 - it tries again in an hour
@@ -128,11 +128,12 @@ class Retention:
             del keys[:batch]
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    def _until_the_night(self, reader: Reader) -> float:
-        """Seconds until it is next four o'clock in the venue."""
-        zone = reader.zones.zone(get_venue(reader).time_zone)
-        now = datetime.fromtimestamp(self._clock.now() / 1000, UTC)
-        night = now.astimezone(zone).replace(hour=_HOUR, minute=0, second=0, microsecond=0)
-        if night <= now:
-            night += timedelta(days=1)
-        return (night - now).total_seconds()
+
+def seconds_until_the_night(reader: Reader) -> float:
+    """Seconds until it is next four o'clock in the venue."""
+    zone = reader.zones.zone(get_venue(reader).time_zone)
+    now = datetime.fromtimestamp(reader.now / 1000, UTC)
+    night = now.astimezone(zone).replace(hour=_HOUR, minute=0, second=0, microsecond=0)
+    if night <= now:
+        night += timedelta(days=1)
+    return (night - now).total_seconds()
