@@ -56,6 +56,7 @@ from web.sandbox.handlers import SandboxPages
 from web.sandbox.sandbox import Sandbox
 from web.static_files import STATIC_ROUTES
 from web.turns import Turns
+from web.unknown import lead_back
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,8 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
 
     `certificates` are those of the port on which the caller speaks TLS, if it does.
     """
-    app = web.Application(middlewares=[answer_everything, keep_closed], client_max_size=BODY_LIMIT)
+    around = [answer_everything, keep_closed, lead_back]
+    app = web.Application(middlewares=around, client_max_size=BODY_LIMIT)
     app[PARTNER_ROUTES] = PARTNER_ROUTE_TABLE
     server = box.settings.server
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
