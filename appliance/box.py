@@ -36,6 +36,11 @@ class Box:
         """What the machine says, right or wrong: for judging it, and for what strangers check."""
         return self.clock.machine if isinstance(self.clock, SteadyClock) else self.clock
 
+    def move(self, app_url: str) -> None:
+        """From now on links begin with `app_url`; those that were given out stay as they are."""
+        for environment in self.environments:
+            environment.links.base = app_url + environment.prefix
+
     def look_again(self) -> None:
         """A command has changed rows beside the box: let whoever knows them by heart look again."""
         for environment in self.environments:

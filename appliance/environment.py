@@ -11,9 +11,12 @@ from appliance.tokens import Keyring
 EnvironmentName = Literal["live", "test"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Links:
-    """The addresses that guests are given: `{app_url}` plus the environment's prefix."""
+    """The addresses that guests are given: `{app_url}` plus the environment's prefix.
+
+    `base` changes when the box is given another address by its network.
+    """
 
     base: str
 

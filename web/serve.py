@@ -31,6 +31,7 @@ from appliance.store.clock_marks import find_clock_mark
 from appliance.tls.certificates import Certificates
 from appliance.upkeep.life import living
 from appliance.upkeep.sd_notify import sd_notify
+from appliance.webhooks.network import SystemNetwork
 from appliance.webhooks.uptime import SystemUptime
 from web.application import build_application
 from web.connection import Connection
@@ -39,6 +40,7 @@ from web.drain import Drain
 from web.first_start import show_setup_link
 from web.names.mdns import announcing
 from web.names.tls import accept_tls, open_certificates, speaks_tls
+from web.names.whereabouts import find_app_url, in_url, moving
 from web.portal.context import RESTART
 from web.upgrade import prepare_upgrade
 
@@ -162,7 +164,8 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
     port = listener.getsockname()[1]
-    app_url = settings.server.app_url or f"http://{_reachable(host)}:{port}"
+    remembered = directory.remembered_address()
+    app_url = find_app_url(settings.server.app_url, host, port, remembered)
     uptime = SystemUptime()
     grace_ms = settings.webhooks.clock_grace_minutes * 60_000
     clock = SteadyClock(
@@ -181,7 +184,7 @@ async def _serve(
     try:
         clock.remember(box.live.database.peek(find_clock_mark))
         directory.remember_address(app_url)
-        certificates = None
+        certificates, network = None, SystemNetwork()
         if speaks_tls(host, settings.server.tls_port):
             certificates = open_certificates(directory, box)
 
@@ -193,10 +196,11 @@ async def _serve(
         with hear_pokes(directory.poke, look_again):
             async with (
                 nullcontext() if beside is None else beside(box),
-                announcing(box, host, port),
+                announcing(box, host, port, network),
+                moving(box, directory, host, port, network),
                 living(box, directory, os.environ),
             ):
-                address = f"http://{_in_url(host)}:{port}"
+                address = f"http://{in_url(host)}:{port}"
                 await _accept_until_stopped(box, listener, address, stopping, certificates)
     finally:
         await box.close()
@@ -270,24 +274,8 @@ def listen(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         raise Trouble(
-            f"{_in_url(host)}:{port} cannot be listened on ({error.strerror}): "
+            f"{in_url(host)}:{port} cannot be listened on ({error.strerror}): "
             "choose another with --host and --port"
         ) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's own way to say it
     return listener
-
-
-def _in_url(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _reachable(host: str) -> str:
-    """What other machines may call this one; set server.app_url where this guess is wrong."""
-    if host not in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not listened on
-        return _in_url(host)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses a route
-        except OSError:
-            return "127.0.0.1"
-        return str(probe.getsockname()[0])

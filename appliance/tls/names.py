@@ -25,9 +25,14 @@ class Names:
     addresses: tuple[str, ...]
 
     def ranges(self) -> list[Network]:
-        """The networks in which these addresses may move: private ranges, else the address."""
+        """The networks in which these addresses may move: private ranges, else the address.
+
+        Of a box that has none yet: every private range, for it will have one.
+        """
         found = {ip_network(text) for text in _LOOPBACK}
         private = [ip_network(text) for text in _PRIVATE]
+        if all(ip_address(text).is_loopback for text in self.addresses):
+            found.update(private)
         for text in self.addresses:
             address = ip_address(text)
             if not address.is_loopback:

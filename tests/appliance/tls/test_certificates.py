@@ -2,6 +2,7 @@
 
 import ssl
 import stat
+from ipaddress import ip_address
 
 import pytest
 from cryptography import x509
@@ -208,3 +209,11 @@ def test_wanted_are_the_slug_the_machine_and_what_the_settings_name():
 
     assert {"riad-atlas.local", "riad.example", "box.lan", "localhost"} <= set(found.dns)
     assert found.addresses == ("10.0.0.7", "127.0.0.1", "192.168.1.20", "::1")
+
+
+def test_a_box_made_before_its_network_may_get_an_address_of_any_private_range():
+    ranges = Names(("localhost",), ("127.0.0.1", "::1")).ranges()
+
+    for address in ("10.0.0.7", "172.20.1.1", "192.168.1.2", "fd00::1"):
+        assert any(ip_address(address) in network for network in ranges)
+    assert not any(ip_address("8.8.8.8") in network for network in ranges)

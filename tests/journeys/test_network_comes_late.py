@@ -1,0 +1,118 @@
+"""A box that started before its network: once it has an address, links and certificate name it."""
+
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+from tests.journeys.box_process import PROGRAM, clean_environ, found_box
+from tests.journeys.bridge_process import ip, may_make_namespaces
+
+HOME, GUEST = "10.214.7.1", "10.214.7.2"
+PORT, TLS_PORT = 18080, 18443
+
+
+@pytest.fixture
+def alone():
+    """A network namespace with loopback and a cable that is not plugged in."""
+    if not may_make_namespaces():
+        pytest.skip("namespaces may not be made here")
+    name = f"vbl{os.getpid() % 10**6}"
+    ip("netns", "add", name)
+    ip("-n", name, "link", "set", "lo", "up")
+    ip("link", "add", f"{name}a", "type", "veth", "peer", "name", f"{name}b", "netns", name)
+    yield name
+    ip("netns", "del", name)
+
+
+@pytest.fixture
+def box(alone, tmp_path):
+    founded = found_box(tmp_path)
+    run = ["ip", "netns", "exec", alone, PROGRAM, "serve", "--data", str(founded.data),
+           "--host", "0.0.0.0", "--port", str(PORT)]  # fmt: skip # noqa: S104 - all of its own
+    environ = clean_environ(
+        {"VENUEBOX_SERVER_TLS_PORT": str(TLS_PORT), "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0"}
+    )
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(run, env=environ, stdout=subprocess.PIPE, stderr=log, text=True) as box,
+    ):
+        try:
+            assert box.stdout.readline().startswith("ready ")
+            yield founded
+        finally:
+            box.terminate()
+
+
+def plug_in(name):
+    ip("addr", "add", f"{HOME}/24", "dev", f"{name}a")
+    ip("link", "set", f"{name}a", "up")
+    ip("-n", name, "addr", "add", f"{GUEST}/24", "dev", f"{name}b")
+    ip("-n", name, "link", "set", f"{name}b", "up")
+    ip("-n", name, "route", "add", "default", "via", HOME)
+
+
+def anybody():
+    """Takes whatever certificate there is: which one is the test's to look at."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def ask(founded, path, body=None):
+    call = urllib.request.Request(
+        f"https://{GUEST}:{TLS_PORT}{path}",
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {founded.keys['live']}"},
+    )
+    with urllib.request.urlopen(call, timeout=20, context=anybody()) as answer:  # noqa: S310 - as built
+        return json.load(answer)
+
+
+def certified():
+    """Whether the box's certificate names its address."""
+    with (
+        socket.create_connection((GUEST, TLS_PORT), timeout=20) as raw,
+        anybody().wrap_socket(raw) as secured,
+    ):
+        return socket.inet_aton(GUEST) in secured.getpeercert(binary_form=True)
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_an_address_that_comes_after_the_start_is_in_links_and_in_the_certificate(alone, box):
+    address = box.data / "address"
+    assert address.read_text() == f"http://127.0.0.1:{PORT}"
+
+    plug_in(alone)
+
+    until(lambda: address.read_text() == f"http://{GUEST}:{PORT}")
+    table = ask(box, "/v1/venue")["tables"][0]["id"]
+    wish = {"tableId": table, "date": time.strftime("%Y-%m-%d", time.gmtime(time.time() + 864_000)),
+            "guests": 2, "customer": {"name": "Salma", "phone": "+212600000001"},
+            "idempotencyKey": "one"}  # fmt: skip
+    granted = ask(box, "/v1/reservations", wish)
+    assert granted["guestAccessUrl"].startswith(f"http://{GUEST}:{PORT}/access/")
+    until(certified)
+    assert "telling the box's name" not in (box.data.parent / "log").read_text()
+
+
+def test_a_box_that_lost_its_network_goes_on_naming_the_address_it_had(alone, box):
+    address = box.data / "address"
+    plug_in(alone)
+    until(lambda: address.read_text() == f"http://{GUEST}:{PORT}")
+
+    ip("-n", alone, "addr", "del", f"{GUEST}/24", "dev", f"{alone}b")
+    time.sleep(4)
+
+    assert address.read_text() == f"http://{GUEST}:{PORT}"

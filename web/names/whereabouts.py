@@ -1,0 +1,109 @@
+"""Where the box is found: its address, as the network of the house comes, goes and changes.
+
+After a power cut the box is up before the router: it has no address yet when it starts.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from urllib.parse import urlsplit
+
+from appliance.accidents import log_accident
+from appliance.box import Box
+from appliance.data_directory import DataDirectory
+from appliance.tls.names import own_addresses
+from appliance.webhooks.network import Network
+
+log = logging.getLogger(__name__)
+
+ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
+_ALONE = "127.0.0.1"
+_SETTLE_SECONDS = 2.0  # a network that comes up says so many times
+
+
+def find_app_url(app_url: str, host: str, port: int, remembered: str | None) -> str:
+    """The base of links: as it is set, else by the address that other machines may call.
+
+    A box without a network says where it was last: its router mostly gives it that address
+    again. Only one that never had any names itself by the loopback address.
+    """
+    if app_url:
+        return app_url
+    if host not in ANY:
+        return f"http://{in_url(host)}:{port}"
+    found = _address_that_leads_out()
+    if found is None and remembered is not None and urlsplit(remembered).port == port:
+        return remembered
+    return f"http://{found or _ALONE}:{port}"
+
+
+def in_url(host: str) -> str:
+    """A host as a URL writes it."""
+    return f"[{host}]" if ":" in host else host
+
+
+async def follow_addresses(network: Network) -> AsyncGenerator[list[str], None]:
+    """The machine's own addresses now, and each time that they are others."""
+    heard = asyncio.Event()
+    stop = network.watch(heard.set)
+    known: list[str] | None = None
+    try:
+        while True:
+            heard.clear()
+            found = own_addresses()
+            if found != known:
+                known = found
+                yield found
+            await heard.wait()
+            await asyncio.sleep(_SETTLE_SECONDS)
+    finally:
+        stop()
+
+
+@asynccontextmanager
+async def moving(
+    box: Box, directory: DataDirectory, host: str, port: int, network: Network
+) -> AsyncIterator[None]:
+    """While the block lasts, links and certificate follow the machine's addresses."""
+    if host not in ANY:
+        yield
+        return
+    task = asyncio.get_running_loop().create_task(
+        _move(box, directory, host, port, network), name="moving"
+    )
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _move(box: Box, directory: DataDirectory, host: str, port: int, network: Network) -> None:
+    is_first = True
+    async with aclosing(follow_addresses(network)) as changes:
+        async for addresses in changes:
+            remembered = directory.remembered_address()
+            app_url = find_app_url(box.settings.server.app_url, host, port, remembered)
+            if is_first and box.live.links.base == app_url:
+                is_first = False
+                continue
+            is_first = False
+            log.info("the box's addresses are now %s", ", ".join(addresses) or "none")
+            try:
+                box.move(app_url)
+                directory.remember_address(app_url)
+                box.look_again()  # the certificate names addresses, too
+            except Exception as error:  # noqa: BLE001 - the next change is another chance
+                log_accident("following the box's addresses", error)
+
+
+def _address_that_leads_out() -> str | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing: it only chooses a route
+        except OSError:
+            return None
+        found = str(probe.getsockname()[0])
+    return None if found == _ALONE else found
