@@ -75,6 +75,7 @@ export class App {
   async start(): Promise<void> {
     if (!isSecureContext) return this.explainInsecure();
     await this.keeper.load();
+    this.keepShell(); // of a phone that is not paired yet, too
     if (this.keeper.me) return this.begin();
     try {
       await this.paired(await this.box.me(3000));
@@ -94,10 +95,14 @@ export class App {
     this.draw();
     this.link = new Link(this.keeper, () => this.words.say("reason.undone"));
     this.link.start();
-    void keepShell(this.data["start"] ?? "", () => this.verdict.current === null);
+    this.keepShell(); // a pairing that ended took it away
     void navigator.storage?.persist?.().catch(() => undefined); // a full phone throws others out first
     void this.stayAwake();
     void this.conflict.show();
+  }
+
+  private keepShell(): void {
+    void keepShell(this.data["start"] ?? "", () => this.verdict.current === null);
   }
 
   private draw(): void {
