@@ -13,9 +13,9 @@ async def test_an_hour_that_the_other_day_lacks_is_asked_for_again_and_the_table
     await page.fill("[name=customer_name]", "Karim Alaoui")
 
     await page.fill("#new-date", MONDAY)
-    await page.wait_for_selector("#slot-lost")
+    await page.wait_for_selector("#slot-said .warning")
 
-    assert await page.inner_text("#slot-lost") == (
+    assert await page.inner_text("#slot-said") == (
         "12:00 n’est pas proposé ce jour-là. Choisissez une heure."
     )
     assert await page.input_value("#new-slot") == ""
@@ -27,6 +27,7 @@ async def test_an_hour_that_the_other_day_lacks_is_asked_for_again_and_the_table
         f"#new-table option[value='{table_id('T3')}'][selected]", state="attached"
     )
     assert await page.input_value("#new-table") == table_id("T3")
+    assert await page.inner_text("#slot-said") == ""
     await page.click("form.sheet .buttons .button")
     await page.wait_for_url("**note=entered")
     [(day, slot)] = await portal.box.rows("SELECT date, slot FROM reservation")
