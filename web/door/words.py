@@ -104,6 +104,10 @@ def _sheets(language: Language) -> dict[str, str]:
         "conflict.count": _("{arrived} entries counted for {guests} booked."),
         "conflict.anyway": _("Let in while apart"),
         "conflict.despite": _("{name}, {table}: let in without the box, which says: {word}."),
+        "conflict.unknown": _(
+            "{door}, {time}: somebody was let in without the box, which cannot tell who "
+            "({word}). Ask who it was, and check them in from the list."
+        ),
         "conflict.ok": _("Understood"),
         "nobody": _("Guest"),
         "another": _("another door"),

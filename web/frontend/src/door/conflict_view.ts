@@ -36,15 +36,18 @@ export class ConflictView {
     const me = this.keeper()?.me;
     const twice = conflict.kind === "admitted_twice" && other.terminalId !== null;
     this.dialog.dataset["id"] = conflict.id;
+    const known = guest !== null || Boolean(conflict.reservationId);
+    const where = known ? other : (conflict.admissions[0] ?? other);
+    const told = !known ? "conflict.unknown" : twice ? "conflict.text" : "conflict.despite";
     part("conflict-title").textContent = words.say(twice ? "conflict.title" : "conflict.anyway");
-    part("conflict-text").textContent = words.say(twice ? "conflict.text" : "conflict.despite", {
+    part("conflict-text").textContent = words.say(told, {
       name: guest?.customerFirstName ?? words.say("nobody"),
       table: guest?.table.name ?? "",
       word: words.say(`word.${conflict.despite}`),
-      door: other.terminal ?? words.say("another"),
-      time: me ? clockOf(other.at, me) : "",
+      door: where.terminal ?? words.say("another"),
+      time: me ? clockOf(where.at, me) : "",
     });
-    part("conflict-count").textContent = words.say("conflict.count", { arrived, guests });
+    part("conflict-count").textContent = known ? words.say("conflict.count", { arrived, guests }) : "";
   }
 
   private async dismiss(): Promise<void> {

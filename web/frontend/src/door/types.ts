@@ -54,7 +54,8 @@ export interface Conflict {
   kind: string;
   /** The result that the box would have given. */
   despite: string;
-  reservationId: string;
+  /** Null or empty when the box cannot tell who came in: nobody was counted then. */
+  reservationId: string | null;
   other: Admission;
   admissions: Admission[];
   arrived: number;
