@@ -5,12 +5,11 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, get_type_hints
-from urllib.parse import urlsplit
 
 from appliance.errors import Trouble
+from appliance.settings_checks import check_setting
 from appliance.settings_readers import ReaderSettings, parse_readers
 
 
@@ -214,7 +213,7 @@ def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str
         elif name in given:
             values[name] = _from_toml(f"{section}.{name}", hints[name], given[name])
     for name, value in values.items():
-        _check(f"{section}.{name}", value)
+        check_setting(f"{section}.{name}", value)
     return kind(**values)
 
 
@@ -242,53 +241,6 @@ def _from_toml(name: str, hint: Any, value: Any) -> Any:
 def _bad(name: str, value: Any, hint: Any) -> Trouble:
     allowed = {int: "a whole number", bool: "true or false", str: "text"}
     return Trouble(f"{name} is {value!r}: {allowed.get(hint, 'a list of texts')} is allowed")
-
-
-_TOKEN_LEAST = 16
-_RANGES = {
-    "server.port": (0, 65535),
-    "server.tls_port": (0, 65535),
-    "mail.port": (1, 65535),
-    "mail.reminder_hours": (0, 720),
-    "guest.cancel_hours": (0, 720),
-    "backup.hour": (0, 23),
-    "door.early_minutes": (0, 1440),
-    "webhooks.clock_grace_minutes": (0, 1440),
-}
-
-
-def _check(name: str, value: Any) -> None:
-    """What the type does not say."""
-    wrong = None
-    least, most = _RANGES.get(name, (0, 0))
-    if most and not least <= value <= most:
-        wrong = f"{least} to {most}"
-    elif name == "mail.security" and value not in {"starttls", "tls", "none"}:
-        wrong = "starttls, tls or none"
-    elif name.startswith(("api.", "retention.", "booking.hourly")) and value < 1:
-        wrong = "1 or more"
-    elif name == "server.app_url" and value and not _is_base(value):
-        wrong = "an address such as https://box.example without a path at its end"
-    elif name == "server.metrics_token" and 0 < len(value) < _TOKEN_LEAST:
-        wrong = "nothing, or 16 characters or more"
-    elif name == "server.trusted_proxies" and not all(map(_is_network, value)):
-        wrong = "addresses or networks such as 192.168.1.10 or 10.0.0.0/8"
-    if wrong:
-        raise Trouble(f"{name} is {value!r}: {wrong} is allowed")
-
-
-def _is_base(url: str) -> bool:
-    parts = urlsplit(url)
-    plain = not (parts.query or parts.fragment or parts.username or url.endswith("/"))
-    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
 
 
 def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:

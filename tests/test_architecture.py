@@ -27,6 +27,7 @@ LAYERS = (
         "appliance.steady_clock",
         "appliance.tokens",
         "appliance.settings",
+        "appliance.settings_checks",
         "appliance.settings_file",
         "appliance.settings_readers",
     },

@@ -75,7 +75,8 @@ def test_a_variable_goes_before_the_file(tmp_path, variable, text, section, name
 def test_every_setting_can_be_given_as_a_variable():
     for name, variable, default, _ in describe_settings():
         texts = {bool: "true", int: "17", str: "none", tuple: "10.0.0.1"}
-        special = {"server.app_url": "https://x.example", "server.metrics_token": "t" * 16}
+        special = {"server.app_url": "https://x.example", "server.metrics_token": "t" * 16,
+                   "backup.directory": "/mnt/usb"}  # fmt: skip
         text = special.get(name, texts[type(default)])
         text = "false" if default is True else text
         section, _, setting = name.partition(".")
