@@ -161,6 +161,14 @@ class EgressPolicy:
 
     def permits_port(self, port: int, *, secure: bool) -> bool:
         """Whether receivers may listen there: 443, 80 for plain http, 1024 and up, or named."""
-        if port >= _PORTS_FOR_ANYBODY or port == (443 if secure else 80):
-            return True
-        return any(entry.port == port for entry in self._entries)
+        return _is_usual(port, secure=secure) or any(entry.port == port for entry in self._entries)
+
+    def permits_port_of(self, address: IpAddress, port: int, *, secure: bool) -> bool:
+        """Whether one may listen there at this address: who names a port names it for a place."""
+        return _is_usual(port, secure=secure) or any(
+            entry.port == port and entry.covers(address, port) for entry in self._entries
+        )
+
+
+def _is_usual(port: int, *, secure: bool) -> bool:
+    return port >= _PORTS_FOR_ANYBODY or port == (443 if secure else 80)

@@ -72,7 +72,11 @@ class EgressGuard:
         else:
             async with asyncio.timeout(DNS_SECONDS):
                 found = await resolve(receiver.host)
-        if not found or not all(policy.permits(address, port) for address in found):
+        for address in found:
+            named = policy.permits_port_of(address, port, secure=receiver.secure)
+            if not (named and policy.permits(address, port)):
+                raise Blocked
+        if not found:
             raise Blocked
         return found
 
