@@ -129,7 +129,8 @@ class BoxProcess:
         self.process = None
         self.started = 0.0
         self.lines = []
-        self._ready = threading.Event()
+        self._ready = threading.Event()  # or it will never be: it has closed what it says it on
+        self._has_said_so = False
         self._reader = None
 
     def __enter__(self) -> Self:
@@ -158,6 +159,7 @@ class BoxProcess:
     def spawn(self, *argv):
         """Start `venuebox serve …` without waiting."""
         self._ready.clear()
+        self._has_said_so = False
         self.started = time.monotonic()
         with self.log.open("ab") as log:
             self.process = self._launch(argv, log)
@@ -177,7 +179,7 @@ class BoxProcess:
     def wait_until_ready(self):
         """Wait for the `ready` line; the seconds since the start."""
         self._ready.wait(READY_SECONDS)
-        if not self.port or not self._ready.is_set() or self.process.poll() is not None:
+        if not self._has_said_so or self.process.poll() is not None:
             self.kill()
             raise AssertionError(f"it did not become ready: {self.complaints()}")
         return time.monotonic() - self.started
@@ -222,5 +224,6 @@ class BoxProcess:
             match = re.fullmatch(r"ready http://[\d.]+:(\d+)\n", line)
             if match:
                 self.port = int(match.group(1))
+                self._has_said_so = True
                 self._ready.set()
         self._ready.set()
