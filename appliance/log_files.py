@@ -7,8 +7,11 @@ what was in their hands); a test plants names, numbers and keys and looks for th
 import json
 import logging
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+from appliance.belonging import hand_over, make_folder
 
 FILE = "venuebox.jsonl"
 _OURS = ("appliance", "terminal_bridge", "web")
@@ -35,13 +38,19 @@ class JsonLines(logging.Formatter):
 class _Quiet(RotatingFileHandler):
     """A disk that takes no log keeps nobody from working."""
 
+    def _open(self) -> TextIOWrapper:
+        """For the box's user, who goes on with it after root has served."""
+        stream = super()._open()
+        hand_over(stream.fileno(), Path(self.baseFilename).parent)
+        return stream
+
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
         """Leave the message to the console."""
 
 
 def keep_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> logging.Handler:
     """Also write the log to `folder` from now on; the handler, which the caller may remove."""
-    folder.mkdir(mode=0o700, exist_ok=True)
+    make_folder(folder)
     handler = _Quiet(folder / FILE, maxBytes=size, backupCount=files, encoding="utf-8", delay=True)
     handler.setFormatter(JsonLines())
     handler.setLevel(logging.INFO)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 
 import pytest
 
@@ -70,3 +71,16 @@ def test_ten_files_of_five_megabytes_are_fifty():
     from appliance import log_files  # noqa: PLC0415
 
     assert log_files._BYTES * (log_files._FILES + 1) <= 50_000_000
+
+
+if os.geteuid() == 0:  # who is not root can give nothing away, and has nothing to
+
+    def test_the_log_that_root_writes_while_serving_is_the_boxs(tmp_path, handler):
+        os.chown(tmp_path / "log", 65534, 65534)
+
+        for number in range(50):
+            logging.getLogger("appliance").warning("message %d", number)
+
+        files = list((tmp_path / "log").iterdir())
+        assert len(files) > 1
+        assert {file.stat().st_uid for file in files} == {65534}
