@@ -194,7 +194,8 @@ export class Link {
     const mine = this.keeper.me?.terminal.id ?? "";
     const isOurs = conflict.admissions.some((one) => one.terminalId === mine);
     if (!isOurs || conflict.acknowledged) return;
-    const kept = { ...conflict, guest: guest ?? this.keeper.guests.get(conflict.reservationId) ?? null };
+    const known = this.keeper.guests.get(conflict.reservationId ?? "");
+    const kept = { ...conflict, guest: guest ?? known ?? null };
     const before = await this.keeper.storage.addConflict(kept);
     if (!before) this.keeper.listeners.conflict(kept);
     else if (before.dismissed) await this.keeper.acknowledge(conflict.id);
