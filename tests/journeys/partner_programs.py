@@ -2,6 +2,8 @@
 
 import hmac
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -148,13 +150,14 @@ def receiving(argv, tmp_path, *, port, secret):
         process = subprocess.Popen(
             [str(word).format(port=port) for word in argv],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ,
+            start_new_session=True,
         )  # fmt: skip
         try:
             eventually(lambda: process.poll() is not None or _listens(port))
             assert process.poll() is None, log.read_text("utf-8")
             yield ReceiverProgram(port, secret, inbox, log)
         finally:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # node is a child of the program that finds it
             process.wait()
 
 

@@ -124,8 +124,9 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         await asyncio.sleep(0.3)
         return web.Response()
 
+    inner = web.Server(answer)
     server = await asyncio.get_running_loop().create_server(
-        partial(Connection, web.Server(answer), ConnectionLimit(9), keep_alive=5, patience=0.1),
+        partial(Connection, inner, ConnectionLimit(9), keep_alive=5, patience=0.1),
         "127.0.0.1",
         0,
     )
@@ -144,6 +145,8 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
             for out in (silent_out, asking_out):
                 out.close()
                 await out.wait_closed()
+            await inner.shutdown(0)
+            await asyncio.sleep(0)
 
 
 LONG = 8_000_000  # more than two systems keep between them

@@ -95,11 +95,12 @@ async def box_page(
 async def _read_backups(request: web.Request, kit_problem: str | None = None) -> dict[str, object]:
     box, house = request.app[BOX], request.app[BOX].live.database
     zone, venue = await house.read(find_zone), await house.read(get_venue)
+    making = request.app[BACKING_UP].stage  # before the shelf: what ends now is looked at again
     shelf = await asyncio.to_thread(look_at_shelf, directory_of(request), box.settings, venue.id)
     return {
         "shelf": shelf,
         "proven_at": moment(shelf.record.at, zone, language_of(request)),
-        "making": request.app[BACKING_UP].stage,
+        "making": making,
         "kit_problem": kit_problem,
     }
 
