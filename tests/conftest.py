@@ -22,12 +22,15 @@ from appliance.settings import Settings
 from appliance.store.migrate import migrate
 from appliance.tokens import Tokens
 from tests.builders import a_key, furnish
+from tests.late_connections import watch_event_loops
 
 MASTER_KEY = bytes(range(32))
 
 # A busy machine is no counterexample: what is promised about time is measured by `make bench`.
 hypothesis.settings.register_profile("venuebox", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("venuebox")
+
+watch_event_loops()
 
 
 @dataclass
