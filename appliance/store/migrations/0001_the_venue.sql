@@ -124,6 +124,10 @@ CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
 
 CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';
 CREATE INDEX reservation_open ON reservation (date) WHERE status = 'confirmed';
+-- Who may be sent a reminder; those of a partner that writes to its guests itself are not in it.
+CREATE INDEX reservation_remind ON reservation (date, starts)
+    WHERE status = 'confirmed' AND customer_email IS NOT NULL AND checked_in_at IS NULL
+        AND (source <> 'partner' OR email_outcome IS NOT 'skipped');
 CREATE INDEX reservation_code ON reservation (date) WHERE access_code IS NOT NULL;
 CREATE INDEX reservation_mismatch ON reservation (created_at) WHERE body_mismatches > 0;
 

@@ -11,6 +11,7 @@ from appliance.store.deliveries import (
     page_retries,
     page_untried,
 )
+from tests.appliance.store.query_plans import plans_of
 
 
 @pytest.fixture
@@ -72,29 +73,8 @@ async def test_cancelling_takes_every_pending_delivery_and_no_other(box, endpoin
     ],
 )
 async def test_nothing_is_scanned_or_sorted(box, query, arguments):
-    plans = []
-
-    def explained(tx):
-        tx.connection.set_exec_trace(_explain(plans))
-        try:
-            query(tx, *arguments)
-        finally:
-            tx.connection.set_exec_trace(None)
-
-    await box.live.database.write(explained)
+    plans = await plans_of(box.live.database, query, *arguments)
 
     assert plans
     assert all("SCAN" not in line and "TEMP B-TREE" not in line for line in plans), plans
     assert any("delivery_due" in line for line in plans)
-
-
-def _explain(plans):
-    def trace(cursor, sql, bindings):
-        explaining = cursor.connection.cursor()
-        explaining.exec_trace = None
-        if not sql.startswith("EXPLAIN"):
-            rows = explaining.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)
-            plans.extend(row[3] for row in rows)
-        return True
-
-    return trace
