@@ -32,7 +32,8 @@ def wipe(path: Path) -> bool:
     connection = open_connection(path)
     try:
         _demand_room(connection, path)
-        if not is_small(path):  # not all of it in memory
+        if not is_small(path):  # not all of it in memory, nor on another disk than the box's
+            connection.pragma("temp_store_directory", str(path.parent.absolute()))
             connection.execute("PRAGMA temp_store = FILE")
             connection.execute("PRAGMA cache_size = -2000")
         connection.execute("VACUUM")

@@ -1,6 +1,7 @@
 """Wiping costs the evening nothing: when, how much memory, how much disk (S24)."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -194,6 +195,36 @@ def test_a_large_file_is_not_held_in_memory(tmp_path):
     )  # fmt: skip
 
     assert int(run.stdout) < 16 * 1024  # KiB
+
+
+def test_the_copy_of_all_guests_never_leaves_the_disk_of_the_box(tmp_path, monkeypatch):
+    path, before, seen = a_large_file(tmp_path, 16), unnamed_files(), set()
+
+    def open_watched(path):
+        def look():
+            seen.update(unnamed_files() - before)
+            return False  # go on
+
+        connection = open_connection(path)
+        connection.set_progress_handler(look, 2)
+        return connection
+
+    monkeypatch.setattr(wiping, "open_connection", open_watched)
+    assert wiping.wipe(path)
+
+    assert seen, "its pages went through a file"
+    assert {file.parent for file in seen} == {tmp_path}
+
+
+def unnamed_files():
+    """Those that this process has open and that no folder shows."""
+    found = set()
+    for handle in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            name = handle.readlink()
+            if name.name.endswith(" (deleted)"):
+                found.add(name)
+    return found
 
 
 def a_large_file(folder, mebibytes):
