@@ -1,6 +1,7 @@
 """The egress guard: checks a receiver when it is registered, and again at each connection."""
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -129,10 +130,15 @@ class SystemResolver:
     def _begin(self, host: str) -> _Lookup:
         loop = asyncio.get_running_loop()
         lookup = _Lookup(loop.time(), loop.create_future())
-        self._under_way.setdefault(host, []).append(lookup)
-        threading.Thread(
+        thread = threading.Thread(
             target=self._look_up, args=(loop, host, lookup), name="dns", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the machine has no thread for it just now
+            self._places.release()
+            raise socket.gaierror(socket.EAI_AGAIN, str(error)) from None
+        self._under_way.setdefault(host, []).append(lookup)
         return lookup
 
     def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, lookup: _Lookup) -> None:
@@ -150,7 +156,7 @@ class SystemResolver:
                 del self._under_way[host]
             lookup.answer.set_result(found)
 
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is gone
             loop.call_soon_threadsafe(finish)
 
 

@@ -117,3 +117,23 @@ async def test_what_is_registered_waits_for_places_of_its_own(servers):
 
     assert len(servers.asked) == 6
     assert await found_in_the_end(guard, WELL) == [GOOD]
+
+
+async def test_a_machine_without_a_thread_to_spare_is_asked_again_and_loses_no_place(
+    servers, monkeypatch
+):
+    guard = EgressGuard(EgressPolicy((), lambda _address: False), SystemResolver(at_once=1))
+    monkeypatch.setattr(egress.threading, "Thread", NoThread)
+    for _ in range(3):
+        with pytest.raises(socket.gaierror):
+            await guard.addresses(WELL)
+
+    monkeypatch.undo()
+    monkeypatch.setattr(socket, "getaddrinfo", servers.getaddrinfo)
+
+    assert await found_in_the_end(guard, WELL) == [GOOD]
+
+
+class NoThread(threading.Thread):
+    def start(self):
+        raise RuntimeError("can't start new thread")
