@@ -15,6 +15,7 @@ from appliance.errors import Unavailable
 from appliance.store.connection import Batch, Reader, Transaction, open_connection
 from appliance.store.folding import Folder
 from appliance.store.watermark import FilesBeside, Watermark
+from appliance.store.wiping import is_lost, wipe
 from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 
@@ -155,6 +156,15 @@ class Database:
             raise Unavailable
         with _refusing_trouble():
             return query(self._peeker, *args, **kwargs)
+
+    async def wipe(self) -> bool:
+        """As `wiping.wipe`, beside the work. A disk that keeps nothing ends the service."""
+        try:
+            return await asyncio.to_thread(wipe, self.path)
+        except apsw.IOError as failure:
+            if is_lost(failure):
+                self._writer.fail(failure)
+            raise
 
     async def close(self) -> None:
         """Finish what waits, fold the WAL into the file and close every connection."""

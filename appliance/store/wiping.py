@@ -16,11 +16,20 @@ _TRIES = 5
 _MIB = 1 << 20
 _SMALL = 4 * _MIB
 _SPARE = _MIB
+_NOT_KEPT = frozenset({
+    apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_TRUNCATE,
+    apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC,
+})  # fmt: skip
 
 
 def is_small(path: Path) -> bool:
     """Whether wiping it takes so little time and memory that it may be done at any hour."""
     return path.stat().st_size <= _SMALL
+
+
+def is_lost(failure: apsw.IOError) -> bool:
+    """Whether the disk did not keep what was written: nobody may rely on it any more (F5)."""
+    return getattr(failure, "extendedresult", 0) in _NOT_KEPT  # unknown to its types
 
 
 def wipe(path: Path) -> bool:

@@ -4,13 +4,12 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import date, timedelta
-from pathlib import Path
 
 from appliance.actions.erase_guest import erase_past_guests
 from appliance.errors import Trouble, Unavailable
 from appliance.store.connection import Reader
 from appliance.store.erasing import find_past_guests
-from appliance.store.wiping import is_small, wipe
+from appliance.store.wiping import is_small
 from appliance.upkeep.chores import last_ended_evening_now
 from appliance.upkeep.retention import Retention
 
@@ -35,7 +34,7 @@ class ContactRetention(Retention):
             for start in range(0, len(found), _BATCH):
                 await self._erase(found[start : start + _BATCH])
         if self._unwiped and not self._closed:
-            self._unwiped = not await asyncio.to_thread(_wipe, self._database.path)
+            self._unwiped = not await self._wipe()
             if self._unwiped and is_small(self._database.path):
                 raise Unavailable  # in an hour, then; a large one waits for the next night
 
@@ -46,13 +45,12 @@ class ContactRetention(Retention):
         self._unwiped = True
         await asyncio.sleep(_PAUSE_SECONDS)
 
-
-def _wipe(path: Path) -> bool:
-    try:
-        return wipe(path)
-    except Trouble as trouble:
-        log.warning("what was forgotten stays between the rows for now: %s", trouble)
-        return False
+    async def _wipe(self) -> bool:
+        try:
+            return await self._database.wipe()
+        except Trouble as trouble:
+            log.warning("what was forgotten stays between the rows for now: %s", trouble)
+            return False
 
 
 def _find(reader: Reader, days: int) -> list[str]:

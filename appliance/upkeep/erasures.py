@@ -124,7 +124,7 @@ class Erasures:
 
     async def _wipe(self) -> None:
         self._at_once = False
-        if not await asyncio.to_thread(wipe, self._database.path):
+        if not await self._database.wipe():
             self._try_again()
             return
         self._delay = _AGAIN_SECONDS
