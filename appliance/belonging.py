@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
 
@@ -9,9 +10,12 @@ def hand_over(handle: int, folder: Path) -> None:
     """Give an open file or folder to whom `folder` belongs, where root made it.
 
     A volume that knows no owners, or keeps root from it, is no failure: `doctor` names what is
-    not the box's.
+    not the box's. A file that has another name elsewhere is not given away.
     """
     if os.geteuid() == 0:
+        found = os.fstat(handle)
+        if stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+            return
         owner = folder.stat()
         with contextlib.suppress(OSError):
             os.fchown(handle, owner.st_uid, owner.st_gid)

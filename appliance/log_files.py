@@ -6,6 +6,7 @@ what was in their hands); a test plants names, numbers and keys and looks for th
 
 import json
 import logging
+import os
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -39,8 +40,14 @@ class _Quiet(RotatingFileHandler):
     """A disk that takes no log keeps nobody from working."""
 
     def _open(self) -> TextIOWrapper:
-        """For the box's user, who goes on with it after root has served."""
-        stream = super()._open()
+        """For the box's user, who goes on with it after root has served.
+
+        Root follows no link that this user has put in its place.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        if os.geteuid() == 0:
+            flags |= os.O_NOFOLLOW
+        stream = os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
         hand_over(stream.fileno(), Path(self.baseFilename).parent)
         return stream
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,6 +13,12 @@ from appliance.log_files import keep_log
 
 @pytest.fixture
 def handler(tmp_path):
+    with keeping_log(tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def keeping_log(tmp_path):
     levels = {shown: shown.level for shown in logging.getLogger().handlers}
     made = keep_log(tmp_path / "log", size=2000, files=3)
     yield made
@@ -84,3 +91,18 @@ if os.geteuid() == 0:  # who is not root can give nothing away, and has nothing 
         files = list((tmp_path / "log").iterdir())
         assert len(files) > 1
         assert {file.stat().st_uid for file in files} == {65534}
+
+    @pytest.mark.parametrize("place", [os.symlink, os.link])
+    def test_a_file_of_roots_that_the_boxs_user_puts_in_its_place_stays_roots(tmp_path, place):
+        roots, folder = tmp_path / "shadow", tmp_path / "log"
+        roots.write_text("mine")
+        folder.mkdir()
+        place(roots, folder / "venuebox.jsonl")
+        os.chown(folder, 65534, 65534)
+
+        with keeping_log(tmp_path):
+            logging.getLogger("appliance").warning("a message")
+
+        assert roots.stat().st_uid == 0
+        if place is os.symlink:
+            assert roots.read_text() == "mine"
