@@ -1,6 +1,7 @@
 """Rows of `endpoint`: partners' webhook receivers."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from appliance.errors import NotFound
@@ -50,6 +51,14 @@ def set_active(tx: Transaction, endpoint_id: str, *, active: bool) -> None:
     tx.execute(
         "UPDATE endpoint SET active = :active WHERE id = :id",
         {"active": int(active), "id": endpoint_id},
+    )
+
+
+def set_events(tx: Transaction, endpoint_id: str, events: Sequence[str]) -> None:
+    """What an endpoint hears of."""
+    tx.execute(
+        "UPDATE endpoint SET events = :events WHERE id = :id",
+        {"events": json.dumps(list(events)), "id": endpoint_id},
     )
 
 

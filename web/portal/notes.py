@@ -15,6 +15,7 @@ _NOTES: Mapping[str, str] = {
     "key-revoked": _("The key is revoked: its next call is refused."),
     "endpoint-activated": _("The endpoint is active: it hears of what happens from now on."),
     "endpoint-deactivated": _("The endpoint is deactivated: nothing more is sent there."),
+    "endpoint-events-chosen": _("The endpoint hears of these events from now on."),
     "old-secret-revoked": _("Only the present secret signs from now on."),
     "test-sent": _("A test event is on its way."),
     "replayed": _("The delivery is on its way again."),

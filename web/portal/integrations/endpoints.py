@@ -6,6 +6,7 @@ from aiohttp import web
 
 from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
+from appliance.actions.choose_events import choose_events
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.actions.register_endpoint import parse_event_types, register_endpoint
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
@@ -40,6 +41,7 @@ from web.portal.integrations.words import health_of, skew_words
 _URL_SHOWN = 4000
 _CA_MAX = 60_000
 _LATEST = 5
+_OFFERED = (*EVENT_TYPES, *EXTRA_TYPES)
 
 
 async def new_endpoint(request: web.Request) -> web.Response:
@@ -54,7 +56,7 @@ async def create_endpoint(request: web.Request) -> web.Response:
 
     async def register() -> str:
         url = await dispatcher.check_url(form.text("url", _URL_SHOWN))
-        events = parse_event_types(form.all("event"), (*EVENT_TYPES, *EXTRA_TYPES))
+        events = parse_event_types(form.all("event"), _OFFERED)
         endpoint, secret = await environment.database.write(
             register_endpoint, environment.keyring, url, events, actor=actor_of(request)
         )
@@ -90,6 +92,19 @@ async def deactivate_one(request: web.Request) -> web.Response:
     database = request[ENVIRONMENT].database
     await database.write(deactivate_endpoint, id_of(request), actor=actor_of(request))
     return _done(request, "endpoint-deactivated")
+
+
+async def choose_for_one(request: web.Request) -> web.Response:
+    """`POST …/events`: what it hears of from now on, beyond the contract's six too."""
+    form, endpoint_id = await read_form(request), id_of(request)
+    try:
+        events = parse_event_types(form.all("event"), _OFFERED)
+        await request[ENVIRONMENT].database.write(
+            choose_events, endpoint_id, events, actor=actor_of(request)
+        )
+    except Refusal as refusal:
+        return await _page(request, endpoint_id, refusal)
+    return _done(request, "endpoint-events-chosen")
 
 
 async def roll_one(request: web.Request) -> web.Response:
@@ -181,6 +196,7 @@ async def _page(
         "endpoint": endpoint,
         "queue": queue,
         "latest": latest.deliveries,
+        "event_types": _OFFERED,
         "health": health_of(endpoint, around.conditions, language),
         "skew": skew_words(endpoint, language),
         "seen": secret_mark(endpoint),
@@ -201,7 +217,7 @@ async def _form(
     values: dict[str, object] = {
         "url": url,
         "ticked": ticked,
-        "event_types": (*EVENT_TYPES, *EXTRA_TYPES),
+        "event_types": _OFFERED,
         "problem": None if refusal is None else refusal_text(refusal, language_of(request)),
     }
     return room_page(

@@ -15,9 +15,9 @@ from appliance.webhooks.recipient import USER_AGENT
 
 @dataclass(frozen=True, slots=True)
 class RequestText:
-    """`kind`: `sent` as it went at `at`, `same` and `now` as it would go now, `gone` nothing.
+    """`kind`: `sent` as it went at `at`, `gone` nothing, the others as it would go now.
 
-    `same` says that the body is, byte for byte, the one that was delivered.
+    `same` says that the body is, byte for byte, the one that was delivered; `next` that none was.
     """
 
     kind: str
@@ -39,6 +39,8 @@ def request_text(reader: Reader, story: DeliveryStory) -> RequestText:
     body = event_body(story.due, reservation, get_venue(reader))
     digests = {attempt.body_sha256 for attempt in story.attempts if attempt.outcome == "delivered"}
     kind = "same" if hashlib.sha256(body).digest() in digests else "now"
+    if not (digests or story.delivery.replays or story.delivery.state == "delivered"):
+        kind = "next"
     return RequestText(kind, None, _head(story, len(body)), _text(body))
 
 

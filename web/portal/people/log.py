@@ -90,6 +90,7 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         "endpoint_registered": _("Webhook endpoint registered"),
         "endpoint_activated": _("Webhook endpoint switched on"),
         "endpoint_deactivated": _("Webhook endpoint switched off"),
+        "endpoint_events_chosen": _("Events of a webhook endpoint chosen"),
         "endpoint_secret_rolled": _("Secret of a webhook endpoint rolled"),
         "endpoint_old_secret_revoked": _("Old secret of a webhook endpoint revoked"),
         "settings_changed": _("Settings changed: %(name)s", name=name),
