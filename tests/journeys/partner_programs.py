@@ -12,11 +12,10 @@ import urllib.error
 import urllib.request
 import uuid
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.journeys.box_process import clean_environ, found_box
-from tests.journeys.roads import rough_road
 from tests.readme import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -198,21 +197,6 @@ def check_booking(partner, *program):
     assert sorted(item["externalRef"] for item in partner.reservations(reference)) == [
         reference, *(f"{reference}-{number}" for number in (2, 3, 4)),
     ]  # fmt: skip
-    partner.cancel(reference)
-
-
-def check_rough_road(partner, *program):
-    """The answer is lost, then the house is busy: the same request goes out until it is told."""
-    reference = f"rough-{uuid.uuid4()}"
-    with rough_road(partner.url) as (address, bookings):
-        done = replace(partner, url=address).book(*program, reference=reference)
-    assert done.returncode == 0, done.stderr
-    booked = json.loads(done.stdout)
-
-    mine = [item["id"] for item in partner.reservations(reference)]
-    assert mine == [booked["serviceReservationId"]]
-    assert len(bookings) == 3
-    assert len(set(bookings)) == 1
     partner.cancel(reference)
 
 

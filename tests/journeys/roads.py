@@ -1,4 +1,4 @@
-"""Roads to the box: one tells what passed, one loses answers, one never lets an answer back."""
+"""Roads to the box: one tells what passed, two spoil answers, one never lets an answer back."""
 
 import threading
 import urllib.error
@@ -71,6 +71,27 @@ class _RoughRoad(_Road):
             self._answer(*self._pass_on(body))
 
 
+class _TornRoad(_Road):
+    """Of the bookings the first loses half its answer, the second is answered by a proxy."""
+
+    def do_POST(self):
+        body = self._body()
+        bookings = self.server.bookings
+        bookings.append(body)
+        if len(bookings) == 1:
+            status, answer = self._pass_on(body)
+            assert status == 201
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer[: len(answer) // 2])
+            self.close_connection = True
+        elif len(bookings) == 2:
+            self._answer(502, b"<html><h1>Bad gateway</h1></html>", ("Content-Type", "text/html"))
+        else:
+            self._answer(*self._pass_on(body))
+
+
 class _DeadEnd(_Road):
     """A booking waits for its answer until the road is gone, and arrives only where it may."""
 
@@ -96,6 +117,16 @@ def rough_road(target):
     A booking's answer is lost, and the next try meets a busy house.
     """
     with _serving(_RoughRoad, target) as server:
+        yield _address(server), server.bookings
+
+
+@contextmanager
+def torn_road(target):
+    """(address, bodies of the bookings that came by) of a road to `target`.
+
+    Half of a booking's answer is lost, and to the next try a proxy answers in its own words.
+    """
+    with _serving(_TornRoad, target) as server:
         yield _address(server), server.bookings
 
 

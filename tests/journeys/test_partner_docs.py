@@ -10,7 +10,6 @@ from tests.journeys.partner_programs import (
     check_booking,
     check_receiver,
     check_refusal,
-    check_rough_road,
     python,
 )
 from tests.journeys.program_restarts import (
@@ -20,6 +19,7 @@ from tests.journeys.program_restarts import (
     check_restart_too_late,
     check_restart_with_a_wrong_key,
 )
+from tests.journeys.program_roads import check_rough_road, check_torn_road
 
 BOOKING = {
     "python": (*python(), EXAMPLES / "python" / "book.py"),
@@ -45,6 +45,13 @@ def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table
 @pytest.mark.parametrize("language", BOOKING)
 def test_when_the_answer_is_lost_the_same_booking_is_asked_for_until_it_is_told(partner, language):
     check_rough_road(partner, *BOOKING[language])
+
+
+@pytest.mark.parametrize("language", BOOKING)
+def test_half_an_answer_is_none_nor_is_a_proxys_page(
+    partner, language
+):
+    check_torn_road(partner, *BOOKING[language])
 
 
 @pytest.mark.parametrize("language", BOOKING)

@@ -11,7 +11,6 @@ from tests.journeys.partner_programs import (
     a_partner,
     check_booking,
     check_refusal,
-    check_rough_road,
 )
 from tests.journeys.program_restarts import (
     check_correction,
@@ -20,6 +19,7 @@ from tests.journeys.program_restarts import (
     check_restart_too_late,
     check_restart_with_a_wrong_key,
 )
+from tests.journeys.program_roads import check_rough_road, check_torn_road
 from tests.readme import ROOT
 
 BOOK = ("bash", EXAMPLES / "curl" / "book.sh")
@@ -38,6 +38,10 @@ def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table
 
 def test_when_the_answer_is_lost_the_same_booking_is_asked_for_until_it_is_told(partner):
     check_rough_road(partner, *BOOK)
+
+
+def test_half_an_answer_is_none_nor_is_a_proxys_page(partner):
+    check_torn_road(partner, *BOOK)
 
 
 def test_a_program_that_starts_again_asks_for_the_same_booking_again(partner):

@@ -21,7 +21,8 @@ async function call(method, path, body, tries = 5) {
       }
       wait = Number(response.headers.get("Retry-After") ?? 1);
     } catch (error) {
-      // No connection, or it broke: the booking may exist or not. The same key finds out.
+      // No connection, it broke, or it was not the box that answered: the booking may exist or
+      // not. The same key finds out.
       if (made === tries) throw error;
     }
     await sleep(wait);

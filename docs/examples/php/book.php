@@ -19,12 +19,13 @@ function call(string $method, string $path, ?string $body = null, int $tries = 5
         }
         $context = stream_context_create(['http' => $options]);
         $answer = @file_get_contents(getenv('SERVICE_URL') . $path, false, $context);
+        $decoded = json_decode((string) $answer, true); // null: none came, or not the box's own
         $wait = 2 ** ($made - 1);
-        if ($answer !== false) {
+        if ($decoded !== null) {
             preg_match('#^HTTP/\S+ (\d+)#', $http_response_header[0], $line);
             $status = (int) $line[1];
             if (!in_array($status, [429, 503], true) || $made === $tries) {
-                return [$status, json_decode($answer, true, 64, JSON_THROW_ON_ERROR)];
+                return [$status, $decoded];
             }
             foreach ($http_response_header as $header) {
                 if (preg_match('/^Retry-After: (\d+)/i', $header, $found)) {
@@ -32,7 +33,8 @@ function call(string $method, string $path, ?string $body = null, int $tries = 5
                 }
             }
         } elseif ($made === $tries) {
-            // No connection, or it broke: the booking may exist or not.
+            // No connection, it broke, or it was not the box that answered: the booking may exist or
+            // not. Run again, this program asks for it.
             give_up('the service cannot be reached');
         }
         sleep($wait);

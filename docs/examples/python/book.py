@@ -3,6 +3,7 @@
 SERVICE_URL=… SERVICE_KEY=… python3 book.py DATE SLOT GUESTS NAME PHONE REFERENCE
 """
 
+import http.client
 import json
 import os
 import sys
@@ -16,22 +17,30 @@ URL = os.environ["SERVICE_URL"]
 KEY = os.environ["SERVICE_KEY"]
 
 
+def send(method, path, body):
+    """The answer, open to be read. A refusal is an answer too."""
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    request = urllib.request.Request(URL + path, body, headers, method=method)
+    try:
+        return urllib.request.urlopen(request, timeout=15)
+    except urllib.error.HTTPError as refusal:
+        return refusal
+
+
 def call(method, path, body=None, tries=5):
     """(status, decoded body). Repeats after 429, 503 and network errors, and never a 409."""
-    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     for remaining in reversed(range(tries)):
-        request = urllib.request.Request(URL + path, body, headers, method=method)
+        wait = 2 ** (tries - remaining - 1)
         try:
-            with urllib.request.urlopen(request, timeout=15) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as refusal:
-            if refusal.code not in (429, 503) or not remaining:
-                return refusal.code, json.load(refusal)
-            wait = int(refusal.headers.get("Retry-After", "1"))
-        except OSError:  # no connection, or it broke: the booking may exist or not
+            with send(method, path, body) as response:
+                answer = json.load(response)
+            if response.status not in (429, 503) or not remaining:
+                return response.status, answer
+            wait = int(response.headers.get("Retry-After", "1"))
+        except (OSError, http.client.HTTPException, ValueError):
+            # No connection, it broke, or not the box answered: the booking may exist or not.
             if not remaining:
                 raise
-            wait = 2 ** (tries - remaining - 1)
         time.sleep(wait)
     raise AssertionError("the last try returns or raises")
 
