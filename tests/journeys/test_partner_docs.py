@@ -48,9 +48,7 @@ def test_when_the_answer_is_lost_the_same_booking_is_asked_for_until_it_is_told(
 
 
 @pytest.mark.parametrize("language", BOOKING)
-def test_half_an_answer_is_none_nor_is_a_proxys_page(
-    partner, language
-):
+def test_half_an_answer_is_none_nor_is_a_proxys_page(partner, language):
     check_torn_road(partner, *BOOKING[language])
 
 
