@@ -110,6 +110,12 @@ def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
     return reader.row(sql, {"hash": device_hash, "staff_id": staff_id}) is not None
 
 
+def is_device_of_house(reader: Reader, device_hash: bytes) -> bool:
+    """Whether anybody signed in with that browser before."""
+    sql = "SELECT EXISTS (SELECT 1 FROM known_device WHERE hash = :hash)"
+    return bool(reader.value(sql, {"hash": device_hash}))
+
+
 def count_failures(reader: Reader, account: bytes, device: bytes) -> tuple[int, int]:
     """Wrong passwords in a row for that account and device, and when the latest was."""
     row = reader.row(

@@ -68,6 +68,21 @@ async def test_who_signed_in_here_before_does_not_wait_behind_all_who_guess(runn
     assert {(await task)[0] for task in waiting} == {401}
 
 
+async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_house_out(running):
+    await an_account(running)
+    cookies = (await sign_in(running))[3]
+    known = f"__Host-venuebox-device={cookies['__Host-venuebox-device']}"
+    running.app[PASSWORDS]._hasher = argon2.PasswordHasher(1, 64, 1)
+    guesses = [await sign_in(running, f"Nobody {n}", "wrong one") for n in range(60)]
+
+    stranger = await sign_in(running, password=PASSWORD)
+    made_up = await sign_in(running, password=PASSWORD, Cookie="__Host-venuebox-device=abc")
+    mine = await sign_in(running, password=PASSWORD, Cookie=known)
+
+    assert [guess[0] for guess in guesses][-1] == 429
+    assert (stranger[0], made_up[0], mine[0]) == (429, 429, 303)
+
+
 async def test_a_link_with_a_line_break_in_it_shuts_nobody_out(running):
     await an_account(running)
 

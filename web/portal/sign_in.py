@@ -21,8 +21,10 @@ from appliance.actions.sign_in import (
 from appliance.clock import Clock
 from appliance.errors import RateLimited, Refusal, ValidationError
 from appliance.house_errors import CodeLater
+from appliance.store.sessions import is_device_of_house
 from appliance.store.staff import has_owner, set_language
 from appliance.store.venue import get_venue
+from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, page
 from web.names.secure import SECURE
@@ -70,7 +72,7 @@ class SignIn:
             return await self._form(request, status=403)
         try:
             form = await read_form(request)
-            self._tries.spend(request.app[SECURE].caller_of(request))
+            self._tries.spend(_who_tries(request))
             take = self._take_code if form.secret("asked") else self._take_password
             return await take(request, form)
         except (RateLimited, ValidationError) as refusal:
@@ -135,6 +137,16 @@ class SignIn:
             "in_use": await database.read(has_owner),
         }
         return page(request, "portal/sign_in.html", values, status)
+
+
+def _who_tries(request: web.Request) -> str:
+    """The address; a browser of the house by itself, whoever else comes from the same network."""
+    known = device_secret(request)
+    if known is not None:
+        device = hash_token(known)
+        if environment_of(request).database.look_up(is_device_of_house, device):
+            return f"device {device.hex()}"
+    return request.app[SECURE].caller_of(request)
 
 
 def sign_in_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
