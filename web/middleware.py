@@ -45,8 +45,7 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
     except web.HTTPException as exception:
         response = _documented(exception)
     except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and noted
-        if not (isinstance(error, ConnectionError) and _has_left(request)):
-            log_accident(f"{request.method} {_route_of(request)}", error)
+        note_accident(request, error)
         response = refuse(InternalError())
     if not response.prepared:
         set_headers(response)
@@ -74,6 +73,12 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
     if exception.status == Unavailable.status:
         return refuse(Unavailable())
     return exception
+
+
+def note_accident(request: web.Request, error: Exception) -> None:
+    """Log where it happened, unless nobody waits for the answer any more."""
+    if not (isinstance(error, ConnectionError) and _has_left(request)):
+        log_accident(f"{request.method} {_route_of(request)}", error)
 
 
 def _has_left(request: web.Request) -> bool:

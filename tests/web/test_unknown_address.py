@@ -40,3 +40,39 @@ async def test_whoever_asks_for_no_page_gets_none(running, method):
 
     async with running.client.request(method, "/nowhere", headers=headers) as answer:
         assert (answer.status, answer.content_type) == (404, "application/json")
+
+
+@pytest.mark.parametrize(
+    ("path", "above"),
+    [
+        ("/portal/box/restart", "/portal/box"),
+        ("/test/portal/venue/order", "/test/portal/venue"),
+        ("/portal/sign-out", "/portal"),
+        ("/me/abc/erasure", "/me/abc"),
+    ],
+)
+async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, path, above):
+    async with running.client.get(path, headers=BROWSER, allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (303, above)
+    async with running.client.get(path, headers={"Accept": "*/*"}) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (405, "METHOD_NOT_ALLOWED")
+
+
+async def test_what_is_gone_is_no_form_that_was_refused(running):
+    owner = await a_person(running, "owner")
+
+    status, page, _ = await owner.get("/portal/reservations/of-nobody", **BROWSER)
+
+    assert status == 404
+    assert "No such page" in page
+    assert "what you typed" not in page
+
+
+async def test_a_page_that_somebody_may_not_see_speaks_of_no_form(running):
+    host = await a_person(running, "host")
+
+    status, page, _ = await host.get("/portal/venue", **BROWSER)
+
+    assert status == 403
+    assert "This page cannot be shown" in page
+    assert "what you typed" not in page

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from appliance.errors import Refusal
+from appliance.errors import NotFound, Refusal
 from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
 from web.portal.context import SESSION
@@ -52,8 +52,12 @@ def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
     """What was declined, in words; as a part of the page when htmx asked."""
     sentence = refusal_text(refusal, language_of(request))
     part = "HX-Request" in request.headers
+    looked_at = request.method in {"GET", "HEAD"}
+    if looked_at and not part and refusal.status == NotFound.status:
+        return portal_page(request, "portal/unknown.html", {}, refusal.status)
     template = "portal/problem_part.html" if part else "portal/problem.html"
-    answer = portal_page(request, template, {"problem": sentence}, refusal.status)
+    values: dict[str, object] = {"problem": sentence, "looked_at": looked_at}
+    answer = portal_page(request, template, values, refusal.status)
     answer.headers.update(refusal.headers)
     if part:  # wherever the request wanted to put its answer, a problem has one place
         answer.headers["HX-Retarget"] = "#problem"

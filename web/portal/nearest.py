@@ -8,12 +8,15 @@ _HOME = "/portal"
 
 def nearest_page(request: web.Request) -> str:
     """The request's own path; of a form's path, the nearest one above it that is a page."""
-    if request.method in _SAFE:
-        return request.path
+    return request.path if request.method in _SAFE else page_above(request) or _HOME
+
+
+def page_above(request: web.Request) -> str:
+    """The nearest address at or above the request's that is a page; empty where there is none."""
     path = request.path
     while path and not _is_page(request, path):
         path = path.rpartition("/")[0]
-    return path or _HOME
+    return path
 
 
 def same_page(request: web.Request) -> str:
