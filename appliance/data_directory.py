@@ -1,7 +1,9 @@
 """The data directory: everything that the box knows, and who may touch it (operations.md)."""
 
+import contextlib
 import fcntl
 import os
+import pwd
 import shutil
 import stat
 import threading
@@ -19,6 +21,7 @@ from appliance.tokens import Tokens
 _MASTER_KEY_BYTES = 32
 _UNFINISHED = "init-unfinished"
 _BY_SERVE = b"serve"
+_MAY_BE_THERE = {"settings.toml", "lost+found"}  # put there before; of a volume of its own
 ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
 
 
@@ -63,7 +66,7 @@ class DataDirectory:
         return begun and not (self._unfinished.exists() or self.restore_mark.exists())
 
     def is_free(self) -> bool:
-        """Whether `serve` may make a box here: nothing is in it, or settings put there before.
+        """Whether `serve` may make a box here: nothing is in it that somebody would miss.
 
         So it is after a first start that was interrupted.
         """
@@ -74,29 +77,30 @@ class DataDirectory:
         except FileNotFoundError:
             return True
         except OSError as error:
+            self.refuse_strangers()
             raise Trouble(f"{self.root} cannot be opened: {error.strerror}") from None
-        return found <= {"settings.toml"}
+        return found <= _MAY_BE_THERE
 
     def check(self) -> None:
-        """Trouble unless a box is here, with the instruction that mends it."""
+        """Trouble unless a box is here, open to this user, with the instruction that mends it."""
+        self.refuse_strangers()
         if self._unfinished.exists():
             raise Trouble(f"init was interrupted in {self.root}: run venuebox init once more")
         if self.restore_mark.exists():
             raise Trouble(f"a restore was interrupted in {self.root}: run venuebox restore again")
         if not self.holds_a_box():
-            raise Trouble(f"there is no box in {self.root}: run venuebox init first")
+            raise Trouble(
+                f"there is no box in {self.root}: run venuebox init first, or name the directory "
+                "of yours with --data"
+            )
 
     def master_key(self) -> bytes:
         """The master key; Trouble when it is lost, damaged or readable by others (F38)."""
         path = self.master_key_file
+        self.refuse_lost_key()
         try:
             mode = stat.S_IMODE(path.stat().st_mode)
             key = path.read_bytes()
-        except FileNotFoundError:
-            raise Trouble(
-                f"{path} is missing: restore it from a backup, without it no link or pass "
-                "of this box can be read"
-            ) from None
         except OSError as error:
             raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
         if mode & 0o077:
@@ -104,6 +108,35 @@ class DataDirectory:
         if len(key) != _MASTER_KEY_BYTES:
             raise Trouble(f"{path} is damaged: restore it from a backup")
         return key
+
+    def refuse_strangers(self) -> None:
+        """Trouble that names the box's user to another, from whom the directory is kept."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            try:
+                self.settings_file.stat()
+            except PermissionError:
+                raise Trouble(
+                    f"{self.root} is open to {self._owner()} alone: run this as that user, or as "
+                    "root with sudo"
+                ) from None
+
+    def _owner(self) -> str:
+        try:
+            return pwd.getpwuid(self.root.stat().st_uid).pw_name
+        except KeyError:  # a number without a name
+            return f"user {self.root.stat().st_uid}"
+        except OSError:  # a folder above it is closed too
+            return "its owner"
+
+    def refuse_lost_key(self) -> None:
+        """Trouble when there is no master key: nothing of the box can be read without it."""
+        with contextlib.suppress(PermissionError):  # who may not read it is told so elsewhere
+            if not self.master_key_file.exists():
+                raise Trouble(
+                    f"{self.master_key_file} is missing: restore it from a backup, to another "
+                    "directory from which you copy it; without it no link or pass of this box can "
+                    "be read"
+                )
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -11,9 +11,30 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from appliance.clock import SystemClock
-from appliance.commands.console import Command, Commands, Console, add_command, add_data
+from appliance.commands.console import (
+    Command,
+    Commands,
+    Console,
+    WrongUsage,
+    add_command,
+    add_data,
+)
 from appliance.errors import Refusal, Trouble
 from appliance.tokens import Tokens
+
+_USAGE = 2
+_NO_ROOM = "there is no room on the disk for {what}: make some, then try again"
+_WAYS_OUT = {
+    errno.EROFS: "{what} is on a volume that may only be read: check the disk, start again",
+    errno.EACCES: "{what} may not be used by this user: run it as the box's user, or with sudo",
+    errno.EPERM: "{what} may not be changed by this user: run it as the box's user, or with sudo",
+    errno.ENOENT: "{what} is not there: correct the path, or make its folder first",
+    errno.ENOTDIR: "{what} leads through a file: correct the path",
+    errno.EISDIR: "{what} is a folder: name a file in it",
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.EIO: "{what} cannot be read or written: check the disk, and replace it if need be",
+}
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
@@ -34,7 +55,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
         return 1
     except Exception as error:  # noqa: BLE001 - a person at a console gets a sentence
         print(f"venuebox: {_sentence(error)}", file=sys.stderr)
-        return 1
+        return _USAGE if isinstance(error, WrongUsage) else 1
     return status
 
 
@@ -87,7 +108,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def _add_serve(commands: Commands) -> None:
@@ -155,8 +176,8 @@ def _sentence(error: Exception) -> str:
         return str(error)
     if isinstance(error, Refusal):
         return error.error_en
-    if isinstance(error, OSError) and error.errno == errno.EROFS:
-        return f"{error.filename} is on a volume that may only be read: check the disk, start again"
+    if isinstance(error, OSError) and error.errno in _WAYS_OUT:
+        return _WAYS_OUT[error.errno].format(what=error.filename or "what was to be written")
     return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
 
 

@@ -29,6 +29,7 @@ from appliance.settings import Settings
 from appliance.steady_clock import SteadyClock
 from appliance.store.clock_marks import find_clock_mark
 from appliance.tls.certificates import Certificates
+from appliance.upkeep.ballast import Ballast
 from appliance.upkeep.life import living
 from appliance.upkeep.sd_notify import sd_notify
 from appliance.webhooks.network import SystemNetwork
@@ -102,7 +103,11 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
     settings = console.settings(directory)
     host = arguments.host or settings.server.host
     port = settings.server.port if arguments.port is None else arguments.port
-    listener = listen(host, port)
+    try:
+        listener = listen(host, port)
+    except Trouble:
+        with directory.lock():  # it may be this very box that listens there: then that is said
+            raise
     local = f"http://127.0.0.1:{listener.getsockname()[1]}"
 
     @asynccontextmanager
@@ -137,6 +142,8 @@ def serve_directory(
     os.umask(_PRIVATE)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with directory.lock():
+        ballast = Ballast(directory.root)
+        ballast.release_if_full()
         directory.sweep()
         keep_log(directory.root / "log")
         tempfile.tempdir = str(directory.tmp)  # the machine's own may be full, or cleaned
@@ -144,7 +151,9 @@ def serve_directory(
         while True:
             stopping = Stopping(may_restart=may_restart)
             with listener:
-                asyncio.run(_serve(directory, settings, console, listener, host, beside, stopping))
+                asyncio.run(
+                    _serve(directory, settings, console, listener, host, beside, stopping, ballast)
+                )
             if stopping.kept is None or not stopping.begins_anew:
                 return stopping.status
             listener = stopping.kept
@@ -159,6 +168,7 @@ async def _serve(
     host: str,
     beside: Beside | None,
     stopping: Stopping,
+    ballast: Ballast,
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -198,7 +208,7 @@ async def _serve(
                 nullcontext() if beside is None else beside(box),
                 announcing(box, host, port, network),
                 moving(box, directory, host, port, network),
-                living(box, directory, os.environ),
+                living(box, directory, os.environ, ballast),
             ):
                 address = f"http://{in_url(host)}:{port}"
                 await _accept_until_stopped(box, listener, address, stopping, certificates)
@@ -230,7 +240,9 @@ async def _accept_until_stopped(
         listener.listen(_BACKLOG)
         secured = None
         if certificates is not None:
-            port = listen(listener.getsockname()[0], box.settings.server.tls_port)
+            port = listen(
+                listener.getsockname()[0], box.settings.server.tls_port, "server.tls_port"
+            )
             uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             secured = await accept_tls(port, inner, certificates.context, limit)
@@ -259,7 +271,7 @@ async def _clean_up(runner: web.AppRunner) -> None:
         log.warning("some deliveries did not end in time and are sent again later")
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket.socket:
     """A bound socket, not accepting yet; Trouble when the address cannot be had."""
     try:
         kind, _, _, _, address = socket.getaddrinfo(
@@ -275,7 +287,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise Trouble(
             f"{in_url(host)}:{port} cannot be listened on ({error.strerror}): "
-            "choose another with --host and --port"
+            f"choose another with {chosen_by}"
         ) from None
     listener.setblocking(False)  # noqa: FBT003 - the library's own way to say it
     return listener

@@ -1,6 +1,7 @@
 """Make a backup: copy, seal, sync, prove, name, and only then let an old one go."""
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -39,6 +40,15 @@ from appliance.tokens import Tokens
 _ABANDONED_SECONDS = 6 * 3600
 _PATIENCE_SECONDS = 540.0  # of who begins; systemd gives the first start after an upgrade 600
 
+_NO_ROOM = "there is no room for it, so make some where it goes and beside the box"
+_WAYS_OUT = {
+    errno.ENOSPC: _NO_ROOM,
+    errno.EDQUOT: _NO_ROOM,
+    errno.EROFS: "its folder may only be read. Where systemd runs the box, venuebox service "
+    "install lets it write there; else check the volume",
+    errno.EACCES: "the box's user may not write in its folder, so give the folder to that user",
+}
+
 # What is going on, and how far it is.
 Tell = Callable[[str, int, int], None]
 
@@ -64,7 +74,7 @@ class Maker:
         """
         try:
             if to is not None:
-                return self._make(to, owner=to)
+                return self._make(_find_folder(to), owner=to)
             return self._make_for_the_box(may_rotate=may_rotate)
         except (Trouble, OSError) as error:
             trouble = _sentence(error)
@@ -91,6 +101,7 @@ class Maker:
         return path, proven
 
     def _make(self, shelf: Path, owner: Path) -> tuple[Path, Proven]:
+        self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
         with scratch_folder(self.directory) as scratch, _aside(shelf) as (aside, file):
             hand_over(file.fileno(), owner)
@@ -169,6 +180,12 @@ def _free_name(shelf: Path, header: Header) -> Path:
     return next(path for name in names if not (path := shelf / name).exists())
 
 
+def _find_folder(to: Path) -> Path:
+    if not to.is_dir():
+        raise Trouble(f"{to} is no folder that is there: plug the volume in, or make it first")
+    return to
+
+
 def _own_version() -> str:
     try:
         return version("venuebox")
@@ -177,6 +194,7 @@ def _own_version() -> str:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"the backup could not be written: {error.strerror or error}"
-    return str(error)
+    if not isinstance(error, OSError):
+        return str(error)
+    why = _WAYS_OUT.get(error.errno or 0, error.strerror or str(error))
+    return f"the backup could not be written: {why}"

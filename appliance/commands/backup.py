@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from appliance.commands.console import Commands, Console, add_command, add_data
+from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_data
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 
@@ -27,11 +27,10 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """The backup's name; or the kit. Works while the box runs."""
     directory = console.directory(arguments)
+    _refuse_what_cannot_be_meant(arguments)
     directory.check()
     if arguments.what == "kit":
         return _kit(arguments, console, directory)
-    if arguments.html or arguments.check:
-        raise Trouble("--html and --check are for venuebox backup kit")
     # Encryption and SQLite come along: the other commands start without them.
     from appliance.backup.making import Maker  # noqa: PLC0415
 
@@ -44,6 +43,15 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         f"({proven.reservations} reservations)"
     )
     return 0
+
+
+def _refuse_what_cannot_be_meant(arguments: argparse.Namespace) -> None:
+    if arguments.what == "kit" and arguments.to:
+        raise WrongUsage("--to is for a backup, --html for the kit (see venuebox backup --help)")
+    if arguments.what != "kit" and (arguments.html or arguments.check):
+        raise WrongUsage(
+            "--html and --check are for venuebox backup kit (see venuebox backup --help)"
+        )
 
 
 def tell(what: str, done: int, of: int) -> None:

@@ -3,7 +3,7 @@
 import argparse
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -16,11 +16,21 @@ from appliance.settings import Settings, read_settings
 from appliance.store.connection import Reader, Transaction, open_for_command
 from appliance.store.migrate import list_migrations
 from appliance.store.session import session
+from appliance.store.unusable import (
+    UNUSABLE,
+    describe_missing,
+    describe_newer,
+    describe_unusable,
+)
 from appliance.tokens import Tokens
 
 # argparse has no public name for what add_subparsers returns.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said
 _NAME_MAX = 200
+
+
+class WrongUsage(Trouble):
+    """Options that cannot be meant together: exit status 2, as of those that do not exist."""
 
 
 class Command(Protocol):
@@ -84,14 +94,14 @@ class Console:
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
         """One snapshot beside a running box, which need not wait for it."""
         path = _existing_database(directory, environment)
-        connection = open_for_command(path)
         try:
-            connection.execute("BEGIN")
-            reader = Reader(connection, self.clock, self.zones)
-            _check_schema(reader, path)
-            yield reader
-        finally:
-            connection.close()
+            with closing(open_for_command(path)) as connection:
+                connection.execute("BEGIN")
+                reader = Reader(connection, self.clock, self.zones)
+                _check_schema(reader, path)
+                yield reader
+        except UNUSABLE as error:
+            raise Trouble(describe_unusable(path, error)) from None
 
 
 def add_command(
@@ -149,13 +159,15 @@ def _existing_database(directory: DataDirectory, environment: EnvironmentName) -
     directory.check()
     path = directory.database(environment)
     if not path.exists():
-        raise Trouble(f"{path.name} is missing from {path.parent}: restore a backup")
+        raise Trouble(describe_missing(path))
     return path
 
 
 def _check_schema(reader: Reader, path: Path) -> None:
     """A box that was last served by another version is upgraded by `serve`, never beside it."""
     found, known = reader.value("PRAGMA user_version"), list_migrations()[-1][0]
+    if found > known:
+        raise Trouble(describe_newer(path, found, known))
     if found != known:
         raise Trouble(
             f"{path.name} has schema {found}, this program knows {known}: "

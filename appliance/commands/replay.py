@@ -10,6 +10,7 @@ from appliance.clock import ZoneDatabase
 from appliance.commands.console import (
     Commands,
     Console,
+    WrongUsage,
     add_command,
     add_data,
     add_environment,
@@ -57,7 +58,10 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _replay_one(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.dead or arguments.all or arguments.since or arguments.until:
-        raise Trouble("--dead, --all, --from and --to choose among those of an --endpoint")
+        raise WrongUsage(
+            "--dead, --all, --from and --to choose among those of an --endpoint "
+            "(see venuebox replay --help)"
+        )
     try:
         with console.transaction(console.directory(arguments), arguments.environment) as tx:
             return int(replay_delivery(tx, arguments.delivery))
@@ -99,7 +103,7 @@ def _select(arguments: argparse.Namespace, console: Console) -> Selection:
     if arguments.until is not None:
         until = _parse_when("--to", arguments.until, console.zones, zone, days=1)
     if since >= until:
-        raise Trouble("--from is not before --to")
+        raise WrongUsage("--from is not before --to")
     return Selection(selection.endpoint_id, selection.states, since, until)
 
 
@@ -115,7 +119,7 @@ def _parse_when(option: str, text: str, zones: ZoneDatabase, zone: str, *, days:
     except (ValueError, OverflowError):
         instant = None
     if instant is None or instant.tzinfo is None:
-        raise Trouble(
+        raise WrongUsage(
             f"{option} is {text!r}: write a date, 2026-11-21, or an instant, 2026-11-21T19:00Z"
         )
     return round(instant.timestamp() * 1000)

@@ -5,9 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from appliance.commands.backup import ask_key, tell
-from appliance.commands.console import Commands, Console, add_command, add_data
+from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_data
 from appliance.data_directory import DataDirectory
-from appliance.errors import Trouble
 
 
 def add(commands: Commands) -> None:
@@ -25,7 +24,10 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Restore onto a directory without a box; with --latest, in place of a damaged one."""
     directory = console.directory(arguments)
     if arguments.latest == (arguments.file is not None):
-        raise Trouble("say which backup: FILE, or --latest for the last good one of this box")
+        raise WrongUsage(
+            "say which backup: FILE, or --latest for the last good one of this box "
+            "(see venuebox restore --help)"
+        )
     if arguments.latest:
         return _restore_latest(arguments, console, directory)
     from appliance.backup.proof import show_header  # noqa: PLC0415 - other commands do without
@@ -54,6 +56,7 @@ def _restore_latest(
     )
     from appliance.backup.restoring import list_shelves, restore_latest  # noqa: PLC0415
 
+    directory.refuse_strangers()
     key = None if arguments.key else find_recovery_key(directory)
     key = key or parse_recovery_key(ask_key(arguments.key, "recovery key:"))
     shelves = list_shelves(directory, console.settings(directory))

@@ -82,8 +82,12 @@ ARABIC = {
     "Install a recent venuebox.": "ثبّتوا إصدارًا حديثًا من venuebox.",
     "SQLite {version}.": "إصدار `SQLite`: {version}.",
     "{names}: missing or damaged ({first}).": "{names}: مفقودة أو تالفة ({first}).",
-    "Stop the box, keep a copy of these files and restore the last backup.":
-        "أوقفوا العلبة، واحتفظوا بنسخة من هذه الملفات، واستعيدوا آخر نسخة احتياطية.",
+    "Stop the box, then run venuebox restore --latest: what is there is put aside.":
+        "أوقفوا العلبة، ثم نفّذوا `venuebox restore --latest`: يُحفظ جانبًا ما هو موجود.",
+    "The databases cannot be opened: nothing can be written in {root}, or its disk is full.":
+        "لا يمكن فتح قاعدتي البيانات: لا تمكن الكتابة في {root}، أو أن القرص ممتلئ.",
+    "Make room, or give these files back to the box; the databases are not to blame.":
+        "أفسحوا مكانًا على القرص، أو أعيدوا هذه الملفات إلى العلبة؛ لا عيب في قاعدتي البيانات.",
     "Both databases are sound.": "قاعدتا البيانات سليمتان.",
     "The data was written by a newer version (schema {found}, here {known}).":
         "البيانات من إصدار أحدث (المخطط {found}، وهنا {known}).",

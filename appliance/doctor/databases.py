@@ -4,7 +4,7 @@ import apsw
 
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
-from appliance.doctor.patient import NotExamined, Patient
+from appliance.doctor.patient import NotExamined, Patient, Unopenable
 from appliance.errors import Trouble
 from appliance.store.connection import check_engine
 from appliance.store.examination import find_signing_key_age, list_damage, read_schema
@@ -47,6 +47,8 @@ def integrity(patient: Patient) -> Check:
                 reader.connection.execute("ROLLBACK")  # SQLite tells no reader how long a log is
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
+        except Unopenable:
+            return _unopenable(patient)
         except NotExamined:
             damage = ["missing"]
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
@@ -59,12 +61,23 @@ def integrity(patient: Patient) -> Check:
             "integrity",
             "{names} : absente ou abîmée ({first}).",
             "{names}: missing or damaged ({first}).",
-            "Arrêtez la box, gardez une copie de ces fichiers et restaurez la dernière sauvegarde.",
-            "Stop the box, keep a copy of these files and restore the last backup.",
+            "Arrêtez la box, puis lancez venuebox restore --latest : ce qui est là reste de côté.",
+            "Stop the box, then run venuebox restore --latest: what is there is put aside.",
             names=", ".join(damaged),
             first=first,
         )
     return well("integrity", "Les deux bases sont saines.", "Both databases are sound.")
+
+
+def _unopenable(patient: Patient) -> Check:
+    return fail(
+        "integrity",
+        "Les bases ne s'ouvrent pas : rien ne peut être écrit dans {root}, ou le disque est plein.",
+        "The databases cannot be opened: nothing can be written in {root}, or its disk is full.",
+        "Faites de la place, ou rendez ces fichiers à la box ; les bases ne sont pas en cause.",
+        "Make room, or give these files back to the box; the databases are not to blame.",
+        root=patient.directory.root,
+    )
 
 
 def schema(patient: Patient) -> Check:

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import apsw
+
 from appliance.clock import Clock, ZoneDatabase
 from appliance.data_directory import DataDirectory
 from appliance.environment import EnvironmentName
@@ -18,6 +20,7 @@ from appliance.settings import Settings
 from appliance.store.connection import Reader
 from appliance.store.examination import opened_for_reading, read_schema
 from appliance.store.migrate import list_migrations
+from appliance.store.unusable import is_unopenable
 
 HEALTH_DEADLINE = 2.0
 _TIMEX_BYTES = 1024  # struct timex has 208 at most; zeroed, it asks and changes nothing
@@ -25,6 +28,10 @@ _TIMEX_BYTES = 1024  # struct timex has 208 at most; zeroed, it asks and changes
 
 class NotExamined(Exception):
     """Another check tells why this one has nothing to look at."""
+
+
+class Unopenable(NotExamined):
+    """A database is there, and SQLite cannot make what it needs beside it."""
 
 
 def ask_health(url: str) -> int | None:
@@ -96,12 +103,20 @@ class Patient:
 
     @contextmanager
     def file(self, environment: EnvironmentName) -> Iterator[Reader]:
-        """The database of an environment as it is, read only. NotExamined when it is missing."""
+        """The database of an environment as it is, read only. NotExamined when it is missing.
+
+        Unopenable, which is NotExamined too, where nothing can be written beside it.
+        """
         path = self.directory.database(environment)
         if not path.exists():
             raise NotExamined
-        with opened_for_reading(path, self.clock, self.zones) as reader:
-            yield reader
+        try:
+            with opened_for_reading(path, self.clock, self.zones) as reader:
+                yield reader
+        except apsw.Error as error:
+            if is_unopenable(error):
+                raise Unopenable from None
+            raise
 
     @contextmanager
     def rows(self, environment: EnvironmentName) -> Iterator[Reader]:

@@ -11,6 +11,7 @@ import apsw.sqlite_extra
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
+from appliance.store.unusable import describe_unopenable, is_unopenable
 from appliance.tokens import Tokens
 
 Row = tuple[Any, ...]
@@ -61,18 +62,10 @@ def open_for_command(path: Path) -> apsw.Connection:
     """A connection that only reads, beside the box or without it. Trouble when it cannot."""
     try:
         return open_connection(path, writable=False)
-    except apsw.CantOpenError:
-        raise Trouble(describe_unopenable(path)) from None
-
-
-def describe_unopenable(path: Path) -> str:
-    """Why `path` could not be opened, and what to do. SQLite writes beside it even to read."""
-    if not path.exists():
-        return f"there is no box in {path.parent}: run venuebox init first"
-    return (
-        f"{path.name} cannot be opened, for nothing can be written in {path.parent}: "
-        "check the disk and whom the files belong to, then try again"
-    )
+    except (apsw.CantOpenError, apsw.FullError, apsw.IOError) as error:
+        if is_unopenable(error):
+            raise Trouble(describe_unopenable(path)) from None
+        raise
 
 
 def configure(connection: apsw.Connection) -> None:

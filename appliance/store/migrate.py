@@ -11,6 +11,12 @@ from appliance.errors import Trouble
 from appliance.store.connection import BUSY_MILLISECONDS, check_engine, check_pages
 from appliance.store.live_files import guard_live_file
 from appliance.store.snapshot import read_schema_number
+from appliance.store.unusable import (
+    describe_missing,
+    describe_newer,
+    describe_unopenable,
+    is_unopenable,
+)
 from appliance.store.upgrade_copies import keep_copy
 
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
@@ -50,10 +56,7 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     check_engine()
     check_pages()
     if not create and not path.exists():
-        raise Trouble(
-            f"{path.name} is missing from {path.parent}: put the last good backup in place with "
-            f"venuebox restore --latest --data {path.parent}"
-        )
+        raise Trouble(describe_missing(path))
     guard_live_file(path)
     connection = apsw.Connection(str(path))
     try:
@@ -65,6 +68,8 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
             "start again; nothing was changed"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
+        if is_unopenable(error):
+            raise Trouble(describe_unopenable(path)) from None
         raise Trouble(
             f"{path.name} is damaged ({error}): restore the last good backup with "
             f"venuebox restore --latest --data {path.parent}"
@@ -111,8 +116,5 @@ def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
     if application_id != APPLICATION_ID and (found or tables):
         raise Trouble(f"{path.name} is not a venuebox database: nothing was changed")
     if found > newest:
-        raise Trouble(
-            f"{path.name} was written by a newer venuebox (schema {found}, this one knows "
-            f"{newest}): install that version again; nothing was changed"
-        )
+        raise Trouble(describe_newer(path, found, newest))
     return found

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import apsw
-
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
-from appliance.store.connection import Batch, Transaction, describe_unopenable, open_connection
+from appliance.store.connection import Batch, Transaction, open_connection
 from appliance.store.log_again import secure_log
 from appliance.store.start_check import refuse_damaged_log
+from appliance.store.unusable import UNUSABLE, describe_unusable
 from appliance.store.watermark import FilesBeside, Watermark
 from appliance.tokens import Tokens
 
@@ -25,8 +24,8 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
     """
     try:
         connection = open_connection(path)
-    except apsw.CantOpenError:
-        raise Trouble(describe_unopenable(path)) from None
+    except UNUSABLE as error:
+        raise Trouble(describe_unusable(path, error)) from None
     try:
         refuse_damaged_log(connection, path)
         secure_log(connection, path)
@@ -43,7 +42,7 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-    except (apsw.BusyError, apsw.FullError, apsw.IOError, apsw.ReadOnlyError) as error:
-        raise Trouble(f"{path.name} cannot be written now ({error}): nothing was changed") from None
+    except UNUSABLE as error:
+        raise Trouble(describe_unusable(path, error)) from None
     finally:
         connection.close()

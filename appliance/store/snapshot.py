@@ -5,8 +5,9 @@ from pathlib import Path
 import apsw
 
 from appliance.errors import Trouble
-from appliance.store.connection import open_connection
+from appliance.store.connection import open_connection, open_for_command
 from appliance.store.live_files import guard_live_file
+from appliance.store.unusable import describe_unopenable, is_unopenable
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
 
@@ -18,12 +19,14 @@ def copy_database(path: Path, copy: Path) -> None:
     room.
     """
     guard_live_file(path)
-    connection = open_connection(path, writable=False)
+    connection = open_for_command(path)
     try:
         connection.execute("VACUUM INTO :copy", {"copy": str(copy)})
     except apsw.FullError as error:
         raise OSError(f"no room for a copy of {path.name}") from error
     except DAMAGE as error:
+        if is_unopenable(error):
+            raise Trouble(describe_unopenable(path)) from None
         raise Trouble(f"{path.name} is damaged ({error}): run venuebox doctor") from None
     finally:
         connection.close()

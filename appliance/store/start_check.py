@@ -7,10 +7,11 @@ from pathlib import Path
 import apsw
 
 from appliance.errors import Trouble
-from appliance.store.connection import describe_unopenable, open_connection
+from appliance.store.connection import open_connection
 from appliance.store.live_files import guard_live_file
 from appliance.store.log_again import secure_log
 from appliance.store.snapshot import DAMAGE
+from appliance.store.unusable import describe_unopenable, is_unopenable
 from appliance.store.wal_check import count_lost_commits
 from appliance.store.watermark import FilesBeside, count_missing_frames
 
@@ -38,9 +39,9 @@ def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
                 secure_log(connection, path)
         finally:
             connection.close()
-    except (apsw.ReadOnlyError, apsw.CantOpenError):
-        raise Trouble(describe_unopenable(path)) from None
-    except DAMAGE as error:
+    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, *DAMAGE) as error:
+        if is_unopenable(error):
+            raise Trouble(describe_unopenable(path)) from None
         fault = str(error)
     if fault:
         raise Trouble(describe_damage(path, " ".join(fault.split())))

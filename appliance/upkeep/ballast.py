@@ -58,6 +58,16 @@ class Ballast:
             return False
         return True
 
+    @property
+    def was_released(self) -> bool:
+        """Whether its room was given away, and not taken again yet."""
+        return self._released > 0 and not self.is_there
+
+    def release_if_full(self) -> None:
+        """Give the room back before a start that would find none: a database needs some to open."""
+        if self.free() <= _LEAST:
+            self.release()
+
     def has_room_for_all(self) -> bool:
         """Whether there is room again beyond what was released."""
         return self.free() > self._released + _LEAST

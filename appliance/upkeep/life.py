@@ -38,9 +38,12 @@ class Reserve:
         self._making: asyncio.Future[bool] | None = None
 
     def start(self) -> None:
-        """Make the ballast beside the first requests."""
+        """Make the ballast beside the first requests, unless the start itself has used it."""
         for environment in self._box.environments:
             environment.database.go_first(DOOR, self._make_room)
+        if self._ballast.was_released:
+            self._refuse_all_but_the_door()
+            return
         loop = asyncio.get_running_loop()
         self._making = loop.run_in_executor(None, self._ballast.make)
 
@@ -54,10 +57,13 @@ class Reserve:
     def _make_room(self) -> bool:
         if not self._ballast.release():
             return False
+        self._refuse_all_but_the_door()
+        return True
+
+    def _refuse_all_but_the_door(self) -> None:
         for environment in self._box.environments:
             environment.database.set_full(full=True)
         self._look_later()
-        return True
 
     def _look_later(self) -> None:
         self._alarm = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
@@ -74,11 +80,11 @@ class Reserve:
 
 @asynccontextmanager
 async def living(
-    box: Box, directory: DataDirectory, environ: Mapping[str, str]
+    box: Box, directory: DataDirectory, environ: Mapping[str, str], ballast: Ballast
 ) -> AsyncIterator[Watchdog]:
     """Entered when the box is ready to serve, left before it stops."""
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
-    reserve = Reserve(box, Ballast(directory.root))
+    reserve = Reserve(box, ballast)
     nights = Nights(box, directory)
     reserve.start()
     await nights.start()

@@ -67,18 +67,18 @@ def test_without_json_it_says_how_many(queued):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "sentence", "status"),
     [
-        (("--delivery", "d-0"), "no delivery d-0 in live: venuebox deliveries"),
-        (("--endpoint", "e-0"), "no endpoint e-0 in live: venuebox endpoint list"),
-        (("--delivery", "d-1", "--all"), "choose among those of an --endpoint"),
-        (("--endpoint", "e-1", "--from", "yesterday"), "--from is 'yesterday'"),
-        (("--endpoint", "e-1", "--to", "2026-11-21T19:00"), "--to is '2026-11-21T19:00'"),
-        (("--endpoint", "e-1", "--from", "2026-11-22", "--to", "2026-11-20"), "is not before"),
+        (("--delivery", "d-0"), "no delivery d-0 in live: venuebox deliveries", 1),
+        (("--endpoint", "e-0"), "no endpoint e-0 in live: venuebox endpoint list", 1),
+        (("--delivery", "d-1", "--all"), "choose among those of an --endpoint", 2),
+        (("--endpoint", "e-1", "--from", "yesterday"), "--from is 'yesterday'", 2),
+        (("--endpoint", "e-1", "--to", "2026-11-21T19:00"), "--to is '2026-11-21T19:00'", 2),
+        (("--endpoint", "e-1", "--from", "2026-11-22", "--to", "2026-11-20"), "is not before", 2),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(queued, words, sentence):
-    assert sentence in queued.complaint("replay", "--environment", "live", *words)
+def test_what_cannot_be_done_is_one_sentence(queued, words, sentence, status):
+    assert sentence in queued.complaint("replay", "--environment", "live", *words, status=status)
 
     assert pending(queued) == set()
 

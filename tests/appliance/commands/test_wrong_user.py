@@ -1,0 +1,50 @@
+"""Whoever is not the box's user is told who is, and not what Python makes of it."""
+
+import contextlib
+import os
+
+import pytest
+
+NOBODY = 65534
+
+if os.geteuid() == 0:  # who is not root cannot become another user
+
+    @contextlib.contextmanager
+    def as_nobody():
+        groups = os.getgroups()
+        os.setgroups([])
+        os.seteuid(NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+            os.setgroups(groups)
+
+    @pytest.fixture
+    def strangers(box, tmp_path):
+        """A box of root's in a folder that anybody may enter."""
+        for folder in (tmp_path, *tmp_path.parents):
+            if folder.stat().st_uid == 0 and folder.name.startswith(("pytest-", tmp_path.name)):
+                folder.chmod(0o755)
+        return box
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ["key", "list"],
+            ["key", "create", "--environment", "live", "--name", "Partner"],
+            ["staff", "list"],
+            ["doctor"],
+            ["backup"],
+            ["backup", "kit"],
+            ["tls", "show"],
+            ["restore", "--latest"],
+            ["serve", "--port", "0"],
+        ],
+    )
+    def test_a_stranger_is_told_whose_box_it_is(strangers, argv):
+        with as_nobody():
+            said = strangers.complaint(*argv)
+
+        assert f"{strangers.data} is open to root alone" in said
+        assert "sudo" in said
