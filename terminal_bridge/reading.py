@@ -8,6 +8,7 @@ from typing import Any
 from appliance.errors import NotFound, ValidationError
 from appliance.house_errors import RoleMissing
 from appliance.model.booking import parse_uuid
+from appliance.model.scan import TAKEN_BACK
 from appliance.model.terminal import NAME_MAX, Terminal
 from appliance.model.verdict_sentences import LANGUAGES
 
@@ -185,12 +186,13 @@ def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
         reservation_id = parse_reservation_id(item["reservationId"]) if by_id else None
         code = "" if by_id else parse_code(item.get("code"))
         shown = _parse_shown(item.get("shown"))
+        reason = wish.reason if shown != TAKEN_BACK else parse_reason(item.get("reason"), "reason")
         if wish.device_at is None:
             raise _invalid("at", "un horodatage est requis.", "a timestamp is required.")
     except ValidationError as fault:
         raise fault.inside(path) from None
     return ApartScan(
-        wish.scan_id, code, reservation_id, wish.arrivals, wish.reason, wish.device_at, shown
+        wish.scan_id, code, reservation_id, wish.arrivals, reason, wish.device_at, shown
     )
 
 

@@ -14,6 +14,7 @@ from appliance.model.reservation import Reservation
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import list_evening
+from appliance.store.scans import list_first_admissions
 from appliance.store.signing_keys import get_signing_key
 from appliance.store.venue import get_venue, list_slots
 from appliance.tokens import encode_url_safe
@@ -65,11 +66,12 @@ def _make(reader: Reader, environment: Environment, known: set[str]) -> _Snapsho
 
 def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
     venue, evening = get_venue(reader), find_tonight(reader)
-    weekday = day_of_week(evening)
+    weekday, date = day_of_week(evening), evening.isoformat()
+    first = list_first_admissions(reader, date)
     return {
         "environment": environment.name,
         "venueTag": venue_tag(venue.id).hex(),
-        "evening": evening.isoformat(),
+        "evening": date,
         "eveningEndsAt": venue.evening_ends_at,
         "earlyMinutes": environment.settings.door.early_minutes,
         "timeZone": venue.time_zone,
@@ -78,12 +80,14 @@ def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
             for slot in list_slots(reader)
             if weekday in slot.days_of_week
         ],
-        "passes": [_pass(found) for found in list_evening(reader, evening.isoformat())],
+        "passes": [_pass(found, first.get(found.id)) for found in list_evening(reader, date)],
     }
 
 
-def _pass(reservation: Reservation) -> dict[str, Any]:
-    return {
+def _pass(
+    reservation: Reservation, first: tuple[int, str | None, str | None] | None
+) -> dict[str, Any]:
+    listed = {
         "passId": reservation.pass_id.hex(),
         "generation": reservation.generation,
         "reservationId": reservation.id,
@@ -95,3 +99,7 @@ def _pass(reservation: Reservation) -> dict[str, Any]:
         "slot": reservation.slot,
         "accessCode": reservation.access_code,
     }
+    if first is None:
+        return listed
+    at, terminal, by = first
+    return listed | {"firstCheckIn": {"at": format_instant(at), "terminal": terminal, "by": by}}

@@ -53,7 +53,7 @@ def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated:
         "actions": _actions(verdict.result, terminal, overridable=overridable),
         "admitted": verdict.admitted,
         "reservation": _seen(verdict.reservation, known),
-        "firstCheckIn": _first_check_in(verdict.first_check_in),
+        "firstCheckIn": first_check_in_of(verdict.first_check_in),
     }
     if verdict.overrode is not None:
         shown["overrode"] = verdict.overrode
@@ -88,6 +88,13 @@ def guest_of(reservation: Reservation) -> _Json:
         "vip": bool(reservation.vip),
         "lateAt": _instant(reservation.late_at),
     }
+
+
+def first_check_in_of(first: FirstCheckIn | None) -> _Json | None:
+    """When, where and by whom the first of a party were let in; None when nobody is in."""
+    if first is None:
+        return None
+    return {"at": format_instant(first.at), "terminal": first.terminal, "by": first.by}
 
 
 def terminal_of(terminal: Terminal) -> _Json:
@@ -143,12 +150,6 @@ def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
         "vip": bool(now and now.vip),
         "status": seen.status,
     }
-
-
-def _first_check_in(first: FirstCheckIn | None) -> _Json | None:
-    if first is None:
-        return None
-    return {"at": format_instant(first.at), "terminal": first.terminal, "by": first.by}
 
 
 def _instant(milliseconds: int | None) -> str | None:

@@ -7,7 +7,7 @@ from appliance.live.change import Change
 from appliance.model.conflict import Admitted, Conflict
 from appliance.model.terminal import Terminal
 from appliance.model.totals import Count, Totals
-from terminal_bridge.wire import guest_of
+from terminal_bridge.wire import first_check_in_of, guest_of
 
 _Json = dict[str, Any]
 
@@ -24,6 +24,7 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
     if change.door is not None:
         told["admitted"] = change.door.verdict.admitted
         told["terminalId"] = change.door.terminal_id
+        told["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
     if change.conflict is not None:
         told["conflict"] = conflict_of(change.conflict, terminal)
     return told

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 from appliance.actions.log_scan import Decided
 from appliance.model.evening import instant, minutes, tonight
 from appliance.model.reservation import Reservation
-from appliance.model.scan import Reading, Scan
+from appliance.model.scan import TAKEN_BACK, Reading, Scan
 from appliance.model.terminal import Terminal
 from appliance.model.venue import Venue
 from appliance.model.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Verdict, judge, see
@@ -114,6 +114,8 @@ def _clock(at: int, zone: ZoneInfo) -> str:
 
 def _without_entry(scan: Scan, result: str) -> str:
     """What to call a guest who would be welcome and was not let in: as the terminal did."""
+    if scan.was_taken_back:
+        return TAKEN_BACK
     if COLOURS[result] != "green":
         return result
     if scan.shown is None:

@@ -31,7 +31,7 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
         verdict,
         device_at=scan.device_at,
         read_hash=scan.reading.read_hash,
-        reason=scan.reason if verdict.overrode else None,
+        reason=scan.reason if verdict.overrode or scan.was_taken_back else None,
         staff_id=scan.staff.id if scan.staff else None,
         happened_at=scan.happened_at,
     )

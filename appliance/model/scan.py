@@ -6,6 +6,7 @@ from appliance.model.guest_pass import GuestPass
 from appliance.model.staff import StaffMember
 from appliance.model.verdict import COLOURS
 
+TAKEN_BACK = "undone"  # what a terminal showed that let them in and took it back before it told
 _UNHEARD = "~apart"
 _FULL = frozenset({"already_checked_in", "party_full"})
 
@@ -31,8 +32,9 @@ class Scan:
     """A reading with its circumstances. The same `id` from the same terminal is one scan.
 
     `arrivals`: how many are here, None for all who are missing. `reason`: why staff admit
-    whoever the box would not. `simulate`: decide, and change nothing. `device_at`: when it
-    happened by the terminal's own clock. `staff`: who did it from the portal.
+    whoever the box would not, or took back whom they had let in. `simulate`: decide, and change
+    nothing. `device_at`: when it happened by the terminal's own clock. `staff`: who did it from
+    the portal.
 
     Of a scan that was made out of the box's reach, `shown` is the result that its terminal
     showed, and `happened_at` when that was, as far as the box can tell by its own clock.
@@ -51,7 +53,14 @@ class Scan:
     @property
     def was_let_in(self) -> bool:
         """Whether its guests are inside already, whatever is decided now."""
-        return self.shown is not None and (self._shown_green or self.reason is not None)
+        if self.shown is None or self.was_taken_back:
+            return False
+        return self._shown_green or self.reason is not None
+
+    @property
+    def was_taken_back(self) -> bool:
+        """Whether its guests were let in, and taken back before the box heard of them."""
+        return self.shown == TAKEN_BACK
 
     def overfills(self, result: str) -> bool:
         """Whether staff knew that the party was full, and let more in with a reason.

@@ -88,6 +88,25 @@ def find_first_admission(
     return None if row is None else (row[0], row[1], row[2])
 
 
+def list_first_admissions(
+    reader: Reader, date: str
+) -> dict[str, tuple[int, str | None, str | None]]:
+    """What `find_first_admission` tells, of every party of that evening that is in, by its id."""
+    rows = reader.rows(
+        """SELECT s.reservation_id, coalesce(s.happened_at, s.at), t.name, staff.name
+           FROM reservation r
+           JOIN scan s ON s.seq = (
+               SELECT min(a.seq) FROM scan a
+               WHERE a.reservation_id = r.id AND a.admitted > 0
+                   AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = a.seq))
+           JOIN terminal t ON t.id = s.terminal_id
+           LEFT JOIN staff ON staff.id = s.staff_id
+           WHERE r.date = :date AND r.arrived > 0""",
+        {"date": date},
+    )
+    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+
+
 def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] | None:
     """The latest scan, not taken back since, that let some of a party in: terminal, scan id."""
     row = reader.row(

@@ -1,5 +1,7 @@
 """A check-in that was a mistake, taken back from the list; and when and where a party came in."""
 
+import asyncio
+
 import aiohttp
 
 from appliance.actions.check_in_by_staff import check_in_by_staff
@@ -7,6 +9,7 @@ from appliance.actions.create_staff import create_staff
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.store.staff import find_staff
 from tests.browser.door_world import eventually
+from tests.browser.test_door_decided_apart import is_apart, is_back
 from tests.browser.test_door_page import violations
 
 UNDOS = "SELECT kind, reason, admitted FROM scan WHERE kind = 'undo'"
@@ -78,6 +81,53 @@ async def test_without_the_box_the_phone_takes_back_what_it_decided_itself(door)
     assert await are_in(door, guest, 0)
 
 
+async def test_what_a_phone_takes_back_alone_is_in_the_log_with_the_reason(door):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await door.stop()
+    await phone.is_down()
+    assert await phone.scan(text) == "checked_in"
+    await phone.page.click("#next")
+
+    await take_back(phone)
+    await door.start()
+
+    await phone.is_synced()
+    assert await door.rows("SELECT kind, result, admitted, reason FROM scan") == [
+        ("pass", "undone", 0, "Repartis")
+    ]
+    assert await are_in(door, guest, 0)
+
+
+async def test_the_reason_reaches_a_box_that_had_counted_them_before_it_was_lost(door):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await is_apart(phone)
+    assert await phone.scan(text) == "checked_in"
+    await phone.page.click("#next")
+    lost = asyncio.Event()
+
+    async def lose(route):
+        await route.fetch()
+        await route.abort()
+        lost.set()
+
+    await phone.page.unroute("**/terminal/v1/**")
+    await phone.page.route("**/terminal/v1/sync", lose, times=1)
+    await phone.page.evaluate("dispatchEvent(new Event('online'))")
+    await asyncio.wait_for(lost.wait(), 60)
+    await phone.page.route("**/terminal/v1/**", lambda route: route.abort())
+    assert await are_in(door, guest, 2)
+
+    await take_back(phone)
+    await is_back(phone)
+
+    assert await door.rows(UNDOS) == [("undo", "Repartis", -2)]
+    assert await are_in(door, guest, 0)
+
+
 async def test_a_check_in_of_the_box_is_not_taken_back_without_it(door):
     guest = await door.guest(guests=2)
     phone = await door.phone()
@@ -126,7 +176,7 @@ async def test_without_the_box_a_party_that_came_in_here_shows_when_and_where(do
     assert "19:0" in sentence
 
 
-async def test_without_the_box_a_party_that_came_in_elsewhere_shows_when(door):
+async def test_without_the_box_a_party_that_came_in_elsewhere_shows_when_and_where(door):
     guest = await door.guest(guests=2)
     text = await door.pass_of(guest)
     phone = await door.phone()
@@ -137,7 +187,23 @@ async def test_without_the_box_a_party_that_came_in_elsewhere_shows_when(door):
 
     assert await phone.scan(text) == "already_checked_in"
 
-    assert "Entrés à" in await phone.page.inner_text("#verdict-sentence")
+    sentence = await phone.page.inner_text("#verdict-sentence")
+    assert "Entrés à" in sentence
+    assert "Porte 2" in sentence
+
+
+async def test_a_phone_that_was_started_without_the_box_knows_where_they_came_in_by_its_list(door):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+    await another_door_admits(door, guest)
+    phone = await door.phone(role="scan")
+    await door.stop()
+    await phone.page.reload()
+    await phone.page.wait_for_selector("#bar:not([hidden])")
+
+    assert await phone.scan(text) == "already_checked_in"
+
+    assert "Porte 2" in await phone.page.inner_text("#verdict-sentence")
 
 
 async def test_who_let_them_in_is_told_in_every_language(door):

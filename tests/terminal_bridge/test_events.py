@@ -30,6 +30,7 @@ async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door)
     assert heard.data["reservation"] == evening["items"][0]
     assert heard.data["totals"] == evening["totals"]
     assert (heard.data["admitted"], heard.data["terminalId"]) == (2, door.terminal_id)
+    assert heard.data["firstCheckIn"]["terminal"] == "Porte 1"
 
 
 async def test_the_stream_begins_with_the_totals_of_tonight(door):

@@ -59,8 +59,26 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
             "table": "Terrasse 1",
             "slot": "19:30",
             "accessCode": "SVC-7K2M",
+            "firstCheckIn": {"at": "2026-11-21T19:00:00.000Z", "terminal": "Porte 1", "by": None},
         }
     ]
+
+
+async def test_where_a_party_first_came_in_is_that_of_those_who_stayed(door):
+    guest = await door.guest(guests=3)
+    text = await door.pass_of(guest)
+    await door.scan(text, scanId="first", arrivals=1)
+    door.clock.advance(60)
+    await (await door.other()).scan(text, arrivals=1)
+    await door.call("POST", "/scans/first/undo", {"reason": "Repartis"})
+
+    _, payload = await take(door)
+
+    (listed,) = payload["passes"]
+    assert listed["arrived"] == 1
+    assert listed["firstCheckIn"] == {
+        "at": "2026-11-21T19:01:00.000Z", "terminal": "Porte 2", "by": None
+    }  # fmt: skip
 
 
 async def test_the_snapshot_holds_neither_contacts_nor_notes_nor_family_names(door):

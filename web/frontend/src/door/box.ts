@@ -88,7 +88,8 @@ export class Box {
   }
 
   async sync(queued: readonly Queued[], now: number): Promise<Synced[]> {
-    const scans = queued.map(({ guestId: _g, admitted: _a, reached: _r, undone: _u, ...scan }) => scan);
+    const scans = queued.map(({ guestId: _g, admitted: _a, reached: _r, undone, reason, ...scan }) =>
+      reason === undefined || undone ? scan : { ...scan, reason });
     const body = { sentAt: new Date(now).toISOString(), scans };
     const { results } = await this.call<{ results: Synced[] }>("POST", "/sync", body, 20_000);
     return results;

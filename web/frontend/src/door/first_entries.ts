@@ -1,8 +1,18 @@
 /** When and where parties came in, as far as this phone has heard: the box knows it all. */
-import type { FirstCheckIn, Queued, Verdict } from "./types";
+import type { FirstCheckIn, Queued, Snapshot, Verdict } from "./types";
 
 export class FirstEntries {
   private readonly known = new Map<string, FirstCheckIn>();
+
+  /** What the box has told of this party. */
+  learn(guestId: string, first: FirstCheckIn | undefined | null): void {
+    if (first) this.known.set(guestId, first);
+  }
+
+  /** What the box's list tells of everybody who was in when it was made. */
+  read(list: Snapshot): void {
+    for (const pass of list.passes) this.learn(pass.reservationId, pass.firstCheckIn);
+  }
 
   /** What this phone decided itself and has not told the box yet, oldest first. */
   recall(queue: readonly Queued[], door: string): void {

@@ -34,7 +34,7 @@ export class Keeper {
   private unwritten = false;
   private ahead = 0;
   private turn: Promise<unknown> = Promise.resolve();
-  private readonly entries = new FirstEntries();
+  readonly entries = new FirstEntries();
   lost: () => void = () => undefined;
 
   constructor(
@@ -139,7 +139,7 @@ export class Keeper {
    * the reason given where the ten seconds of the box, which began before ours, are over.
    */
   async undo(verdict: Verdict, late: string): Promise<Verdict | null> {
-    const undone = await this.alone(() => this.undoHere(verdict));
+    const undone = await this.alone(() => this.undoHere(verdict, late));
     if (undone) return undone;
     try {
       const answer = await this.box.undo(verdict.scanId).catch((fault: unknown) => {
@@ -163,7 +163,7 @@ export class Keeper {
     const undone = scanId && (await this.alone(() => this.undoHere({
       scanId, result: "undone", colour: "grey", say: null, overridable: false, admitted: 0,
       reservation: guest, firstCheckIn: null,
-    })));
+    }, reason)));
     if (undone) return undone;
     if (!this.up) throw new OutOfReach();
     const answer = await this.box.undoLatest(guest.id, guest.arrived, reason);
@@ -172,12 +172,12 @@ export class Keeper {
   }
 
   /** Of a scan that waits for the box; null when none does, so that the box has to be asked. */
-  private async undoHere(verdict: Verdict): Promise<Verdict | null> {
+  private async undoHere(verdict: Verdict, reason: string): Promise<Verdict | null> {
     const queued = await this.storage.queued(verdict.scanId);
     if (!queued) return null;
     const guest = verdict.reservation;
     const arrived = Math.max(0, (guest?.arrived ?? 0) - queued.admitted);
-    if (!(await this.storage.undo(queued, arrived))) return null;
+    if (!(await this.storage.undo(queued, arrived, reason))) return null;
     await this.recount();
     const seen = guest && { ...guest, arrived };
     this.learn(seen);
@@ -278,6 +278,7 @@ export class Keeper {
     if (snapshot.venueTag !== this.me?.venue.tag) return false;
     this.signed = signed;
     this.snapshot = snapshot;
+    this.entries.read(snapshot);
     return true;
   }
 

@@ -1,7 +1,7 @@
 /** The thread to the box: finds it again by itself, brings what was queued, listens to the feed. */
 import { NotPaired, OutOfReach, Refused, type Synced } from "./box";
 import type { Keeper } from "./keeper";
-import type { Conflict, Guest, Queued } from "./types";
+import type { Conflict, FirstCheckIn, Guest, Queued } from "./types";
 
 const RETRY_MS = [500, 1000, 2000, 4000, 8000];
 const MEET_MS = 3000; // less than for what is asked while the box is there
@@ -14,6 +14,7 @@ const FEED_EVENTS = ["check-in", "change", "conflict", "totals", "revoked", "res
 interface FeedEvent {
   evening?: string;
   reservation?: Guest;
+  firstCheckIn?: FirstCheckIn | null;
   conflict?: Conflict;
 }
 
@@ -182,7 +183,8 @@ export class Link {
 
   private async undo(sent: Queued): Promise<void> {
     try {
-      const undone = await this.keeper.box.undo(sent.scanId, this.undoReason());
+      const reason = sent.reason ?? this.undoReason(); // an older app kept none
+      const undone = await this.keeper.box.undo(sent.scanId, reason);
       this.keeper.learn(undone.reservation);
     } catch (fault) {
       if (!(fault instanceof Refused)) throw fault; // refused: the box had let nobody in
@@ -224,7 +226,10 @@ export class Link {
     if (name === "revoked") return this.keeper.listeners.unpaired(true);
     const event = JSON.parse(message.data as string) as FeedEvent;
     const guest = event.reservation ?? null;
-    if (guest) this.keeper.learn(guest);
+    if (guest) {
+      this.keeper.learn(guest);
+      this.keeper.entries.learn(guest.id, event.firstCheckIn);
+    }
     if (name === "conflict" && event.conflict) await this.report(event.conflict, guest);
     this.lastEvent = message.lastEventId;
     await this.keeper.storage.put("lastEvent", this.lastEvent);

@@ -17,3 +17,9 @@ export function toQueue(scan: Scan, verdict: Verdict, reached: boolean): Queued 
   if (scan.code !== undefined && isTyped(scan.code)) queued.reservationId = guestId;
   return queued;
 }
+
+/** As a scan was taken back of which the box has not heard: it counts nobody, and is written down. */
+export function takenBack(queued: Queued, reason: string): Queued {
+  const { override: _override, arrivals: _arrivals, ...scan } = queued;
+  return { ...scan, shown: "undone", admitted: 0, reason };
+}

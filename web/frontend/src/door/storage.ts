@@ -3,6 +3,7 @@
  * that keeps nothing, or nothing more, stops no guest: what it would not take stays in memory.
  */
 import { type DBSchema, deleteDB, type IDBPDatabase, type IDBPTransaction, openDB } from "idb";
+import { takenBack } from "./queued";
 import { Spare } from "./spare";
 import type { Conflict, Guest, Me, Queued, SignedSnapshot } from "./types";
 
@@ -139,18 +140,19 @@ export class Storage {
 
   /**
    * Take a queued scan back; `arrived` is left of its party. False when it is in the queue no more:
-   * then the box has it. One that the box may know stays, so that it hears of this too.
+   * then the box has it. It stays in the queue, so that the door log has it, and why.
    */
-  undo(queued: Queued, arrived: number): Promise<boolean> {
+  undo(queued: Queued, arrived: number, reason: string): Promise<boolean> {
     return this.write(async (tx) => {
       const store = tx.objectStore("queue");
       const now = await store.get(queued.scanId);
       if (!now) return false;
-      if (now.reached) await store.put({ ...now, undone: true });
-      else await store.delete(now.scanId);
+      await store.put(now.reached ? { ...now, undone: true, reason } : takenBack(now, reason));
       if (now.guestId !== null) await tx.objectStore("arrived").put(arrived, now.guestId);
       return true;
-    }, () => Boolean(this.spare.keep({ ...queued, reached: true, undone: true }, arrived)), true);
+    }, () => {
+      return Boolean(this.spare.keep({ ...queued, reached: true, undone: true, reason }, arrived));
+    }, true);
   }
 
   async dequeue(scanId: string): Promise<void> {

@@ -89,6 +89,8 @@ export interface Queued extends Scan {
   admitted: number;
   reached: boolean;
   undone?: boolean;
+  /** Why it was taken back; the box did not hear of it at once. */
+  reason?: string;
 }
 
 export interface PublicKey {
@@ -122,6 +124,8 @@ export interface SnapshotPass {
   table: string | Table;
   slot: string | null;
   accessCode: string | null;
+  /** Of a party that is in. */
+  firstCheckIn?: FirstCheckIn;
 }
 
 export interface Snapshot {
