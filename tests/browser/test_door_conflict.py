@@ -7,6 +7,18 @@ from tests.browser.door_world import eventually
 from tests.browser.test_door_page import violations
 
 SHOTS = os.environ.get("SHOTS")
+# Whether the button can be pressed, each time that a conflict comes up or is uncovered.
+WATCH = """() => {
+  window.held = [];
+  const conflict = document.getElementById("conflict");
+  const note = () => window.held.push(document.getElementById("conflict-ok").disabled);
+  let shown = "";
+  new MutationObserver(() => {
+    if (shown !== conflict.dataset.id) note();
+    shown = conflict.dataset.id;
+  }).observe(conflict, { attributeFilter: ["data-id"] });
+  document.getElementById("verdict").addEventListener("close", () => conflict.open && note());
+}"""
 HAS_FOCUS = "() => document.activeElement === document.querySelector('#conflict[open] button')"
 
 
@@ -80,4 +92,29 @@ async def test_the_next_verdict_comes_up_above_a_conflict_that_came_above_the_la
     await page.wait_for_selector("#verdict", state="hidden")
     await page.click("#conflict-ok", timeout=3000)
     await page.wait_for_selector("#conflict", state="hidden")
+    assert phones[0].complaints == []
+
+
+async def test_no_conflict_is_understood_by_the_second_half_of_a_double_tap(door):
+    texts = [await door.pass_of(await door.guest(guests=3, table=table)) for table in ("T1", "T2")]
+    following = await door.pass_of(await door.guest(table="T3", status="cancelled"))
+    phones = [await door.phone("Porte 1"), await door.phone("Porte 2")]
+    await door.stop()
+    for phone in phones:
+        for text in texts:
+            assert await phone.scan(text) == "checked_in"
+    await phones[0].page.evaluate(WATCH)
+    await door.start()
+    page = phones[0].page
+    await phones[0].until("() => window.held.length >= 1")
+
+    assert await phones[0].scan(following) == "cancelled"
+    await page.click("#next")
+    await phones[0].until("() => window.held.length >= 2")
+    await page.click("#conflict-ok")  # which waits until it can be pressed
+    await phones[0].until("() => window.held.length >= 3")
+    await page.click("#conflict-ok")
+    await page.wait_for_selector("#conflict", state="hidden")
+
+    assert set(await page.evaluate("window.held")) == {True}
     assert phones[0].complaints == []

@@ -5,8 +5,12 @@ import type { KeptConflict } from "./storage";
 import { clockOf } from "./venue_time";
 import type { Words } from "./words";
 
+const UNREAD_MS = 600; // a tap that comes sooner was meant for what showed there before
+
 export class ConflictView {
   private readonly dialog = part<HTMLDialogElement>("conflict");
+  private readonly ok = part<HTMLButtonElement>("conflict-ok");
+  private holding = 0;
 
   /** `keeper` is null while this phone is no terminal; `appeared` when one comes up by itself. */
   constructor(
@@ -14,9 +18,10 @@ export class ConflictView {
     private readonly keeper: () => Keeper | null,
     private readonly appeared: () => void,
   ) {
-    part("conflict-ok").addEventListener("click", () => void this.dismiss());
+    this.ok.addEventListener("click", () => void this.dismiss());
     // Escape puts it out of sight, not out of the world: it goes when somebody has understood it.
     this.dialog.addEventListener("close", () => void this.show());
+    part("verdict").addEventListener("close", () => this.dialog.open && this.hold());
   }
 
   /** The oldest that nobody has understood yet. */
@@ -24,10 +29,22 @@ export class ConflictView {
     const kept = (await this.keeper()?.storage.conflicts()) ?? [];
     const conflict = kept.find((one) => !one.dismissed);
     if (!conflict) return this.dialog.close();
+    const isAnother = this.dialog.dataset["id"] !== conflict.id;
     this.fill(conflict);
+    if (isAnother) this.hold();
     if (this.dialog.open) return;
     this.dialog.showModal();
     this.appeared();
+  }
+
+  /** It comes up under a finger that wants the next guest, or that has understood another one. */
+  private hold(): void {
+    clearTimeout(this.holding);
+    this.ok.disabled = true;
+    this.holding = setTimeout(() => {
+      this.ok.disabled = false;
+      this.ok.focus();
+    }, UNREAD_MS);
   }
 
   private fill(conflict: KeptConflict): void {
