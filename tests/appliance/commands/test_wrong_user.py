@@ -1,9 +1,13 @@
 """Whoever is not the box's user is told who is, and not what Python makes of it."""
 
 import contextlib
+import importlib
 import os
+import pkgutil
 
 import pytest
+
+import appliance
 
 NOBODY = 65534
 
@@ -22,7 +26,10 @@ if os.geteuid() == 0:  # who is not root cannot become another user
 
     @pytest.fixture
     def strangers(box, tmp_path):
-        """A box of root's in a folder that anybody may enter."""
+        """A box of root's in a folder that anybody may enter; the program is read already."""
+        for module in pkgutil.walk_packages(appliance.__path__, "appliance."):
+            importlib.import_module(module.name)
+        importlib.import_module("web.serve")
         for folder in (tmp_path, *tmp_path.parents):
             if folder.stat().st_uid == 0 and folder.name.startswith(("pytest-", tmp_path.name)):
                 folder.chmod(0o755)
