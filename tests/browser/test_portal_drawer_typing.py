@@ -90,3 +90,30 @@ async def test_an_evening_that_is_read_again_waits_for_who_types(portal):
     await page.wait_for_selector("[data-reads-again][hidden]", state="attached")
     assert await page.evaluate("window.same") is None
     assert (await portal.box.now_of(salma)).notes == "sans gluten"
+
+
+async def test_a_look_at_another_reservation_and_a_closed_drawer_keep_what_is_typed(portal):
+    salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
+    nadia = await portal.box.guest(slot="19:30", table="T2")
+    page = await open_drawer(portal, salma)
+    await page.fill(NOTES, "sans gluten")
+
+    await page.evaluate(
+        "id => document.querySelector(`[data-reservation='${id}']`).click()", nadia.id
+    )
+    await page.wait_for_selector(f"#drawer [data-detail='{nadia.id}']")
+    assert await page.input_value(NOTES) == "Près de la fenêtre"
+    await page.keyboard.press("Escape")
+    await page.click(f"table {chip(salma)}")
+    await page.wait_for_selector(f"#drawer [data-detail='{salma.id}']")
+
+    assert await page.input_value(NOTES) == "sans gluten"
+    assert await page.is_visible(NOTES)
+    await page.keyboard.press("Escape")
+    await page.click(f"table {chip(salma)}")
+    await page.wait_for_selector(f"#drawer [data-detail='{salma.id}']")
+    assert await page.input_value(NOTES) == "sans gluten"
+    await page.click("#drawer form[action$='/amend'] button")
+    await page.wait_for_selector("#drawer p.notes:has-text('sans gluten')")
+    assert (await portal.box.now_of(salma)).notes == "sans gluten"
+    assert portal.complaints == []

@@ -2,7 +2,7 @@
 // focus goes back to the chip. Without a script a chip is a link to the reservation's own page.
 import htmx from "htmx.org";
 
-import { isTouched } from "./typing";
+import { comeBackToWhatWasTyped, isTouched, leaveWhatIsTyped } from "./typing";
 import { isReached, sayUnreachable } from "./unreachable";
 
 let shown = "";
@@ -58,12 +58,15 @@ async function open(reservation: string, address: string): Promise<void> {
     return;
   }
   const parsed = new DOMParser().parseFromString(text, "text/html");
+  leaveWhatIsTyped();
   place.replaceChildren(...parsed.body.childNodes);
   htmx.process(place);
+  comeBackToWhatWasTyped();
   focusDetail();
 }
 
 function close(): void {
+  leaveWhatIsTyped();
   drawer()?.replaceChildren();
   document.querySelector<HTMLElement>(`[data-reservation="${CSS.escape(shown)}"]`)?.focus();
   shown = "";

@@ -14,6 +14,8 @@ interface Typed {
 
 const CONTROLS = "input:not([type=hidden]), textarea, select";
 let kept: { reservation: string; typed: Typed[] } | undefined;
+/** What was typed beside a reservation that gave way to another: it waits there. */
+const left = new Map<string, Typed[]>();
 let waiting: (() => void) | undefined;
 
 export function keepWhatIsTyped(): void {
@@ -30,6 +32,22 @@ export function isTouched(detail: ParentNode): boolean {
     detail.querySelector("form[data-refused], form :focus") !== null ||
     [...detail.querySelectorAll<Control>(CONTROLS)].some(isChanged)
   );
+}
+
+/** Before the drawer shows something else, or nothing. */
+export function leaveWhatIsTyped(): void {
+  const detail = shownDetail();
+  if (!detail) return;
+  const typed = [...detail.querySelectorAll("form")].flatMap(typedInto);
+  if (typed.length > 0) left.set(detail.dataset["detail"] ?? "", typed);
+}
+
+/** As the drawer shows a reservation. */
+export function comeBackToWhatWasTyped(): void {
+  const detail = shownDetail();
+  const reservation = detail?.dataset["detail"] ?? "";
+  if (detail) putBack(detail, left.get(reservation) ?? []);
+  left.delete(reservation);
 }
 
 /** Does it now, or as soon as nothing that is typed would be lost by it; the latest alone. */
@@ -76,10 +94,14 @@ function typedInto(form: HTMLFormElement): Typed[] {
 
 function restore(): void {
   const detail = shownDetail();
-  const [known, now] = [kept, detail?.dataset["now"] ?? ""];
+  const known = kept;
   kept = undefined;
-  if (!known || detail?.dataset["detail"] !== known.reservation) return;
-  for (const typed of known.typed) {
+  if (detail && known && detail.dataset["detail"] === known.reservation) putBack(detail, known.typed);
+}
+
+function putBack(detail: HTMLElement, all: Typed[]): void {
+  const now = detail.dataset["now"] ?? "";
+  for (const typed of all) {
     const form = detail.querySelector<HTMLFormElement>(`form[action="${typed.action}"]`);
     const control = form?.querySelector<Control>(`[name="${typed.name}"]`);
     if (!control) continue;
