@@ -1,6 +1,7 @@
 """Rotate the key that signs guest passes: yearly, or at once when it has leaked (door.md)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
+from appliance.model.notices import SigningKeyChanged
 from appliance.store.connection import Transaction
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import get_reservation, update_reservation
@@ -20,6 +21,7 @@ def rotate_signing_key(
     pass of the next generation, which its link shows by itself. An older pass is `revoked`.
     """
     kid = add_signing_key(tx, keyring)
+    tx.notices.append(SigningKeyChanged())
     note_security(tx, actor, "signing_key_rotated", kid=kid, leaked=leaked)
     if leaked:
         mark_keys_leaked(tx)

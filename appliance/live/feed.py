@@ -21,6 +21,7 @@ from appliance.model.notices import (
     DoorChanged,
     ReservationChanged,
     SessionEnded,
+    SigningKeyChanged,
     TerminalEdited,
     TerminalGone,
 )
@@ -160,9 +161,9 @@ class Feed:
                     self._remember(kind, notice.verdict.reservation.id, door=notice)
             elif isinstance(notice, ConflictChanged):
                 self._remember("conflict", notice.conflict_id)
-            elif isinstance(notice, ChangedBeside):
+            elif isinstance(notice, ChangedBeside | SigningKeyChanged):
                 self._last += 1
-                self._remembered.clear()  # nobody can say what it was: all have to look again
+                self._remembered.clear()  # no row says what it was: all have to look again
             else:
                 self._part(notice)
         self._tell_soon()

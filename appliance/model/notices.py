@@ -35,6 +35,11 @@ class VenueChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class SigningKeyChanged:
+    """Another key signs guest passes from now on: doors have to know it before it is shown."""
+
+
+@dataclass(frozen=True, slots=True)
 class TerminalGone:
     """A terminal's access was withdrawn."""
 
