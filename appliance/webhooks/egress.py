@@ -48,7 +48,7 @@ class EgressGuard:
         """
         receiver = parse_receiver(url, allow_http=allow_http)
         if not self._policy.permits_port(receiver.port, secure=receiver.secure):
-            raise forbidden_port()
+            raise forbidden_port(secure=receiver.secure)
         try:
             await self._permitted(receiver, self._resolve_new)
         except Blocked:

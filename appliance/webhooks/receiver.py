@@ -25,10 +25,6 @@ _HOST = (
     "nom d'hôte ou adresse IP mal écrits.",
     "host name or IP address is not written in its usual form.",
 )
-_PORT = (
-    "port refusé : 443, ou à partir de 1024.",
-    "port refused: 443, or 1024 and above.",
-)
 _FORBIDDEN = (
     "cette adresse n'est pas joignable par les webhooks.",
     "webhooks may not reach this address.",
@@ -49,7 +45,7 @@ class Receiver:
     def authority(self) -> str:
         """The Host header: the port only when it is not the usual one."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
-        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+        return host if self.port == _usual_port(secure=self.secure) else f"{host}:{self.port}"
 
 
 def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
@@ -77,8 +73,9 @@ def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
     secure = parts.scheme == "https"
     name, address = _parse_host(host or "", parts.netloc)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    usual = 443 if secure else 80
-    return Receiver(secure, name, usual if port is None else port, target, address)
+    if port is None:
+        port = _usual_port(secure=secure)
+    return Receiver(secure, name, port, target, address)
 
 
 def forbidden_address() -> InvalidWebhookUrl:
@@ -86,9 +83,15 @@ def forbidden_address() -> InvalidWebhookUrl:
     return _refused(_FORBIDDEN)
 
 
-def forbidden_port() -> InvalidWebhookUrl:
-    """The refusal of a port that may not be reached."""
-    return _refused(_PORT)
+def forbidden_port(*, secure: bool) -> InvalidWebhookUrl:
+    """The refusal of a port that may not be reached; `secure` for https."""
+    usual = _usual_port(secure=secure)
+    return _refused(
+        (
+            f"port refusé : {usual}, ou à partir de 1024.",
+            f"port refused: {usual}, or 1024 and above.",
+        )
+    )
 
 
 def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
@@ -113,6 +116,10 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
     if len(name) > _NAME_MAX or not all(_LABEL.fullmatch(label) for label in labels):
         raise _refused(_HOST)
     return name, None
+
+
+def _usual_port(*, secure: bool) -> int:
+    return 443 if secure else 80
 
 
 def _refused(rule: tuple[str, str]) -> InvalidWebhookUrl:

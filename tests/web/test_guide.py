@@ -1,12 +1,15 @@
 """The partners' guide: the page says what docs/partners.md says, and that says what is true."""
 
 import html
+import json
 import re
 
 from appliance import errors
 from appliance.actions.announce import EVENT_TYPES
 from appliance.errors import Refusal
 from tests.readme import ROOT, functions_of
+from web.api.openapi import samples
+from web.api.openapi.events import sample_event
 from web.docs import DOCS_ROUTES
 from web.guide import heading_id, make_guide
 
@@ -40,6 +43,18 @@ def test_every_event_is_in_the_table_and_no_other():
     assert re.findall(r"^\| `((?:reservation|webhook)\.\w+)`", TEXT, re.MULTILINE) == list(
         EVENT_TYPES
     )
+
+
+def test_the_bodies_that_it_shows_are_those_of_the_description():
+    shown = [json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", TEXT, re.DOTALL)]
+
+    assert shown == [samples.BOOKING, samples.CREATION, sample_event("reservation.created")]
+
+
+def test_a_command_fits_on_a_desk_beside_its_button():
+    commands = re.findall(r"```bash\n(.*?)\n```", TEXT, re.DOTALL)
+
+    assert [line for text in commands for line in text.split("\n") if len(line) > 84] == []
 
 
 def test_every_program_is_in_the_guide_and_every_link_leads_somewhere():

@@ -44,3 +44,12 @@ async def test_it_is_open_where_the_owner_said(guard, names, url):
 
     assert await guard.addresses(a_receiver(url))
     assert await guard.check(url, allow_http=True)
+
+
+@pytest.mark.parametrize(("scheme", "usual"), [("https", 443), ("http", 80)])
+async def test_the_refusal_names_the_port_of_that_scheme(guard, scheme, usual):
+    with pytest.raises(InvalidWebhookUrl) as refused:
+        await guard.check(f"{scheme}://1.1.1.1:26/", allow_http=True)
+
+    assert refused.value.error_en.endswith(f"{usual}, or 1024 and above.")
+    assert refused.value.error.endswith(f"{usual}, ou à partir de 1024.")

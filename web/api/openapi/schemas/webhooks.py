@@ -82,9 +82,9 @@ def _register() -> Schema:
         {
             "url": text(
                 "Absolute address of your receiver: https, or http in the test environment; at "
-                "most 2,048 characters; no user name, password or fragment; port 443, or 1024 and "
-                "above. Private and reserved addresses are refused unless the owner of the box "
-                "allowed them.",
+                "most 2,048 characters; no user name, password or fragment; port 443 (80 for "
+                "http), or 1024 and above. Private and reserved addresses are refused unless the "
+                "owner of the box allowed them.",
                 format="uri",
                 maxLength=2048,
                 examples=[samples.WEBHOOK_URL],
