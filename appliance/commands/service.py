@@ -1,6 +1,7 @@
 """`venuebox service`: let systemd run the box, from now on and after each start of the machine."""
 
 import argparse
+import contextlib
 import grp
 import os
 import pwd
@@ -16,6 +17,7 @@ from appliance.errors import Trouble
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
 _SCANNER_GROUPS = ("dialout", "input")
+_SYSTEM_USER = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
 _HOMES = ("/home", "/root", "/run/user")
 _HOME_HIDDEN = "# Nobody's home is visible to it.\nProtectHome=yes\n"
 
@@ -32,7 +34,9 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write the unit for this program and directory, and start it."""
     directory = console.directory(arguments)
-    unit = make_unit(directory.root, arguments.user, find_program())
+    program = find_program()
+    shelf = console.settings(directory).backup.directory
+    unit = make_unit(directory.root, arguments.user, program, shelf)
     if arguments.print:
         print(unit, end="")
         return 0
@@ -42,30 +46,74 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise Trouble("there is no systemd here: start venuebox serve from what starts services")
     if os.geteuid() != 0:
         raise Trouble("only root may install a service: run it with sudo")
-    _give_to(directory, arguments.user)
+    _refuse_a_box_started_by_hand(directory, systemctl)
+    user = _find_user(arguments.user)
+    for path in (program, sys.executable, str(directory.root.parent)):
+        _refuse_unreachable(path, user)
+    _give_to(directory, user)
     UNIT.write_text(unit, "utf-8")
-    for words in (("daemon-reload",), ("enable", "--now", UNIT.name)):
-        done = subprocess.run(  # noqa: S603 - fixed words, found above
-            [systemctl, *words], capture_output=True, text=True, check=False
-        )
+    # Started again where it ran: an old unit would stay in force.
+    for words in (("daemon-reload",), ("enable", UNIT.name), ("restart", UNIT.name)):
+        done = _call(systemctl, *words)
         if done.returncode:
-            raise Trouble(f"systemctl {words[0]} failed: {' '.join(done.stderr.split())}")
+            raise Trouble(f"systemctl {words[0]} failed: {_said(done)}")
     print(f"{UNIT} written and started: systemctl status venuebox")
+    if shelf and not _can(user, "-w", shelf):
+        print(
+            f"backups cannot be written yet: plug in what {shelf} is on, and give that folder to "
+            f"{arguments.user}"
+        )
     return 0
 
 
-def make_unit(data: Path, user: str, program: str) -> str:
-    """The unit's text. Spaces in paths are written as systemd wants them."""
+def make_unit(data: Path, user: str, program: str, shelf: str = "") -> str:
+    """The unit's text; `shelf` is where backups go, unless in `data`."""
     text = resources.files("appliance.commands").joinpath("venuebox.service").read_text("utf-8")
     is_at_home = any(Path(home) in (data, *data.parents) for home in _HOMES)
     is_at_home = is_at_home or any(program.startswith(f"{home}/") for home in _HOMES)
+    # The minus: a volume that is not plugged in keeps nobody from starting.
+    more = f"ReadWritePaths=-{_quoted(shelf)}\n" if shelf else ""
     return text.format(
-        data=str(data).replace(" ", "\\x20"),
+        data=_quoted(str(data)),
         user=user,
-        program=program,
+        program=_quoted(program),
+        shelf=more,
         groups=_groups_line(),
         home="" if is_at_home else _HOME_HIDDEN,
     )
+
+
+def _quoted(path: str) -> str:
+    """As systemd wants it: no space ends a word, no percent sign begins a specifier."""
+    return path.replace("\\", "\\\\").replace(" ", "\\x20").replace("%", "%%")
+
+
+def _refuse_a_box_started_by_hand(directory: DataDirectory, systemctl: str) -> None:
+    """The service could not take the directory as long as that runs."""
+    if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
+        with directory.lock():
+            return
+
+
+def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
+    """A home is closed to others on most machines: systemd would only say that it failed."""
+    if not _can(user, "-x", path):
+        raise Trouble(
+            f"{user.pw_name} cannot reach {path}: put it where everybody may go, such as /opt or "
+            "/srv, or name your own user with --user"
+        )
+
+
+def _can(user: pwd.struct_passwd, what: str, path: str) -> bool:
+    """Whether that user may; `what` is an option of test(1)."""
+    asked = subprocess.run(  # noqa: S603 - fixed words, and a path that is not read as one
+        ["/bin/sh", "-c", f'test {what} "$0"', path],
+        check=False,
+        user=user.pw_uid,
+        group=user.pw_gid,
+        extra_groups=os.getgrouplist(user.pw_name, user.pw_gid),
+    )
+    return asked.returncode == 0
 
 
 def _groups_line() -> str:
@@ -85,20 +133,30 @@ def find_program() -> str:
     return str(Path(found).absolute()) if found else str(Path(sys.executable).with_name("venuebox"))
 
 
-def _give_to(directory: DataDirectory, user: str) -> None:
-    """Make the user if need be; the data directory becomes theirs."""
-    try:
-        found = pwd.getpwnam(user)
-    except KeyError:
-        useradd = shutil.which("useradd")
-        if useradd is None:
-            raise Trouble(
-                f"there is no user {user}: make one, or name another with --user"
-            ) from None
-        subprocess.run(  # noqa: S603 - fixed words, and a name that the owner gave
-            [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", "--", user],
-            check=True,
-        )
-        found = pwd.getpwnam(user)
+def _find_user(name: str) -> pwd.struct_passwd:
+    """That user of the machine, made if need be."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwnam(name)
+    useradd = shutil.which("useradd")
+    if useradd is None:
+        raise Trouble(f"there is no user {name}: make one, or name another with --user")
+    made = _call(useradd, *_SYSTEM_USER, "--", name)
+    if made.returncode:
+        raise Trouble(f"the user {name} cannot be made: {_said(made)}")
+    return pwd.getpwnam(name)
+
+
+def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
+    """The data directory becomes theirs."""
     for path in (directory.root, *directory.root.rglob("*")):
-        os.chown(path, found.pw_uid, found.pw_gid, follow_symlinks=False)
+        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+
+
+def _call(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - found above, and words of ours but the user's name
+        [program, *words], capture_output=True, text=True, check=False
+    )
+
+
+def _said(done: subprocess.CompletedProcess[str]) -> str:
+    return " ".join(done.stderr.split()) or f"status {done.returncode}"

@@ -1,0 +1,119 @@
+"""`venuebox service install` up to where systemd takes over, which is a script here."""
+
+import os
+import pwd
+import shutil
+import sys
+
+import pytest
+
+from appliance.commands import service
+from appliance.commands.service import make_unit
+from appliance.data_directory import DataDirectory
+
+SYSTEMCTL = """#!/bin/sh
+echo "$@" >> {calls}
+test "$1" != is-active
+"""
+
+
+def test_the_folder_of_backups_may_be_written_by_the_service(box):
+    (box.data / "settings.toml").write_text('[backup]\ndirectory = "/media/the usb"\n')
+
+    assert box("service", "install", "--print") == 0
+
+    assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
+
+
+def test_a_box_without_such_a_folder_has_its_directory_alone(box):
+    assert box("service", "install", "--print") == 0
+
+    assert box.out.count("ReadWritePaths=") == 1
+
+
+def test_signs_that_systemd_reads_otherwise_are_written_as_it_wants_them(tmp_path):
+    unit = make_unit(tmp_path / "a box 100%", "riad", "/opt/a box/venuebox")
+
+    assert "ExecStart=/opt/a\\x20box/venuebox serve --data " in unit
+    assert "/a\\x20box\\x20100%%\n" in unit
+
+
+def test_the_group_is_the_users_own_whatever_its_name(tmp_path):
+    assert "\nGroup=" not in make_unit(tmp_path, "nobody", "/usr/bin/venuebox")
+
+
+if os.geteuid() == 0:  # root alone installs a service
+
+    @pytest.fixture
+    def installing(box, tmp_path, monkeypatch):
+        """`service install` for nobody; what systemctl is asked goes to a file."""
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        script = programs / "systemctl"
+        script.write_text(SYSTEMCTL.format(calls=tmp_path / "calls"))
+        script.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
+        monkeypatch.setattr(service, "find_program", lambda: shutil.which("true"))
+        monkeypatch.setattr(sys, "executable", "/bin/sh")
+        for folder in (tmp_path, *tmp_path.parents):
+            if folder.name.startswith(("pytest-", tmp_path.name)):
+                folder.chmod(0o755)
+        return lambda: box("service", "install", "--user", "nobody")
+
+    def test_the_unit_is_written_the_box_given_and_the_service_started_anew(
+        installing, box, tmp_path
+    ):
+        assert installing() == 0, box.err
+
+        calls = (tmp_path / "calls").read_text().splitlines()
+        assert calls[-3:] == [
+            "daemon-reload",
+            "enable venuebox.service",
+            "restart venuebox.service",
+        ]
+        assert "User=nobody" in (tmp_path / "venuebox.service").read_text()
+        nobody = pwd.getpwnam("nobody").pw_uid
+        assert {path.stat().st_uid for path in (box.data, *box.data.rglob("*"))} == {nobody}
+
+    def test_a_program_that_its_user_cannot_reach_is_named_and_nothing_is_changed(
+        installing, box, tmp_path, monkeypatch
+    ):
+        closed = tmp_path / "home"
+        closed.mkdir(mode=0o700)
+        (closed / "venuebox").touch(mode=0o755)
+        monkeypatch.setattr(service, "find_program", lambda: str(closed / "venuebox"))
+
+        assert installing() == 1
+
+        assert f"nobody cannot reach {closed / 'venuebox'}: put it where" in box.err
+        assert not (tmp_path / "venuebox.service").exists()
+        assert box.data.stat().st_uid == 0
+
+    def test_a_box_that_was_started_by_hand_is_stopped_first(installing, box, tmp_path):
+        with DataDirectory(box.data).lock():
+            assert installing() == 1
+
+        assert "stop it first" in box.err
+        assert not (tmp_path / "venuebox.service").exists()
+
+    def test_a_folder_of_backups_that_the_user_may_not_write_is_said(installing, box, tmp_path):
+        usb = tmp_path / "usb"
+        usb.mkdir(mode=0o755)
+        (box.data / "settings.toml").write_text(f'[backup]\ndirectory = "{usb}"\n')
+
+        assert installing() == 0
+
+        assert f"plug in what {usb} is on, and give that folder to nobody" in box.out
+        shutil.chown(usb, "nobody")
+        assert installing() == 0
+        assert "backups cannot be written" not in box.out
+
+    def test_a_user_who_cannot_be_made_is_one_sentence(installing, box, tmp_path):
+        useradd = tmp_path / "bin" / "useradd"
+        useradd.write_text("#!/bin/sh\necho 'useradd: invalid user name' >&2\nexit 3\n")
+        useradd.chmod(0o755)
+
+        said = box.complaint("service", "install", "--user", "no such user")
+
+        assert "the user no such user cannot be made: useradd: invalid user name" in said
