@@ -35,3 +35,15 @@ def value_of(page: str, name: str) -> str:
     assert found is not None, name
     value = re.search(r' value="([^"]*)"', found[0])
     return value[1] if value else ""
+
+
+def an_amendment(reservation, **changes):
+    return {
+        "seen": reservation.version,
+        "customer_name": reservation.customer_name,
+        "customer_phone": reservation.customer_phone or "",
+        "customer_email": reservation.customer_email or "",
+        "guests": reservation.guests,
+        "notes": reservation.notes or "",
+        **changes,
+    }
