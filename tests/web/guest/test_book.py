@@ -1,65 +1,25 @@
+"""The booking page: what it offers, and what a guest books on it."""
+
 import asyncio
-import re
 
 import pytest
 
 from tests.builders import TONIGHT, table_id
 from tests.conftest import with_settings
-
-COOKIE = "__Host-venuebox-guest"
-SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
-
-
-def cookie_of(answer) -> dict[str, str]:
-    """The header with which the browser that got `answer` comes back."""
-    return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+from tests.web.guest.booking_form import (
+    SAME_ORIGIN,
+    a_form,
+    cookie_of,
+    reservations,
+    rows,
+    send,
+    token_of,
+)
 
 
 @pytest.fixture
 def settings():
     return with_settings(booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000})
-
-
-async def token_of(world, guest, path="/book") -> str:
-    """The token of a form that a guest has had long enough to fill in."""
-    html = await (await guest.get(path)).text()
-    world.clock.advance(20)
-    return re.search(r'name="token" value="([^"]+)"', html).group(1)
-
-
-def a_form(token: str, **changes: str) -> dict[str, str]:
-    form = {
-        "date": TONIGHT,
-        "guests": "2",
-        "when": "19:30",
-        "table-19:30": table_id("T2"),
-        "name": "Youssef El Amrani",
-        "email": "youssef@example.org",
-        "phone": "",
-        "notes": "",
-        "website": "",
-        "token": token,
-        **changes,
-    }
-    return {name: value for name, value in form.items() if value is not None}
-
-
-async def send(guest, form: dict[str, str], path="/book", **headers: str):
-    return await guest.post(
-        path, data=form, headers={**SAME_ORIGIN, **headers}, allow_redirects=False
-    )
-
-
-async def rows(world, sql: str) -> list[tuple]:
-    return await world.database.read(lambda reader: list(reader.rows(sql)))
-
-
-async def reservations(world) -> list[tuple]:
-    return await rows(
-        world,
-        """SELECT t.number, r.slot, r.guests, r.status, r.source, r.customer_name, r.language
-           FROM reservation r JOIN venue_table t ON t.id = r.table_id ORDER BY r.seq""",
-    )
 
 
 @pytest.fixture
@@ -164,7 +124,7 @@ async def test_who_comes_second_hears_which_tables_are_free_and_loses_nothing(wo
     html = await answer.text()
 
     assert answer.status == 409
-    assert "Encore libres à cette heure : \u2068T1, T3, T4, T5\u2069." in html
+    assert "Encore libres à cette heure\N{NO-BREAK SPACE}: \u2068T1, T3, T4, T5\u2069." in html
     assert 'value="Youssef El Amrani"' in html
     assert "Sans noix</textarea>" in html
     assert (await send(guest, a_form(token, **{"table-19:30": table_id("T3")}))).status == 303
@@ -180,7 +140,7 @@ async def test_who_finds_the_hour_full_hears_which_hours_are_not(world, guest):
     html = await answer.text()
 
     assert answer.status == 409
-    assert "Encore libre : \u206822:00\u2069." in html
+    assert "Encore libre\N{NO-BREAK SPACE}: \u206822:00\u2069." in html
     assert "Complet" in html
 
 
@@ -240,72 +200,6 @@ async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest
 
 
 @pytest.mark.usefixtures("early")
-async def test_a_program_that_fills_in_everything_books_nothing(world, guest):
-    answer = await send(guest, a_form(await token_of(world, guest), website="https://spam.example"))
-
-    assert answer.status == 400
-    assert await reservations(world) == []
-
-
-@pytest.mark.usefixtures("early")
-async def test_a_form_sent_faster_than_anybody_types_books_nothing_until_it_comes_again(
-    world, guest
-):
-    html = await (await guest.get("/book")).text()
-    form = a_form(re.search(r'name="token" value="([^"]+)"', html).group(1))
-
-    hasty = await send(guest, form)
-    world.clock.advance(2)
-    later = await send(guest, form)
-
-    assert (hasty.status, later.status) == (400, 303)
-    assert len(await reservations(world)) == 1
-
-
-@pytest.mark.usefixtures("early")
-@pytest.mark.parametrize("token", ["", "x" * 44, None])
-async def test_a_form_that_this_box_never_showed_books_nothing(world, guest, token):
-    answer = await send(guest, a_form(token))
-
-    assert answer.status == 400
-    assert await reservations(world) == []
-
-
-@pytest.mark.usefixtures("early")
-async def test_a_form_of_yesterday_is_shown_again_with_all_that_was_typed(world, guest):
-    token = await token_of(world, guest)
-    world.clock.advance(7 * 3600)
-
-    answer = await send(guest, a_form(token, when="22:00"))
-    html = await answer.text()
-
-    assert answer.status == 400
-    assert 'value="Youssef El Amrani"' in html
-    assert token not in html
-
-
-@pytest.mark.usefixtures("early")
-async def test_a_form_of_another_site_books_nothing(world, guest):
-    form = a_form(await token_of(world, guest))
-
-    answer = await send(guest, form, **{"Sec-Fetch-Site": "cross-site"})
-
-    assert answer.status == 403
-    assert await reservations(world) == []
-
-
-@pytest.mark.usefixtures("early")
-async def test_looking_at_what_is_free_changes_nothing(world, guest):
-    before = await world.database.read(lambda reader: reader.connection.serialize("main"))
-
-    for query in ("", "?date=2026-11-22", "?date=x&guests=x", "?guests=99999999999999"):
-        assert (await guest.get(f"/book{query}")).status == 200
-
-    after = await world.database.read(lambda reader: reader.connection.serialize("main"))
-    assert after == before
-
-
-@pytest.mark.usefixtures("early")
 async def test_a_closing_day_says_so(world, guest):
     await world.database.write(
         lambda tx: tx.insert(
@@ -335,15 +229,6 @@ async def test_a_venue_that_is_not_active_takes_no_booking(world, guest, method)
     assert await reservations(world) == []
 
 
-@pytest.mark.usefixtures("early")
-async def test_what_a_guest_typed_stays_text(world, guest):
-    nasty = '"><script>alert(1)</script>'
-
-    answer = await send(guest, a_form(await token_of(world, guest), name=nasty, email="x"))
-
-    assert "<script>alert" not in await answer.text()
-
-
 class TestUnlessTheVenueOpensIt:
     @pytest.fixture
     def settings(self):
@@ -365,22 +250,3 @@ class TestUnlessTheVenueOpensIt:
 
         assert answer.headers["Location"].startswith("/test/book/")
         assert len(await reservations(test_world)) == 1
-
-
-class TestWithALimit:
-    @pytest.fixture
-    def settings(self):
-        return with_settings(booking={"enabled": True, "hourly_for_address": 2})
-
-    async def test_the_third_form_of_an_hour_waits_for_the_next(self, world, guest, clock):
-        clock.set("2026-11-21T12:00:00Z")
-        answers = []
-        for number in ("T1", "T2", "T3"):
-            form = a_form(await token_of(world, guest), **{"table-19:30": table_id(number)})
-            answers.append(await send(guest, form))
-        clock.advance(3600)
-        later = await send(guest, form)
-
-        assert [answer.status for answer in answers] == [303, 303, 429]
-        assert 'value="Youssef El Amrani"' in await answers[2].text()
-        assert later.status == 303

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.conftest import with_settings
-from tests.web.guest.test_book import a_form, reservations, send, token_of
+from tests.web.guest.booking_form import a_form, reservations, send, token_of
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.conftest import with_settings
-from tests.web.guest.test_book import a_form, send, token_of
+from tests.web.guest.booking_form import a_form, send, token_of
 
 PROMISED = "Un e-mail avec tout cela est en route"
 KEEP = "aucun e-mail ne suivra"

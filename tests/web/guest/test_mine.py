@@ -4,7 +4,7 @@ import pytest
 
 from appliance.store.reservations import get_reservation
 from tests.conftest import with_settings
-from tests.web.guest.test_book import COOKIE, SAME_ORIGIN, cookie_of
+from tests.web.guest.booking_form import COOKIE, SAME_ORIGIN, cookie_of
 
 
 @pytest.fixture

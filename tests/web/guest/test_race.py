@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import a_body, table_id
 from tests.conftest import with_settings
-from tests.web.guest.test_book import a_form, send, token_of
+from tests.web.guest.booking_form import a_form, send, token_of
 
 
 @pytest.fixture

@@ -37,7 +37,8 @@ def value_of(page: str, name: str) -> str:
     return value[1] if value else ""
 
 
-def an_amendment(reservation, **changes):
+def an_amendment(reservation: Reservation, **changes: Any) -> dict[str, Any]:
+    """Its form as it was shown, but for what is typed."""
     return {
         "seen": reservation.version,
         "customer_name": reservation.customer_name,
