@@ -1,6 +1,6 @@
 /**
  * A keyboard-wedge scanner, wherever the focus is: a burst of keys that ends in Enter. What it
- * typed into a field on its way is taken out again, and its Enter presses no button.
+ * typed into a field on its way is taken out again, and no key of it presses a button.
  */
 import { decodePasses, resemblesPass } from "./pass";
 
@@ -38,19 +38,31 @@ export function listenToWedge(read: (code: string) => void): void {
     }
     last = event.timeStamp;
     if (!isEnd) {
+      if (event.key === " " && isBurst(typed, before)) event.preventDefault();
       if (!typed) before = fieldNow();
       typed += event.key;
       pressed += keyOf(event.code) ?? event.key;
       return;
     }
+    if (typed.length >= SHORTEST || isBurst(typed, before)) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    }
     if (typed.length < SHORTEST) return forget();
-    event.preventDefault();
-    event.stopImmediatePropagation();
     const code = likelier(typed, pressed);
     if (before) before.element.value = before.value;
     forget();
     read(code);
   }, { capture: true });
+
+  addEventListener("keyup", (event) => {
+    if (event.key === " " && isBurst(typed, before)) event.preventDefault();
+  }, { capture: true });
+}
+
+/** Whether signs have come where nobody types: a space or an Enter among them is a scanner's. */
+function isBurst(typed: string, before: Field | null): boolean {
+  return typed.trim() !== "" && !before;
 }
 
 function longestGap(typed: string, before: Field | null): number {
