@@ -18,6 +18,8 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
+from appliance.typesetting import set_french
+
 # Britain's English says 21 Nov; Morocco's Arabic has its own months and the digits 0 to 9.
 _LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
 _DEFAULT = "fr"
@@ -114,6 +116,13 @@ def _words(code: str) -> gettext.NullTranslations:
         for message in _catalogue("refusals.ar.po", code):
             if message.id:
                 catalogue.add(message.id, message.string)
+    if code == "fr":
+        for message in catalogue:
+            forms = message.string
+            if isinstance(forms, str):
+                message.string = set_french(forms)
+            else:
+                message.string = tuple(map(set_french, forms or ()))
     compiled = io.BytesIO()
     write_mo(compiled, catalogue)
     compiled.seek(0)

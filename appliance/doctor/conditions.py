@@ -33,18 +33,18 @@ FRENCH = {
 }
 # In Arabic, written as in arabic.py.
 ARABIC = {
-    OFFLINE: "العلبة غير متصلة بالإنترنت، والويب هوك تنتظر",
+    OFFLINE: "الجهاز غير متصل بالإنترنت، والويب هوك تنتظر",
     CLOCK_HELD: "الساعة غير موثوقة، والويب هوك تنتظر",
     CLOCK_UNCONFIRMED: "تُرسل الويب هوك بوقت غير مؤكد",
     UNWRITTEN: "لا يمكن تدوين نتائج الإرسالات",
     ENDPOINT_FAILING: "نقطة استقبال للويب هوك لا تجيب",
     ENDPOINT_BLOCKED: "نقطة استقبال للويب هوك على عنوان غير مسموح",
-    RECEIVER_CLOCK: "ساعة أحد الشركاء تختلف عن ساعة العلبة",
+    RECEIVER_CLOCK: "ساعة أحد الشركاء تختلف عن ساعة الجهاز",
     NO_BACKUP: "تعذّر صنع النسخة الاحتياطية الليلية",
     DAMAGED: "إحدى قواعد البيانات تالفة",
     MAIL_SETTINGS: "لا تخرج أي رسالة قبل تصحيح `mail.*`",
     MAIL_UNREACHABLE: "الرسائل تنتظر: خادم البريد لا يجيب",
-    "reader_trouble": "قارئ موصول بالعلبة فيه خلل: {detail}",  # noted by terminal_bridge
+    "reader_trouble": "قارئ موصول بالجهاز فيه خلل: {detail}",  # noted by terminal_bridge
 }
 _OF_ENDPOINTS = {ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK}
 _SHOWN = 3
@@ -71,7 +71,7 @@ def conditions(patient: Patient) -> Check:
     said = Said(
         f"La box signale : {french}.",
         f"The box reports: {english}{more}.",
-        f"تشير العلبة إلى ما يلي: {arabic}.",
+        f"يشير الجهاز إلى ما يلي: {arabic}.",
     )
     failing = any(condition.name == UNWRITTEN for condition in found)
     return Check("conditions", "fail" if failing else "warn", said, _REMEDY)

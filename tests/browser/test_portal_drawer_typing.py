@@ -47,7 +47,10 @@ async def test_what_others_wrote_meanwhile_stands_beside_what_is_carried_over(po
 
     await page.wait_for_selector("#drawer .problem")
     assert await page.input_value(NOTES) == "sans gluten"
-    assert await page.inner_text("#drawer form[action$='/amend'] .hint") == "Actuellement : autre"
+    assert (
+        await page.inner_text("#drawer form[action$='/amend'] .hint")
+        == "Actuellement\N{NO-BREAK SPACE}: autre"
+    )
 
 
 async def test_what_was_refused_is_carried_over_too(portal):

@@ -2,7 +2,7 @@
 
 from tests.browser.test_portal_tonight import chip, scan
 
-SAID = "La box ne répond pas. Vérifiez le Wi-Fi et réessayez : rien n’est perdu."
+SAID = "La box ne répond pas. Vérifiez le Wi-Fi et réessayez\N{NO-BREAK SPACE}: rien n’est perdu."
 OUT = "[data-out-of-reach]"
 
 

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from appliance.errors import NotFound, Refusal
+from appliance.typesetting import set_french
 from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
 from web.portal.context import SESSION
@@ -68,7 +69,7 @@ def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
 def refusal_text(refusal: Refusal, language: Language) -> str:
     """The sentence of a refusal in `language`."""
     if language.code == "fr":
-        return refusal.error
+        return set_french(refusal.error)
     if language.code == "en":
         return refusal.error_en
     return language.words.gettext(refusal.english).format(**refusal.details)

@@ -40,7 +40,7 @@ def test_what_the_box_has_noted_is_told_in_every_language(ward, name):
     assert found.status == ("fail" if name == noted.UNWRITTEN else "warn")
     assert found.finding.en == "The box reports: it is so."
     assert name not in found.finding.fr
-    assert found.finding.ar == f"تشير العلبة إلى ما يلي: {ARABIC[name]}."
+    assert found.finding.ar == f"يشير الجهاز إلى ما يلي: {ARABIC[name]}."
 
 
 def test_what_is_not_arabic_in_the_arabic_stands_apart():

@@ -15,6 +15,7 @@ from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
 from appliance.store.setup import find_setup
 from appliance.store.venue import get_venue
+from appliance.typesetting import set_french
 from web.languages import Language
 from web.portal.account.pages import find_zone, moment
 from web.portal.answer import language_of, portal_page
@@ -133,7 +134,7 @@ def _shown(check: Check, language: Language) -> Shown:
 def _say(said: Said, language: Language) -> str:
     if language.code == "ar":
         return _with_elements(said.ar)
-    return said.en if language.code == "en" else said.fr
+    return said.en if language.code == "en" else set_french(said.fr)
 
 
 def _noted(condition: Condition, language: Language) -> str:
@@ -141,7 +142,7 @@ def _noted(condition: Condition, language: Language) -> str:
         return _with_elements(say_in_arabic(condition))
     if language.code == "en":
         return condition.detail
-    return FRENCH.get(condition.name, condition.detail)
+    return set_french(FRENCH.get(condition.name, condition.detail))
 
 
 def _with_elements(arabic: str) -> Markup:
