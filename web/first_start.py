@@ -10,11 +10,14 @@ from appliance.box import Box
 from appliance.house_errors import NotSetUp
 from appliance.model.qr import link_blocks
 from appliance.store.setup import is_closed
+from web.names.secure import SECURE
 from web.public_page import wants_page
 
 SETUP_PATH = "/portal/setup"
 _OPEN = frozenset({SETUP_PATH, "/health", "/ready"})
 _STATIC = "/static/"
+_SAFE = frozenset({"GET", "HEAD"})
+_NOT_KEPT = {"Cache-Control": "no-store"}
 _BLACK_ON_WHITE, _AS_BEFORE = "\x1b[97;40m", "\x1b[0m"
 
 
@@ -24,6 +27,17 @@ class FirstStart:
     def __init__(self, box: Box) -> None:
         self._database = box.live.database
         self._closed = self._database.look_up(is_closed)
+
+    def leads_elsewhere(self, request: web.Request) -> str | None:
+        """Where the setup page is to be had over https by who asks for it in the open.
+
+        A browser takes the secret behind the # along.
+        """
+        if not self._closed or request.path != SETUP_PATH or request.method not in _SAFE:
+            return None
+        secure = request.app[SECURE]
+        base = None if secure.is_private(request) else secure.base_for(request)
+        return None if base is None else f"{base}{SETUP_PATH}"
 
     def lets_pass(self, request: web.Request) -> bool:
         """Whether the request may go on: always, once somebody owns the box."""
@@ -41,18 +55,22 @@ async def keep_closed(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
     """Nothing is answered before there is an owner but what sets the box up."""
+    elsewhere = request.app[FIRST_START].leads_elsewhere(request)
+    if elsewhere is not None:
+        return web.Response(status=307, headers={"Location": elsewhere, **_NOT_KEPT})
     if request.app[FIRST_START].lets_pass(request):
         return await handler(request)
-    if request.method in {"GET", "HEAD"} and wants_page(request):
+    if request.method in _SAFE and wants_page(request):
         return web.Response(status=303, headers={"Location": SETUP_PATH})
     raise NotSetUp
 
 
-async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
+async def show_setup_link(box: Box, local: str, *, as_qr: bool, at_home: str = "") -> None:
     """Print a fresh one-time link while the box has no owner; the ones before are dead.
 
-    `local` is the box's address on this machine: a password travels there or over https, and
-    nowhere else. The QR code follows where a phone could use it, or when it was asked for.
+    `local` is the box's address on this machine, `at_home` its https address in the house: a
+    password travels there, and nowhere else. The QR code, for a phone, follows where the box
+    has a public address, or when it was asked for.
     """
     if not box.live.database.look_up(is_closed):
         return
@@ -63,6 +81,13 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
     link = f"{base if is_https else local}{SETUP_PATH}#{secret}"
     print(f"This box is new. Set it up here, within 30 minutes; the link works once:\n\n  {link}\n",
           file=out)  # fmt: skip
+    if at_home and not is_https:
+        link = f"{at_home}{SETUP_PATH}#{secret}"
+        print(
+            "From another machine in the house, whose browser warns once, for it does not know "
+            f"this box\n(venuebox tls show tells the fingerprint to compare):\n\n  {link}\n",
+            file=out,
+        )
     if as_qr or (is_https and out.isatty()):
         code = link_blocks(link)
         if out.isatty():

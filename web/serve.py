@@ -39,9 +39,10 @@ from web.connection import Connection
 from web.connection_limit import ConnectionLimit, affordable_connections
 from web.drain import Drain
 from web.first_start import show_setup_link
+from web.names.listening import Listening, listen
 from web.names.mdns import announcing
-from web.names.tls import accept_tls, open_certificates, speaks_tls
-from web.names.whereabouts import find_app_url, in_url, moving
+from web.names.tls import accept_tls, open_certificates
+from web.names.whereabouts import find_app_url, find_home_address, moving
 from web.portal.context import RESTART
 from web.upgrade import prepare_upgrade
 
@@ -112,7 +113,8 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
 
     @asynccontextmanager
     async def show_link(box: Box) -> AsyncIterator[None]:
-        await show_setup_link(box, local, as_qr=arguments.qr)
+        at_home = find_home_address(box.live.links.base, host, settings.server.tls_port)
+        await show_setup_link(box, local, as_qr=arguments.qr, at_home=at_home)
         yield
 
     return serve_directory(
@@ -150,9 +152,10 @@ def serve_directory(
         prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart=may_restart)
-            with listener:
+            listening = Listening(host, listener)
+            with listener, listening.securely(settings.server.tls_port):
                 asyncio.run(
-                    _serve(directory, settings, console, listener, host, beside, stopping, ballast)
+                    _serve(directory, settings, console, listening, beside, stopping, ballast)
                 )
             if stopping.kept is None or not stopping.begins_anew:
                 return stopping.status
@@ -164,8 +167,7 @@ async def _serve(
     directory: DataDirectory,
     settings: Settings,
     console: Console,
-    listener: socket.socket,
-    host: str,
+    listening: Listening,
     beside: Beside | None,
     stopping: Stopping,
     ballast: Ballast,
@@ -173,7 +175,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
-    port = listener.getsockname()[1]
+    host, port = listening.host, listening.port
     remembered = directory.remembered_address()
     app_url = find_app_url(settings.server.app_url, host, port, remembered)
     uptime = SystemUptime()
@@ -195,7 +197,7 @@ async def _serve(
         clock.remember(box.live.database.peek(find_clock_mark))
         directory.remember_address(app_url)
         certificates, network = None, SystemNetwork()
-        if speaks_tls(host, settings.server.tls_port):
+        if listening.secured is not None:
             certificates = open_certificates(directory, box)
 
         def look_again() -> None:
@@ -210,16 +212,14 @@ async def _serve(
                 moving(box, directory, host, port, network),
                 living(box, directory, os.environ, ballast),
             ):
-                address = f"http://{in_url(host)}:{port}"
-                await _accept_until_stopped(box, listener, address, stopping, certificates)
+                await _accept_until_stopped(box, listening, stopping, certificates)
     finally:
         await box.close()
 
 
 async def _accept_until_stopped(
     box: Box,
-    listener: socket.socket,
-    address: str,
+    listening: Listening,
     stopping: Stopping,
     certificates: Certificates | None,
 ) -> None:
@@ -234,24 +234,21 @@ async def _accept_until_stopped(
     connection = partial(Connection, runner.server, limit, keep_alive=_KEEP_ALIVE_SECONDS)
     try:
         server = await asyncio.get_running_loop().create_server(
-            connection, sock=listener, backlog=_ACCEPTED_AT_ONCE
+            connection, sock=listening.plain, backlog=_ACCEPTED_AT_ONCE
         )
         # For asyncio the two are one: it would open a thousand files before it counted any.
-        listener.listen(_BACKLOG)
+        listening.plain.listen(_BACKLOG)
         secured = None
-        if certificates is not None:
-            port = listen(
-                listener.getsockname()[0], box.settings.server.tls_port, "server.tls_port"
-            )
+        if listening.secured is not None and certificates is not None:
             uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
-            secured = await accept_tls(port, inner, certificates.context, limit)
+            secured = await accept_tls(listening.secured, inner, certificates.context, limit)
         gc.freeze()  # what the program is made of need not be looked at again
-        print(f"ready {address}", flush=True)
+        print(f"ready {listening.address}", flush=True)
         sd_notify(os.environ, "READY=1")
         await stopping.asked.wait()
         if stopping.begins_anew:  # who comes meanwhile waits in the queue of this socket
-            stopping.kept = listener.dup()
+            stopping.kept = listening.plain.dup()
             stopping.kept.setblocking(False)  # noqa: FBT003 - the library's own way to say it
         server.close()
         if secured is not None:
@@ -269,25 +266,3 @@ async def _clean_up(runner: web.AppRunner) -> None:
             await runner.cleanup()
     except TimeoutError:
         log.warning("some deliveries did not end in time and are sent again later")
-
-
-def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket.socket:
-    """A bound socket, not accepting yet; Trouble when the address cannot be had."""
-    try:
-        kind, _, _, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(kind, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-        except OSError:
-            listener.close()
-            raise
-    except OSError as error:
-        raise Trouble(
-            f"{in_url(host)}:{port} cannot be listened on ({error.strerror}): "
-            f"choose another with {chosen_by}"
-        ) from None
-    listener.setblocking(False)  # noqa: FBT003 - the library's own way to say it
-    return listener

@@ -23,7 +23,8 @@ from appliance.settings import Settings
 from web.demo.evening import invite_owner, prepare_evening
 from web.demo.guide import make_guide
 from web.demo.receiver import Receiver
-from web.serve import listen, serve_directory
+from web.names.listening import listen
+from web.serve import serve_directory
 
 _LOOPBACK = "127.0.0.1"
 _MARK = "demo"

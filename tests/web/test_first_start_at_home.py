@@ -1,0 +1,123 @@
+"""A new box without a screen: it is set up from another machine of the house, over https alone."""
+
+import re
+import socket
+
+import pytest
+
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.data_directory import DataDirectory
+from appliance.settings import Settings
+from appliance.tokens import Tokens
+from tests.conftest import running_box, with_settings
+from tests.web.processes import Serving
+from web.first_start import show_setup_link
+from web.names.secure import SECURE
+from web.names.whereabouts import ANY, find_home_address
+
+LOCAL = "http://127.0.0.1:8080"
+AT_HOME = "https://192.168.1.20:8443"
+EVERYWHERE = ANY[0]
+FROM_ANOTHER = {"X-Forwarded-Proto": "http", "X-Forwarded-For": "192.168.1.30"}
+
+
+@pytest.fixture
+def new_directory(tmp_path, clock):
+    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
+    return tmp_path
+
+
+async def test_the_link_is_shown_for_this_machine_and_for_another_over_https(
+    new_directory, clock, capsys
+):
+    async with running_box(new_directory, clock, Settings()) as new_box:
+        new_box.box.move("http://192.168.1.20:8080")
+        await show_setup_link(new_box.box, LOCAL, as_qr=False, at_home=AT_HOME)
+
+    shown = capsys.readouterr().out
+    here, there = re.findall(r"  (https?://\S+)/portal/setup#([\w-]{43})\n", shown)
+    assert (here[0], there[0]) == (LOCAL, AT_HOME)
+    assert here[1] == there[1]
+    assert "venuebox tls show" in shown
+
+
+async def test_a_phone_reads_the_link_that_it_can_open(new_directory, clock, capsys, monkeypatch):
+    read = []
+    monkeypatch.setattr("web.first_start.link_blocks", lambda link: read.append(link) or "")
+    async with running_box(new_directory, clock, Settings()) as new_box:
+        new_box.box.move("http://192.168.1.20:8080")
+        await show_setup_link(new_box.box, LOCAL, as_qr=True, at_home=AT_HOME)
+
+    assert [link.partition("#")[0] for link in read] == [f"{AT_HOME}/portal/setup"]
+
+
+async def test_who_asks_in_the_open_is_led_to_https_and_the_browser_takes_the_secret_along(
+    new_directory, clock
+):
+    behind = with_settings(server={"trusted_proxies": ["127.0.0.1"]})
+    async with running_box(new_directory, clock, behind) as new_box:
+        new_box.app[SECURE].tls_port = 8443
+        for headers, wanted in ((FROM_ANOTHER, 307), ({}, 200)):
+            async with new_box.client.get(
+                "/portal/setup", headers=headers, allow_redirects=False
+            ) as response:
+                assert response.status == wanted
+                if wanted == 307:
+                    assert re.fullmatch(
+                        r"https://127\.0\.0\.1:8443/portal/setup", response.headers["Location"]
+                    )
+                    assert response.headers["Cache-Control"] == "no-store"
+
+
+async def test_a_box_without_https_leads_nowhere(new_directory, clock):
+    behind = with_settings(server={"trusted_proxies": ["127.0.0.1"]})
+    async with running_box(new_directory, clock, behind) as new_box:
+        new_box.app[SECURE].tls_port = 0
+        async with new_box.client.get("/portal/setup", headers=FROM_ANOTHER) as response:
+            assert response.status == 403
+
+
+@pytest.mark.parametrize(
+    ("app_url", "host", "tls_port", "found"),
+    [
+        ("http://192.168.1.20:8080", EVERYWHERE, 8443, AT_HOME),
+        ("http://[fd00::2]:8080", "::", 8443, "https://[fd00::2]:8443"),
+        ("http://192.168.1.20:8080", EVERYWHERE, 0, ""),
+        ("http://127.0.0.1:8080", "127.0.0.1", 8443, ""),
+        ("http://127.0.0.1:8080", EVERYWHERE, 8443, ""),
+    ],
+)
+def test_the_address_at_home_is_one_that_others_can_open(app_url, host, tls_port, found):
+    assert find_home_address(app_url, host, tls_port) == found
+
+
+def test_a_taken_port_for_https_ends_the_start_before_a_link_is_shown(tmp_path):
+    with socket.socket() as taken:
+        taken.bind((EVERYWHERE, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        serving = Serving(
+            "--data", str(tmp_path / "box"), "--port", "0",
+            environ={"VENUEBOX_SERVER_TLS_PORT": str(port)},
+        )  # fmt: skip
+        assert serving.process.wait(timeout=60) == 1
+        sentence = serving.complaint()
+        serving.close()
+
+    assert serving.lines == []
+    assert sentence.count("\n") == 1
+    assert "choose another with server.tls_port" in sentence
+
+
+def test_a_box_that_runs_already_is_named_and_not_its_port(tmp_path):
+    with Serving("--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", "0") as first:
+        second = Serving(
+            "--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", str(first.port)
+        )
+        assert second.process.wait(timeout=60) == 1
+        sentence = second.complaint()
+        second.close()
+
+    assert "another venuebox already uses" in sentence
+    assert "choose another" not in sentence
