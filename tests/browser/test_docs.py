@@ -49,6 +49,36 @@ async def test_every_operation_is_shown_with_no_complaint_and_no_request_elsewhe
     assert await page.evaluate("document.documentElement.scrollWidth") == size["width"]
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_reference_is_set_in_the_type_and_the_colours_of_the_house(running, page, scheme):
+    await page.set_viewport_size(PHONE)
+    await page.emulate_media(color_scheme=scheme)
+
+    await page.goto(str(running.client.make_url("/docs/reference")))
+    await page.locator(".renderedMarkdown table").first.wait_for()
+    looks = await page.evaluate(_LOOKS)
+
+    assert looks["fonts"] == looks["house"]["font"]
+    assert looks["inks"] == looks["house"]["ink"]
+    assert looks["hidden"] == 0
+
+
+# Each is one value where all is well: that of the page's own heading. `hidden`: what of the table
+# of errors is beyond a phone's edge.
+_LOOKS = """() => {
+  const told = (places, name) => [...new Set([...document.querySelectorAll(places)]
+    .map((place) => getComputedStyle(place)[name]))].join(" | ");
+  const table = document.querySelector(".renderedMarkdown table");
+  return {
+    fonts: told("#swagger-ui :is(.renderedMarkdown :is(h2, p, li, td), .opblock-tag, label)",
+      "fontFamily"),
+    inks: told("#swagger-ui .renderedMarkdown :is(h2, p, li, td, td code)", "color"),
+    hidden: table.scrollWidth - table.clientWidth,
+    house: {font: told(".docs-head h1", "fontFamily"), ink: told(".docs-head h1", "color")},
+  };
+}"""
+
+
 @pytest.mark.parametrize("prefix", ["", "/test"], ids=["live", "test"])
 async def test_a_call_tried_on_the_page_reaches_its_own_environment(running, page, prefix):
     key = running.test_key if prefix else running.live_key
