@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from types import MappingProxyType
+
+from babel.dates import format_date
 
 from appliance.model.verdict import Verdict
 
 LANGUAGES = ("fr", "ar", "en")
+# Britain's English says 21 November; Morocco's Arabic has its own months and the digits 0 to 9.
+_LOCALES = {"fr": "fr_FR", "ar": "ar_MA", "en": "en_GB"}
 _Pair = tuple[str, str]
 _FIRST_ISOLATE, _POP_ISOLATE = "\u2068", "\u2069"  # keep a Latin name in place in Arabic text
 
@@ -23,6 +28,8 @@ def phrase(verdict: Verdict, language: str) -> Sentences:
     """The two sentences of `verdict`; unknown languages get French."""
     known = language if language in LANGUAGES else "fr"
     staff, guest = _TEXTS[verdict.result][LANGUAGES.index(known)]
+    if verdict.result == "already_checked_in" and verdict.first_check_in is None:
+        staff = _IN_BEFORE[LANGUAGES.index(known)]
     details = _details(verdict, known)
     return Sentences(staff.format(**details), guest.format(**details))
 
@@ -37,8 +44,9 @@ def _details(verdict: Verdict, language: str) -> dict[str, str]:
             "party": _people(seen.guests, language),
             "arrived": str(seen.arrived),
             "guests": str(seen.guests),
-            "when": _when(seen.date, seen.slot, language),
         }
+    if seen is not None and verdict.result in _OF_ANOTHER_TIME:
+        details["when"] = _when(seen.date, seen.slot, language)
     if language == "ar":
         return {name: f"{_FIRST_ISOLATE}{text}{_POP_ISOLATE}" for name, text in details.items()}
     return details
@@ -62,11 +70,18 @@ def _people(count: int, language: str) -> str:
 
 
 def _when(day: str, slot: str | None, language: str) -> str:
-    when = f"{day[8:]}/{day[5:7]}"
+    when = format_date(date.fromisoformat(day), "EEEE d MMMM", locale=_LOCALES[language])
     at = {"fr": "à", "en": "at", "ar": "على الساعة"}[language]
     return when if slot is None else f"{when} {at} {slot}"
 
 
+_OF_ANOTHER_TIME = frozenset({"not_yet", "too_late"})
+# To the staff, where nobody knows since when a party is in.
+_IN_BEFORE = (
+    "Déjà entrés : {arrived} sur {guests}.",
+    "سبق الدخول: {arrived} من {guests}.",
+    "Already in: {arrived} of {guests}.",
+)
 # result: (French, Arabic, English), each (to the staff, to the guest)
 _TEXTS: Mapping[str, tuple[_Pair, _Pair, _Pair]] = MappingProxyType(
     {

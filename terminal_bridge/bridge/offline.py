@@ -6,7 +6,7 @@ Green only for who is listed, not yet in, and while the snapshot is under twelve
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from types import MappingProxyType
 
 from appliance.clock import ZoneDatabase
@@ -15,7 +15,7 @@ from appliance.model.evening import instant, minutes, tonight
 from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
 from appliance.model.guest_search import is_name
 from appliance.model.reservation import Reservation
-from appliance.model.verdict import COLOURS, Verdict, judge, see
+from appliance.model.verdict import COLOURS, FirstCheckIn, Verdict, judge, see
 from appliance.model.verdict_sentences import LANGUAGES, phrase
 from terminal_bridge.bridge.identity import Identity
 from terminal_bridge.bridge.snapshot import Snapshot
@@ -182,9 +182,20 @@ def _say(result: str, known: Known, guest: Reservation | None = None, admitted: 
     elif result in _OF_A_GUEST and seen is None:
         sentence = _DATE_ONLY[LANGUAGES.index(language) if language in LANGUAGES else 0]
     else:
-        sentence = phrase(Verdict(result, seen, admitted), language).staff
+        first = _find_first_check_in(guest, known) if guest else None
+        sentence = phrase(Verdict(result, seen, admitted, first), language).staff
     answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
     return Local(result, answer, guest.id if guest else None, admitted)
+
+
+def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | None:
+    """As the list tells it; of whom was let in here since it tells nothing."""
+    entry = known.snapshot.entries.get(guest.id) if known.snapshot else None
+    if entry is None:
+        return None
+    zone = known.zones.zone(known.identity.time_zone)
+    clock = datetime.fromtimestamp(entry.at / 1000, zone).strftime("%H:%M")
+    return FirstCheckIn(entry.at, clock, entry.terminal, entry.by)
 
 
 # A genuine pass of another evening, of a guest who is not on tonight's list.

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -19,8 +20,20 @@ _AHEAD_MS = 10 * 60_000  # one from further in the future was made by another cl
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """When the first of a party came in (ms since 1970), at which terminal, let in by whom."""
+
+    at: int
+    terminal: str | None
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Tonight's passes as the box knew them at `made_at` (ms since 1970)."""
+    """Tonight's passes as the box knew them at `made_at` (ms since 1970).
+
+    `entries`: of the parties that were in, by reservation.
+    """
 
     made_at: int
     expires_at: int
@@ -29,6 +42,7 @@ class Snapshot:
     time_zone: str
     evening_ends_at: str
     passes: tuple[Reservation, ...]
+    entries: Mapping[str, Entry]
 
     def is_fresh(self, now: int) -> bool:
         """Whether it may let anybody in: under 12 h old, by a clock that makes sense."""
@@ -52,6 +66,11 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
             time_zone=str(said["timeZone"]),
             evening_ends_at=str(said.get("eveningEndsAt", identity.evening_ends_at)),
             passes=tuple(_reservation(one, said["evening"]) for one in said["passes"]),
+            entries={
+                one["reservationId"]: _entry(one["firstCheckIn"])
+                for one in said["passes"]
+                if one.get("firstCheckIn")
+            },
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -67,6 +86,10 @@ def _is_signed(payload: str, signed: dict[str, Any], identity: Identity) -> bool
     except (InvalidSignature, binascii.Error):
         return False
     return True
+
+
+def _entry(first: dict[str, Any]) -> Entry:
+    return Entry(parse_instant(first["at"]), first.get("terminal"), first.get("by"))
 
 
 def _reservation(listed: dict[str, Any], evening: str) -> Reservation:

@@ -128,14 +128,20 @@ async def test_cancelled_or_declined_the_table_was_freed(door, status):
     assert "override" in verdict["actions"]
 
 
-@pytest.mark.parametrize(("day", "result"), [("2026-11-22", "not_yet"), ("2026-11-20", "too_late")])
-async def test_evening_a_guest_of_another_evening_is_told_which(door, day, result):
+@pytest.mark.parametrize(
+    ("day", "result", "in_words"),
+    [
+        ("2026-11-22", "not_yet", "dimanche 22 novembre"),
+        ("2026-11-20", "too_late", "vendredi 20 novembre"),
+    ],
+)
+async def test_evening_a_guest_of_another_evening_is_told_which(door, day, result, in_words):
     guest = await door.guest(date=day, status="requested")
 
     verdict = await door.scan(await door.pass_of(guest))
 
     assert (verdict["result"], verdict["colour"]) == (result, "amber")
-    assert f"{day[8:]}/11" in verdict["say"]["guest"]
+    assert in_words in verdict["say"]["guest"]
 
 
 async def test_not_confirmed_a_request_is_not_a_reservation_yet(door):

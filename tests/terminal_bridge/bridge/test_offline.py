@@ -49,6 +49,21 @@ async def test_the_bridge_says_of_a_pass_what_the_box_says(door, known, state):
     assert ours.admitted == theirs["admitted"]
 
 
+async def test_the_bridge_says_where_a_party_came_in_and_nothing_of_what_it_does_not_know(
+    door, known
+):
+    guest = await door.guest(guests=2)
+    text = await door.pass_of(guest)
+
+    alone = decide_offline(text, await known(arrived={guest.id: 2}))
+    await door.scan(text)
+    listed = decide_offline(text, await known())
+
+    assert alone.answer.sentence == "Déjà entrés : 2 sur 2."
+    assert listed.answer.sentence == (await door.scan(text, simulate=True))["say"]["staff"]
+    assert "19:00 (Porte 1)" in listed.answer.sentence
+
+
 async def test_a_code_is_found_on_the_list_and_one_that_looks_like_two_is_ambiguous(door, known):
     await door.guest(access_code="SVC-7K2M")
     await door.guest(access_code="SVC-B2B2", table="T2")
