@@ -1,8 +1,8 @@
 """A conflict about somebody whom the box cannot tell: the page says whom to ask."""
 
 from tests.terminal_bridge.apart import a_scan
+from tests.web.portal.door_room import a_terminal
 from tests.web.portal.people import a_person
-from tests.web.portal.test_door_room import a_terminal
 
 
 async def test_it_leads_to_no_reservation_and_says_whom_to_ask(running):
