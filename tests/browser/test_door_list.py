@@ -108,3 +108,20 @@ async def test_unpairing_says_how_many_scans_it_would_lose(door, locale):
 
     assert "1" in await page.inner_text("#unpair-unsent")
     await eventually(lambda: page.is_visible("#unpair-yes"))
+
+
+async def test_how_many_are_here_is_asked_only_where_there_is_a_choice(door):
+    guest = await door.guest(guests=2)
+    phone = await door.phone()
+    await phone.page.click("#open-list")
+    await phone.page.click("#guests button")
+    assert await phone.page.is_visible("#guest-here")
+    await phone.page.click("#guest-sheet [data-close]")
+
+    await comes_in_elsewhere(door, guest)
+    await shows(phone, "Terrasse 1", "1 / 2")
+    await phone.page.click("#guests button")
+
+    assert await phone.page.is_hidden("#guest-here")
+    await phone.page.click("#guest-go")
+    assert await phone.result() == "party_added"

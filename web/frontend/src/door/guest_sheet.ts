@@ -72,7 +72,8 @@ export class GuestSheet {
   private ask(why: boolean): void {
     this.changedAt = performance.now();
     part("guest-reasons").hidden = !why;
-    part("guest-here").hidden = part("guest-go").hidden = why;
+    part("guest-go").hidden = why;
+    part("guest-here").hidden = why || this.missing < 2; // one of one is no choice
   }
 
   private go(guest: Guest): Promise<void> {
