@@ -1,69 +1,15 @@
 """The offline gate: a box without a way out charges nobody for it. Row 17 of the fault table."""
 
 import asyncio
-import errno
-import socket
-from ipaddress import ip_address
 
 import pytest
 
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.store.conditions import list_conditions
 from appliance.webhooks.addresses import EgressPolicy
-from appliance.webhooks.dialling import connect_directly
 from appliance.webhooks.egress import EgressGuard
+from tests.appliance.webhooks.internet import PUBLIC, Internet, charged, conditions, probe_fails
 from tests.appliance.webhooks.receivers import an_answer
 from tests.appliance.webhooks.test_retries import alarm_is
-
-PUBLIC, OTHER_PUBLIC = "93.184.216.34", "93.184.216.35"
-NO_NETWORK = OSError(errno.ENETUNREACH, "network is unreachable")
-NO_ANSWER = socket.gaierror(socket.EAI_AGAIN, "temporary failure in name resolution")
-LAN = "127.0.0.1"
-
-
-class Internet:
-    """Public addresses that lead to receivers of the test, until the cable is pulled."""
-
-    def __init__(self, names, surroundings):
-        self.names = names
-        self.surroundings = surroundings
-        self.receivers = {}
-        self.trouble = None
-        self.dialled = []
-        self._known = {}
-
-    def add(self, host, address, receiver):
-        self.receivers[address] = receiver
-        self._known[host] = self.names.known[host] = [address]
-        return f"http://{host}:8000/hook"
-
-    async def connect(self, addresses, port):
-        [address] = map(str, addresses)
-        if address == LAN:
-            return await connect_directly(addresses, port)
-        self.dialled.append(address)
-        if self.trouble is not None:
-            raise self.trouble
-        return await connect_directly([ip_address(LAN)], self.receivers[address].port)
-
-    def lose_the_route(self):
-        """No interface is up: every connection and every lookup fails at once."""
-        self.trouble, self.surroundings.way_out = NO_NETWORK, False
-        self._answer_no_names()
-
-    def drop_packets(self):
-        """The line behind the router is dead: nothing comes back, and no name server answers."""
-        self.trouble = TimeoutError()
-        self._answer_no_names()
-
-    def come_back(self, *, with_news=False):
-        self.trouble, self.surroundings.way_out = None, True
-        self.names.known.update(self._known)
-        for tell in list(self.surroundings.watching_network) if with_news else []:
-            tell()
-
-    def _answer_no_names(self):
-        self.names.known.update(dict.fromkeys(self._known, NO_ANSWER))
 
 
 @pytest.fixture
@@ -72,20 +18,6 @@ def internet(names, surroundings, change_outside):
     policy = EgressPolicy(("127.0.0.0/8",), lambda _address: False)
     change_outside(guard=EgressGuard(policy, names), connect=internet.connect)
     return internet
-
-
-def conditions(world):
-    return {c.name for c in world.database.peek(list_conditions)}
-
-
-def charged(world):
-    return world.rows("SELECT outcome, charged FROM attempt ORDER BY delivery_seq, n")
-
-
-async def probe_fails(uptime, seconds):
-    """Let the time of the next probe come, and see it fail."""
-    await alarm_is(uptime, seconds)
-    uptime.advance(seconds)
 
 
 @pytest.mark.parametrize("cut", [Internet.lose_the_route, Internet.drop_packets])
@@ -193,102 +125,6 @@ async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     assert receiver.requests == []
     await world.until(lambda: world.states().count("delivered") == 6)
     assert {code for code, _ in charged(world)} == {"box_offline", "delivered"}
-
-
-@pytest.mark.parametrize(
-    ("trouble", "code"),
-    [
-        (ConnectionRefusedError(), "conn_refused"),
-        (ConnectionResetError(), "reset"),
-        (TimeoutError(), "conn_timeout"),
-        (OSError(errno.EHOSTUNREACH, "no route to host"), "unreachable"),
-    ],
-)
-async def test_what_may_be_the_receivers_fault_is_charged(
-    world, receiver, internet, uptime, trouble, code
-):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.start()
-    internet.trouble = trouble
-
-    await world.book()
-    await world.recorded(1)
-
-    assert charged(world) == [(code, 1)]
-    await alarm_is(uptime, 60)
-
-
-async def test_a_name_that_does_not_exist_and_an_answer_of_500_are_charged(
-    world, receiver, internet, names
-):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.register(internet.add("gone.example", OTHER_PUBLIC, receiver))
-    names.known["gone.example"] = socket.gaierror(socket.EAI_NONAME, "unknown")
-    receiver.always = an_answer(500)
-    await world.start()
-
-    await world.book()
-    await world.recorded(2)
-
-    assert sorted(charged(world)) == [("dns_nxdomain", 1), ("http_500", 1)]
-
-
-async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_others_are_there(
-    world, receiver, open_receiver, internet, names
-):
-    other = await open_receiver()
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.register(internet.add("other.example", OTHER_PUBLIC, other), ("webhook.test",))
-    names.known["partner.example"] = NO_ANSWER
-    await world.start()
-
-    await world.book()
-    await world.recorded(1)
-
-    assert charged(world) == [("dns_temp", 1)]
-    assert other.requests == []  # it was looked for, and told nothing
-    assert other.connections == 1
-
-
-async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(
-    world, receiver, internet, uptime
-):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    receiver.always = an_answer(200, "Connection: close")
-    await world.start()
-    await world.book()
-    await world.settled("delivered")
-
-    internet.drop_packets()
-    await world.book()
-    await world.recorded(2)
-    assert charged(world)[1] == ("dns_temp", 1)
-    await alarm_is(uptime, 60)
-    uptime.advance(60)
-    await world.recorded(3)
-
-    assert charged(world)[2] == ("box_offline", 0)
-
-
-async def test_a_box_that_loses_its_own_cable_charges_not_even_those_in_the_house(
-    world, receiver, internet, uptime, change_outside
-):
-    async def no_cable(_addresses, _port):
-        raise NO_NETWORK
-
-    endpoint, _ = await world.register(receiver.url)
-    change_outside(connect=no_cable)
-    dispatcher = await world.start()
-    await world.book()
-    await world.recorded(1)
-    assert charged(world) == [("box_offline", 0)]
-
-    client = dispatcher._recipients[endpoint.id].client
-    client._connect = connect_directly
-    await alarm_is(uptime, 5)
-    uptime.advance(5)
-
-    await world.settled("delivered")
 
 
 async def test_an_endpoint_deactivated_while_parked_is_probed_no_more(

@@ -1,0 +1,73 @@
+"""The internet as a box sees it, or does not."""
+
+import errno
+import socket
+from ipaddress import ip_address
+
+from appliance.store.conditions import list_conditions
+from appliance.webhooks.dialling import connect_directly
+from tests.appliance.webhooks.test_retries import alarm_is
+
+PUBLIC, OTHER_PUBLIC = "93.184.216.34", "93.184.216.35"
+NO_NETWORK = OSError(errno.ENETUNREACH, "network is unreachable")
+NO_ANSWER = socket.gaierror(socket.EAI_AGAIN, "temporary failure in name resolution")
+LAN = "127.0.0.1"
+
+
+class Internet:
+    """Public addresses that lead to receivers of the test, until the cable is pulled."""
+
+    def __init__(self, names, surroundings):
+        self.names = names
+        self.surroundings = surroundings
+        self.receivers = {}
+        self.trouble = None
+        self.dialled = []
+        self._known = {}
+
+    def add(self, host, address, receiver):
+        self.receivers[address] = receiver
+        self._known[host] = self.names.known[host] = [address]
+        return f"http://{host}:8000/hook"
+
+    async def connect(self, addresses, port):
+        [address] = map(str, addresses)
+        if address == LAN:
+            return await connect_directly(addresses, port)
+        self.dialled.append(address)
+        if self.trouble is not None:
+            raise self.trouble
+        return await connect_directly([ip_address(LAN)], self.receivers[address].port)
+
+    def lose_the_route(self):
+        """No interface is up: every connection and every lookup fails at once."""
+        self.trouble, self.surroundings.way_out = NO_NETWORK, False
+        self._answer_no_names()
+
+    def drop_packets(self):
+        """The line behind the router is dead: nothing comes back, and no name server answers."""
+        self.trouble = TimeoutError()
+        self._answer_no_names()
+
+    def come_back(self, *, with_news=False):
+        self.trouble, self.surroundings.way_out = None, True
+        self.names.known.update(self._known)
+        for tell in list(self.surroundings.watching_network) if with_news else []:
+            tell()
+
+    def _answer_no_names(self):
+        self.names.known.update(dict.fromkeys(self._known, NO_ANSWER))
+
+
+def conditions(world):
+    return {c.name for c in world.database.peek(list_conditions)}
+
+
+def charged(world):
+    return world.rows("SELECT outcome, charged FROM attempt ORDER BY delivery_seq, n")
+
+
+async def probe_fails(uptime, seconds):
+    """Let the time of the next probe come, and see it fail."""
+    await alarm_is(uptime, seconds)
+    uptime.advance(seconds)
