@@ -98,6 +98,7 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
     if arguments.html:
         path = Path(arguments.html)
         path.touch(mode=0o600)
+        path.chmod(0o600)  # the key is in it, and the file may have been there
         path.write_text(kit_html(key, venue), "utf-8")
         print(f"{path} written: print it, then delete the file")
         return 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.clock import Clock, ZoneDatabase
-from appliance.store.connection import Reader, open_connection
+from appliance.store.connection import Reader, check_pages, open_connection
 from appliance.store.live_files import guard_live_file
 
 _MOST = 20
@@ -27,6 +27,7 @@ class DeliveryHealth:
 def opened_for_reading(path: Path, clock: Clock, zones: ZoneDatabase) -> Iterator[Reader]:
     """A read-only snapshot of a database, whether or not a box writes to it."""
     guard_live_file(path)
+    check_pages()  # what it reads may be closed to the owner: a program in root's home
     with acting_as_owner(path):
         connection = open_connection(path, writable=False)
     try:

@@ -9,6 +9,8 @@ import logging
 import os
 from pathlib import Path
 
+from appliance.belonging import hand_over
+
 log = logging.getLogger(__name__)
 
 NAME = "ballast"
@@ -47,6 +49,7 @@ class Ballast:
         try:
             handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
+                hand_over(handle, self._path.parent)
                 os.posix_fallocate(handle, 0, size)
             finally:
                 os.close(handle)

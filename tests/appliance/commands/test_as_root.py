@@ -11,6 +11,8 @@ import pytest
 
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.data_directory import DataDirectory, write_file
+from appliance.store import examination
+from appliance.upkeep.ballast import Ballast
 from appliance.upkeep.erasure_list import append_to_list
 
 NOBODY = 65534
@@ -83,6 +85,21 @@ if os.geteuid() == 0:  # who is not root can give nothing away, and has nothing 
 
         assert kept_by_root(nobodys.data) == []
         assert (nobodys.data / "secrets" / "recovery.key").exists()
+
+    def test_the_reserve_for_a_full_disk_that_root_makes_is_the_boxs(nobodys):
+        assert Ballast(nobodys.data, size=4 << 20).make()
+
+        assert kept_by_root(nobodys.data) == []
+
+    def test_what_root_alone_can_read_of_the_program_is_read_before_it_acts_as_the_owner(
+        nobodys, monkeypatch
+    ):
+        read = []
+        monkeypatch.setattr(examination, "check_pages", lambda: read.append(os.geteuid()))
+
+        nobodys("doctor", "--json")
+
+        assert set(read) == {0}
 
     def test_the_list_of_a_guest_whom_root_erases_is_the_boxs(nobodys):
         append_to_list(nobodys.data, "live", {"a": 0})

@@ -15,6 +15,15 @@ def test_a_page_that_would_be_a_folder_says_so(box, tmp_path):
     )
 
 
+def test_a_page_that_others_could_read_is_closed_to_them(box, tmp_path):
+    page = tmp_path / "kit.html"
+    page.touch(mode=0o644)
+
+    assert box("backup", "kit", "--html", str(page)) == 0
+
+    assert page.stat().st_mode & 0o077 == 0
+
+
 def test_a_backup_for_a_volume_that_is_not_there_names_it(box, tmp_path):
     said = box.complaint("backup", "--to", str(tmp_path / "usb"))
 
