@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.conftest import Running, with_settings
+from tests.web.portal.integrations import ROOM, register
 from tests.web.portal.people import a_person
-from tests.web.portal.test_integrations_endpoints import ROOM, register
 
 EXTRA = "reservation.checkin_reverted"
 TICK = re.compile(r'<input type="checkbox" name="event" value="([a-z_.]+)" (checked)?>')

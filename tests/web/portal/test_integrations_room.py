@@ -6,8 +6,7 @@ import socket
 import pytest
 
 from tests.conftest import with_settings
-from tests.web.portal.people import a_person
-from tests.web.portal.test_integrations_endpoints import (
+from tests.web.portal.integrations import (
     ROOM,
     die,
     eventually,
@@ -15,6 +14,7 @@ from tests.web.portal.test_integrations_endpoints import (
     register,
     send_test,
 )
+from tests.web.portal.people import a_person
 
 CURRENT = re.compile(r'<a href="[^"]*" aria-current="page">([^<]+)</a>')
 

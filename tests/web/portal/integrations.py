@@ -1,0 +1,51 @@
+"""The portal's room of integrations: an endpoint made there, and its deliveries."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+
+from tests.conftest import Running
+from tests.web.portal.people import Person
+from tests.web.portal.test_integrations_keys import a_form
+
+ROOM = "/test/portal/integrations"
+SECRET = re.compile(r"whsec_[\w-]{43}")
+
+
+async def register(person: Person, url: str, *events: str) -> tuple[str, str]:
+    """An endpoint made in the portal: the address of its page, and its secret."""
+    token = (await a_form(person, f"{ROOM}/endpoints/new"))["once"]
+    form = [("once", token), ("url", url), *(("event", e) for e in events or ("webhook.test",))]
+    status, text, headers = await person.post(f"{ROOM}/endpoints", form)
+    assert status == 303, text
+    _, text, _ = await person.get(headers["Location"])
+    return headers["Location"], SECRET.search(text).group(0)
+
+
+async def eventually(question: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while not await question():  # noqa: ASYNC110 - asked over HTTP
+            await asyncio.sleep(0.05)
+
+
+async def send_test(person: Person, page: str) -> str:
+    """A test event; the address of its delivery."""
+    _, _, headers = await person.post(f"{page}/test", await a_form(person, page))
+    return headers["Location"].partition("?")[0]
+
+
+async def has(person: Person, path: str, words: str) -> bool:
+    return words in (await person.get(path))[1]
+
+
+async def die(running: Running) -> None:
+    """Every delivery of the test environment is dead."""
+
+    def kill(tx):
+        tx.execute(
+            """UPDATE delivery SET state = 'dead', finished_at = :now, attempts = 6
+               WHERE state = 'pending'""",
+            {"now": tx.now},
+        )
+
+    await running.test.database.write(kill)
