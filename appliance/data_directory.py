@@ -222,7 +222,10 @@ class DataDirectory:
             for name in ("secrets", "backups", "tls", "log"):
                 make_folder(self.root / name)
         except OSError as error:
-            raise Trouble(f"{self.root} cannot be made: {error.strerror}") from None
+            raise Trouble(
+                f"{self.root} cannot be made ({error.strerror}): name another directory with "
+                "--data, or run it as root with sudo"
+            ) from None
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
