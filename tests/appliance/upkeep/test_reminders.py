@@ -11,7 +11,7 @@ from appliance.actions.remind import find_next_reminder, remind
 from appliance.actions.stop_reminders import stop_reminders
 from appliance.clock import format_instant
 from appliance.upkeep.upkeep import Upkeep
-from tests.appliance.upkeep.test_upkeep import World
+from tests.appliance.upkeep.keeping import World
 from tests.builders import a_booking
 from tests.conftest import with_settings
 

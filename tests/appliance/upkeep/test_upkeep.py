@@ -7,98 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.actions.cancel import cancel
-from appliance.actions.enter import enter_by_staff, enter_for_guest
 from appliance.clock import format_instant, newest_zone_database, parse_instant
 from appliance.model.evening import evening_end
 from appliance.model.notices import ReservationChanged
 from appliance.model.venue import Venue
-from appliance.store.reservations import get_reservation
 from appliance.upkeep import chores
 from appliance.upkeep.chores import find_next_due
 from appliance.upkeep.upkeep import Upkeep
-from tests.builders import TONIGHT, a_booking, table_id
+from tests.appliance.upkeep.keeping import END_OF_TONIGHT, World
+from tests.builders import TONIGHT, table_id
 
 CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
 VENUE = Venue("v", "Riad", "riad", "active", "free", auto_confirm=True, request_expiry_hours=24,
               currency="MAD", time_zone="Africa/Casablanca", evening_ends_at="06:00",
               policies=None)  # fmt: skip
-END_OF_TONIGHT = "2026-11-22T06:00:00.000Z"
-
-
-class Timer:
-    """`call_later` of a test that owns the time."""
-
-    def __init__(self):
-        self.seconds = None
-        self.callback = None
-        self.set_times = 0
-
-    def __call__(self, seconds, callback):
-        self.seconds, self.callback = seconds, callback
-        self.set_times += 1
-        return self
-
-    def cancel(self):
-        self.seconds = self.callback = None
-
-
-class World:
-    """An environment, its clock, and upkeep whose one timer the test fires."""
-
-    def __init__(self, environment, clock):
-        self.database, self.clock, self.timer = environment.database, clock, Timer()
-        self.upkeep = Upkeep(environment, clock, self.timer)
-
-    async def start(self):
-        await self.upkeep.start()
-        await self.upkeep.settle()
-
-    async def wait_for_the_timer(self):
-        """Let the time pass that the timer is set to, and let it fire."""
-        seconds, callback = self.timer.seconds, self.timer.callback
-        self.clock.advance(seconds)
-        self.timer.cancel()
-        callback()
-        await self.upkeep.settle()
-
-    async def pass_until(self, instant):
-        """Fire the timer as often as it wants to until `instant`."""
-        until = parse_instant(instant)
-        while (
-            self.timer.seconds is not None and self.clock.now() + self.timer.seconds * 1000 <= until
-        ):
-            await self.wait_for_the_timer()
-
-    async def enter(self, **changes):
-        reservation = await self.database.write(
-            enter_by_staff, a_booking(**changes), actor="staff:1"
-        )
-        await asyncio.sleep(0)
-        return reservation.id
-
-    async def request(self, **changes):
-        await self.database.write(lambda tx: tx.execute("UPDATE venue SET auto_confirm = 0"))
-        reservation = await self.database.write(enter_for_guest, a_booking(**changes))
-        await asyncio.sleep(0)
-        return reservation.id
-
-    async def get(self, reservation_id):
-        return await self.database.read(get_reservation, reservation_id)
-
-    async def history(self, reservation_id):
-        return await self.database.read(
-            lambda reader: list(
-                reader.rows(
-                    "SELECT what, actor FROM history WHERE reservation_id = :id ORDER BY seq",
-                    {"id": reservation_id},
-                )
-            )
-        )
-
-    async def events(self):
-        return await self.database.read(
-            lambda reader: [row[0] for row in reader.rows("SELECT type FROM event ORDER BY seq")]
-        )
 
 
 @pytest.fixture

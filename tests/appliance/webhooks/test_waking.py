@@ -9,7 +9,7 @@ import pytest
 
 from appliance.clock import format_instant
 from appliance.upkeep.upkeep import Upkeep
-from tests.appliance.upkeep.test_upkeep import END_OF_TONIGHT, World
+from tests.appliance.upkeep.keeping import END_OF_TONIGHT, World
 from tests.appliance.webhooks.clocks import GRACED, set_clock
 from tests.appliance.webhooks.receivers import an_answer
 
