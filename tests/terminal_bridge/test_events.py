@@ -191,12 +191,6 @@ async def test_the_feed_tells_no_contact_and_no_family_name(door):
         assert private not in told
 
 
-async def told(heard):
-    await asyncio.sleep(0.2)
-    waiting = [change.kind for change in heard._waiting]
-    return await heard.take(0) if "reset" in waiting else []
-
-
 async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, monkeypatch):
     monkeypatch.setattr("terminal_bridge.events.HEARTBEAT_SECONDS", 0.05)
     async with listening(door) as ear:

@@ -7,7 +7,6 @@ import pytest
 from appliance.live import listener
 from appliance.store.reservations import update_reservation
 from tests.terminal_bridge.listening import listening
-from tests.terminal_bridge.test_events import told
 
 
 async def test_who_comes_back_hears_what_was_missed_and_nothing_twice(door):
@@ -81,3 +80,9 @@ async def test_who_listens_too_slowly_is_told_to_load_again(door, monkeypatch):
 
     assert taken[-1].kind == "reset"
     door.environment.feed.leave(heard)
+
+
+async def told(heard):
+    await asyncio.sleep(0.2)
+    waiting = [change.kind for change in heard._waiting]
+    return await heard.take(0) if "reset" in waiting else []
