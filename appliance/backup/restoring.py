@@ -10,6 +10,7 @@ from appliance.backup.making import scratch_folder
 from appliance.backup.proof import Proven, show_header, unpack_proven
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
 from appliance.backup.shelf import list_backups
+from appliance.backup.unowned import is_unowned, put_unowned_aside
 from appliance.belonging import make_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import DataDirectory, write_file
@@ -33,7 +34,8 @@ def restore_blank(
     """Make a directory without a box the box of this backup: a full replacement.
 
     Trouble when a box or a part of one is there, a write-ahead log without its database
-    included, or the backup is not good. Interrupted, it is begun anew by the same command.
+    included, or the backup is not good. A box that nobody has set up makes way: a machine on
+    which venuebox ran before is blank too. Interrupted, it is begun anew by the same command.
     """
     header = show_header(path)
     if header.schema > list_migrations()[-1][0]:
@@ -42,7 +44,7 @@ def restore_blank(
         )
     directory.make_folders()
     with directory.lock():
-        if not directory.restore_mark.exists():
+        if not (directory.restore_mark.exists() or is_unowned(directory, clock, zones)):
             _refuse_parts(directory)
         return _restore(path, key, directory, clock, zones, progress)
 
@@ -89,6 +91,8 @@ def _restore(
 ) -> Proven:  # fmt: skip
     with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
         _note(folder / "live.db", proven, clock, zones)
+        if is_unowned(directory, clock, zones):
+            put_unowned_aside(directory, clock)
         write_file(directory.restore_mark, b"")
         for name in _PARTS[:2]:  # of the time before an interruption
             for leftover in directory.root.glob(f"{name}*"):
