@@ -28,6 +28,7 @@ class DeliveryFilter:
     event_type: str | None = None
     since: int | None = None
     until: int | None = None
+    reservation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +98,10 @@ def _places(reader: Reader, chosen: DeliveryFilter, before: Place, limit: int) -
         return iter(())
     bound = {"event": before[0], "delivery": before[1], "first": span[0], "last": span[1],
              "since": since, "until": until, "limit": limit}  # fmt: skip
+    if chosen.reservation_id is not None:
+        return _picked(reader, _OF_RESERVATION, chosen, bound)
     if chosen.event_type is not None:
-        return _of_type(reader, chosen, bound)
+        return _picked(reader, _OF_TYPE, chosen, bound)
     endpoints = [chosen.endpoint_id] if chosen.endpoint_id else _endpoint_ids(reader)
     states = [chosen.state] if chosen.state else STATES
     runs = [
@@ -132,19 +135,30 @@ _COUNTS = {
                    AND e.occurred_at BETWEEN :since AND :until - 1"""  # noqa: S608 - constants
     for state in STATES
 }
-_OF_TYPE = f"""
-    SELECT d.event_seq, d.seq
-    FROM event e CROSS JOIN delivery d INDEXED BY delivery_event ON d.event_seq = e.seq
-    WHERE e.type = :type AND e.seq <= min(:event, :last) AND e.seq >= :first
+_PICKED = f"""
+    CROSS JOIN delivery d INDEXED BY delivery_event ON d.event_seq = e.seq
+    WHERE e.seq <= min(:event, :last) AND e.seq >= :first
         AND (:endpoint_id IS NULL OR d.endpoint_id = :endpoint_id)
         AND (:state IS NULL OR d.state = :state) {_WITHIN}
-    ORDER BY e.seq DESC, d.seq DESC LIMIT :limit
+"""
+_ORDER = "ORDER BY e.seq DESC, d.seq DESC LIMIT :limit"
+_OF_TYPE = f"SELECT d.event_seq, d.seq FROM event e {_PICKED} AND e.type = :type {_ORDER}"  # noqa: S608
+_OF_RESERVATION = f"""
+    SELECT d.event_seq, d.seq FROM event e INDEXED BY event_reservation {_PICKED}
+        AND e.reservation_id = :reservation_id AND (:type IS NULL OR e.type = :type) {_ORDER}
 """  # noqa: S608 - constants
 
 
-def _of_type(reader: Reader, chosen: DeliveryFilter, bound: dict[str, int]) -> Iterator[Place]:
-    more = {"type": chosen.event_type, "endpoint_id": chosen.endpoint_id, "state": chosen.state}
-    return _rows(reader, _OF_TYPE, {**bound, **more})
+def _picked(
+    reader: Reader, sql: str, chosen: DeliveryFilter, bound: dict[str, int]
+) -> Iterator[Place]:
+    more = {
+        "type": chosen.event_type,
+        "endpoint_id": chosen.endpoint_id,
+        "state": chosen.state,
+        "reservation_id": chosen.reservation_id,
+    }
+    return _rows(reader, sql, {**bound, **more})
 
 
 def _rows(reader: Reader, sql: str, bound: dict[str, object]) -> Iterator[Place]:

@@ -27,7 +27,8 @@ def write_log(tx, now):
              "active": 1, "created_at": now, "secret": b"wrapped"},
         )  # fmt: skip
     for n in range(EVENTS):
-        event = {"seq": n + 1, "type": TYPES[n % 3], "occurred_at": now + n * MINUTE}
+        event = {"seq": n + 1, "type": TYPES[n % 3], "occurred_at": now + n * MINUTE,
+                 "reservation_id": f"r{n % 5}"}  # fmt: skip
         tx.insert("event", event)
         for endpoint in range(ENDPOINTS):
             state = STATES[(n + endpoint) % 4]
@@ -48,6 +49,7 @@ def expected(now, chosen):
         if chosen.endpoint_id in {None, f"e{endpoint}"}
         and chosen.state in {None, STATES[(n + endpoint) % 4]}
         and chosen.event_type in {None, TYPES[n % 3]}
+        and chosen.reservation_id in {None, f"r{n % 5}"}
         and (chosen.since is None or now + n * MINUTE >= chosen.since)
         and (chosen.until is None or now + n * MINUTE < chosen.until)
     ]
@@ -58,7 +60,10 @@ def filters(now):
         for state in (None, *STATES):
             for event_type in (None, TYPES[0], "webhook.test"):
                 for since, until in ((None, None), (now + 5 * MINUTE, now + 15 * MINUTE)):
-                    yield DeliveryFilter(endpoint_id, state, event_type, since, until)
+                    for reservation_id in (None, "r1", ""):
+                        yield DeliveryFilter(
+                            endpoint_id, state, event_type, since, until, reservation_id
+                        )
 
 
 async def test_pages_one_after_the_other_are_the_whole_log_in_order_for_every_filter(log, clock):

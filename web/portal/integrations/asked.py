@@ -1,16 +1,20 @@
 """What an address or a form asks for: which deliveries, of which days or minutes."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from appliance.actions.replay_deliveries import Selection
-from appliance.errors import InvalidDate
+from appliance.errors import InvalidDate, NotFound
+from appliance.model.access_code import parse_access_code
 from appliance.model.booking import parse_uuid
 from appliance.model.delivery import STATES
 from appliance.model.evening import parse_date
-from appliance.store.delivery_pages import DeliveryFilter, Place
+from appliance.store.connection import Reader
+from appliance.store.delivery_pages import DeliveryFilter, Place, get_listed_delivery
+from appliance.store.reservations import find_by_access_code, find_reservation
 from web.portal.forms import field_error
 
 WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
@@ -40,6 +44,27 @@ def read_filter(get: Get, zone: tzinfo) -> DeliveryFilter:
         since=_day(get("from"), zone),
         until=_day(get("to"), zone, after=1),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What somebody looks for, by what a partner or a guest can tell of it."""
+
+    delivery_id: str | None = None
+    reservation_id: str | None = None
+
+
+def find_sought(reader: Reader, text: str) -> Sought:
+    """The delivery or the reservation of that id, or the reservation of that access code."""
+    found_id = parse_uuid(text)
+    if found_id is None:
+        code = parse_access_code(text)
+        reservation = None if code is None else find_by_access_code(reader, code)
+    else:
+        with suppress(NotFound):
+            return Sought(delivery_id=get_listed_delivery(reader, found_id)[1].id)
+        reservation = find_reservation(reader, found_id)
+    return Sought(reservation_id=None if reservation is None else reservation.id)
 
 
 def read_place(text: str) -> Place | None:

@@ -1,5 +1,7 @@
 """Deliveries: the log with its filters, and each one opened to its attempts."""
 
+from dataclasses import replace
+
 from aiohttp import web
 from yarl import URL
 
@@ -14,11 +16,11 @@ from appliance.store.delivery_pages import page_deliveries
 from appliance.store.endpoints import get_endpoint, list_endpoints
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, refusal_text, see_other
-from web.portal.integrations.asked import read_filter, read_place
+from web.portal.integrations.asked import find_sought, read_filter, read_place
 from web.portal.integrations.pages import id_of, read_surroundings, room_page
 from web.portal.integrations.request_text import RequestText, request_text
 
-_FIELDS = ("endpoint", "state", "type", "from", "to")
+_FIELDS = ("find", "endpoint", "state", "type", "from", "to")
 _SOON_MS = 15_000
 
 
@@ -28,6 +30,11 @@ async def show_deliveries(request: web.Request) -> web.Response:
     around = await database.read(read_surroundings)
     asked = {name: request.query.get(name, "")[:200] for name in _FIELDS}
     chosen = read_filter(asked.__getitem__, around.zone)
+    if asked["find"].strip():
+        sought = await database.read(find_sought, asked["find"].strip())
+        if sought.delivery_id is not None:
+            return see_other(request, f"/integrations/deliveries/{sought.delivery_id}")
+        chosen = replace(chosen, reservation_id=sought.reservation_id or "")  # of none: nothing
     before = read_place(request.query.get("before", ""))
     found = await database.read(page_deliveries, chosen, before)
     kept = {name: value for name, value in asked.items() if value}
