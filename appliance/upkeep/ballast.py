@@ -47,7 +47,8 @@ class Ballast:
             return False
         aside = self._path.with_name(f".{NAME}")
         try:
-            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            aside.unlink(missing_ok=True)  # of a power cut; root follows no link of the box's user
+            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 hand_over(handle, self._path.parent)
                 os.posix_fallocate(handle, 0, size)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from appliance.belonging import hand_over
 from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
 
 PATIENCE = 30.0  # seconds, G10
@@ -121,7 +122,9 @@ class Watchdog:
 
     def _end(self) -> None:
         try:
-            with self._dump.open("w", encoding="utf-8") as file:
+            self._dump.unlink(missing_ok=True)  # root writes through no link of the box's user
+            with self._dump.open("x", encoding="utf-8") as file:
+                hand_over(file.fileno(), self._dump.parent)
                 faulthandler.dump_traceback(file)
         except OSError:
             faulthandler.dump_traceback()

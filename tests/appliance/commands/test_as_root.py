@@ -14,6 +14,7 @@ from appliance.data_directory import DataDirectory, write_file
 from appliance.store import examination
 from appliance.upkeep.ballast import Ballast
 from appliance.upkeep.erasure_list import append_to_list
+from appliance.upkeep.watchdog import Watchdog
 
 NOBODY = 65534
 
@@ -121,3 +122,18 @@ if os.geteuid() == 0:  # who is not root can give nothing away, and has nothing 
         assert (roots.read_text(), roots.stat().st_uid) == ("mine", 0)
         assert (folder / "file").read_bytes() == b"the box's"
         assert Path(folder / "file").stat().st_uid == NOBODY
+
+    @pytest.mark.parametrize("link", [".ballast", "stuck.txt"])
+    def test_nor_does_one_in_the_place_of_what_a_serving_root_writes(tmp_path, link):
+        roots = tmp_path / "roots"
+        roots.write_text("mine")
+        folder = tmp_path / "box"
+        folder.mkdir()
+        os.chown(folder, NOBODY, NOBODY)
+        (folder / link).symlink_to(roots)
+
+        assert Ballast(folder, size=4 << 20).make()
+        Watchdog(folder / "stuck.txt", {}, leave=lambda: None)._end()
+
+        assert (roots.read_text(), roots.stat().st_uid) == ("mine", 0)
+        assert kept_by_root(folder) == []
