@@ -1,37 +1,69 @@
-"""The door app's world, for the tests of this folder that ask for it."""
+"""The worlds that the tests of this folder ask for, and the one browser they share."""
 
 import pytest
-from playwright.async_api import async_playwright
+import pytest_asyncio
 
+from tests.browser.chromium import browser_fixture, running_chromium
 from tests.browser.door_world import door_world
 from tests.browser.portal_world import portal_world
+from tests.conftest import opened_box, running_box
+
+_HERE = __name__.rpartition(".")[0]
 
 
-@pytest.fixture
-async def door(tmp_path, clock, settings):
+def pytest_collection_modifyitems(items):
+    """All tests of this folder run on the session's event loop, to which the browser belongs."""
+    for item in items:
+        if item.module.__name__.startswith(_HERE) and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@browser_fixture(scope="session")
+async def chromium():
+    """What starts browsers."""
+    async with running_chromium() as started:
+        yield started
+
+
+@browser_fixture
+async def browser(chromium):
+    """The shared browser; whatever the test opened in it is closed."""
+    shared = await chromium.shared()
+    yield shared
+    for context in shared.contexts:
+        await context.close()
+
+
+@browser_fixture
+async def box(tmp_path, clock, settings):
+    """The box of `tests/conftest.py`."""
+    async with opened_box(tmp_path, clock, settings) as opened:
+        yield opened
+
+
+@browser_fixture
+async def running(tmp_path, clock, settings):
+    """The box of `tests/conftest.py`, answering."""
+    async with running_box(tmp_path, clock, settings) as answering:
+        yield answering
+
+
+@browser_fixture
+async def door(tmp_path, clock, settings, chromium):
     """The live environment of a box, at whose doors phones stand."""
-    async with (
-        async_playwright() as playwright,
-        door_world(tmp_path, clock, settings, playwright) as world,
-    ):
+    async with door_world(tmp_path, clock, settings, chromium) as world:
         yield world
 
 
-@pytest.fixture
-async def test_environment_door(tmp_path, clock, settings):
+@browser_fixture
+async def test_environment_door(tmp_path, clock, settings, chromium):
     """The same in the test environment."""
-    async with (
-        async_playwright() as playwright,
-        door_world(tmp_path, clock, settings, playwright, name="test") as world,
-    ):
+    async with door_world(tmp_path, clock, settings, chromium, name="test") as world:
         yield world
 
 
-@pytest.fixture
-async def portal(tmp_path, clock, settings):
+@browser_fixture
+async def portal(tmp_path, clock, settings, chromium, browser):
     """The live environment of a box, and the browser of the house."""
-    async with (
-        async_playwright() as playwright,
-        portal_world(tmp_path, clock, settings, playwright) as world,
-    ):
+    async with portal_world(tmp_path, clock, settings, chromium, browser) as world:
         yield world

@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp.test_utils import TestServer, unused_port
 from PIL import Image
-from playwright.async_api import BrowserContext, Error, Page, Playwright
+from playwright.async_api import BrowserContext, Error, Page
 
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.clock import StoppedClock
@@ -24,13 +24,10 @@ from appliance.settings import Settings
 from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import get_reservation
 from tests.appliance.arrivals import add_reservation
+from tests.browser.chromium import Chromium
 from tests.conftest import opened_box
 from web.application import build_application
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update",
-             "--autoplay-policy=no-user-gesture-required"]  # fmt: skip
 PHONE = {"width": 390, "height": 844}
 _FRAME = (640, 480)
 _STRIKE_SECONDS = 0.003  # from key to key of a scanner
@@ -43,7 +40,7 @@ class DoorWorld:
     directory: Path
     clock: StoppedClock
     settings: Settings
-    playwright: Playwright
+    chromium: Chromium
     name: str = "live"
     port: int = field(default_factory=unused_port)
     _box: AsyncExitStack | None = None
@@ -125,19 +122,23 @@ class DoorWorld:
         arguments: Sequence[str] = (),
         **options: Any,
     ) -> "Phone":
-        """A phone that has never seen this box. `profile` is kept when its browser is killed."""
+        """A phone that has never seen this box. `profile` is kept when its browser is killed.
+
+        With a profile, a camera or arguments it has a browser of its own.
+        """
         camera = [
             "--use-fake-ui-for-media-stream",
             "--use-fake-device-for-media-stream",
             f"--use-file-for-fake-video-capture={video}",
         ]
         kept = profile or self.directory / f"phone-{len(self._phones)}"
-        context = await self.playwright.chromium.launch_persistent_context(
-            str(kept),
-            executable_path=CHROMIUM,
-            args=[*ARGUMENTS, *(camera if video else ()), *arguments],
-            **{"viewport": PHONE, "locale": "fr-MA", "has_touch": True, **options},
-        )
+        options = {"viewport": PHONE, "locale": "fr-MA", "has_touch": True, **options}
+        if profile or video or arguments:
+            context = await self.chromium.launch_persistent(
+                str(kept), [*(camera if video else ()), *arguments], **options
+            )
+        else:
+            context = await (await self.chromium.shared()).new_context(**options)
         self._phones.append(context)
         page = context.pages[0] if context.pages else await context.new_page()
         return Phone(self, context, page, kept)
@@ -275,10 +276,10 @@ _QUEUE_IS_EMPTY = f"""async (environment) => {{ {_OPEN}
 
 @asynccontextmanager
 async def door_world(
-    directory: Path, clock: StoppedClock, settings: Settings, playwright: Playwright, **options: Any
+    directory: Path, clock: StoppedClock, settings: Settings, chromium: Chromium, **options: Any
 ) -> AsyncIterator[DoorWorld]:
     """A started world."""
-    world = DoorWorld(directory, clock, settings, playwright, **options)
+    world = DoorWorld(directory, clock, settings, chromium, **options)
     await world.start()
     try:
         yield world

@@ -1,16 +1,11 @@
 """A browser in front of the guest's pages, for the tests of this folder."""
 
 import io
-import os
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from PIL import Image
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 PHONE, DESKTOP = (360, 640), (1280, 800)
 ROOT = Path(__file__).parents[2]
 AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()
@@ -19,16 +14,6 @@ RULES = """async () => {
     "wcag22aa", "best-practice"], resultTypes: ["violations"] });
   return found.violations.map((one) => `${one.id}: ${one.nodes.map((n) => n.html).join(" ")}`);
 }"""
-
-
-@asynccontextmanager
-async def chromium():
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        try:
-            yield browser
-        finally:
-            await browser.close()
 
 
 async def a_guests_page(browser: Browser, size=PHONE, locale="fr-MA", **options) -> Page:

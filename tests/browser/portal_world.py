@@ -5,13 +5,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Page, Playwright
+from playwright.async_api import Browser, Page
 
 from appliance.actions.create_staff import create_staff
 from appliance.actions.sign_in import start_session
 from appliance.store.connection import Transaction
 from appliance.store.staff import set_password
-from tests.browser.door_world import ARGUMENTS, CHROMIUM, DoorWorld, door_world
+from tests.browser.chromium import Chromium
+from tests.browser.door_world import DoorWorld, door_world
 
 ROOT = Path(__file__).parents[2]
 AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()
@@ -76,15 +77,11 @@ async def violations(page: Page) -> list[str]:
 
 @asynccontextmanager
 async def portal_world(
-    directory: Path, clock: Any, settings: Any, playwright: Playwright
+    directory: Path, clock: Any, settings: Any, chromium: Chromium, browser: Browser
 ) -> AsyncIterator[PortalWorld]:
     """A started world."""
-    async with door_world(directory, clock, settings, playwright) as box:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        try:
-            yield PortalWorld(box, browser)
-        finally:
-            await browser.close()
+    async with door_world(directory, clock, settings, chromium) as box:
+        yield PortalWorld(box, browser)
 
 
 def _sign_in(tx: Transaction, role: str, language: str) -> str:

@@ -1,29 +1,21 @@
 """`/docs/reference` in a real browser: every operation is there, and nothing leaves the box."""
 
-import os
-
 import pytest
-from playwright.async_api import async_playwright
 
+from tests.browser.chromium import browser_fixture
 from web.routes import PARTNER_ROUTE_TABLE
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
-@pytest.fixture
-async def page(running):
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        opened = await browser.new_page()
-        opened.complaints, opened.addresses = [], []
-        opened.on("console", lambda message: opened.complaints.append(message.text))
-        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-        opened.on("request", lambda request: opened.addresses.append(request.url))
-        yield opened
-        await browser.close()
+@browser_fixture
+async def page(running, browser):
+    opened = await browser.new_page()
+    opened.complaints, opened.addresses = [], []
+    opened.on("console", lambda message: opened.complaints.append(message.text))
+    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.on("request", lambda request: opened.addresses.append(request.url))
+    return opened
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
 """Guide, sandbox and start page in a real browser: found, usable, readable by everybody."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
-from playwright.async_api import async_playwright
 
+from tests.browser.chromium import browser_fixture
 from tests.builders import TONIGHT, table_id
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 AXE = Path(__file__).parents[2] / "web/frontend/node_modules/axe-core/axe.min.js"
 LOOKS = pytest.mark.parametrize(
@@ -19,19 +15,16 @@ LOOKS = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
-async def page(running):
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        opened = await browser.new_page(
-            base_url=str(running.client.make_url("/")), reduced_motion="reduce"
-        )
-        opened.complaints = []
-        opened.on("console", lambda message: opened.complaints.append(message.text))
-        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-        yield opened
-        assert opened.complaints == []
-        await browser.close()
+@browser_fixture
+async def page(running, browser):
+    opened = await browser.new_page(
+        base_url=str(running.client.make_url("/")), reduced_motion="reduce"
+    )
+    opened.complaints = []
+    opened.on("console", lambda message: opened.complaints.append(message.text))
+    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    yield opened
+    assert opened.complaints == []
 
 
 async def look(page, size, scheme):

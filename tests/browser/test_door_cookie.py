@@ -1,16 +1,11 @@
 """A real browser as a terminal: its token in a cookie, its feed, and what revocation wipes."""
 
-import os
-
 import pytest
-from playwright.async_api import async_playwright
 
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.actions.revoke_terminal import revoke_terminal
+from tests.browser.chromium import browser_fixture
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 CALL = """async ([method, path, body]) => {
     const response = await fetch(path, {method, body: body && JSON.stringify(body)});
     return [response.status, await response.json()];
@@ -23,14 +18,11 @@ LISTEN = """path => new Promise((found) => {
 })"""
 
 
-@pytest.fixture
-async def page(running):
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = await browser.new_page()
-        await page.goto(str(running.client.make_url("/docs")))
-        yield page
-        await browser.close()
+@browser_fixture
+async def page(running, browser):
+    page = await browser.new_page()
+    await page.goto(str(running.client.make_url("/docs")))
+    return page
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])

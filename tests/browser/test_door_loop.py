@@ -5,19 +5,18 @@ import time
 from dataclasses import replace
 
 from PIL import Image
-from playwright.async_api import async_playwright
 
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.store.readings import find_tonight
-from tests.browser.door_world import CHROMIUM, door_world, eventually, film_of
+from tests.browser.door_world import door_world, eventually, film_of
 from tests.journeys.partner_side import Receiver
 
 
 async def test_the_code_of_the_guests_page_is_scanned_and_the_partner_hears_of_it_signed(
-    tmp_path, clock, settings
+    tmp_path, clock, settings, chromium, browser
 ):
     clock.milliseconds = round(time.time() * 1000)  # the partner refuses what is signed too early
-    async with Receiver().running() as partner, async_playwright() as playwright:
+    async with Receiver().running() as partner:
         webhooks = replace(
             settings.webhooks,
             allow_networks=(partner.authority,),
@@ -25,7 +24,7 @@ async def test_the_code_of_the_guests_page_is_scanned_and_the_partner_hears_of_i
             clock_grace_minutes=0,
         )
         settings = replace(settings, webhooks=webhooks)
-        async with door_world(tmp_path, clock, settings, playwright) as door:
+        async with door_world(tmp_path, clock, settings, chromium) as door:
             database = door.environment.database
             _, partner.secrets["hook"] = await database.write(
                 register_endpoint,
@@ -34,7 +33,7 @@ async def test_the_code_of_the_guests_page_is_scanned_and_the_partner_hears_of_i
                 ("reservation.checked_in",),
             )
             guest = await door.guest(date=(await database.read(find_tonight)).isoformat())
-            picture = await the_guests_page(door, playwright, guest)
+            picture = await the_guests_page(door, browser, guest)
             phone = await door.phone(video=film_of(tmp_path / "guest.mjpeg", picture))
 
             await phone.page.click("#start")
@@ -45,15 +44,12 @@ async def test_the_code_of_the_guests_page_is_scanned_and_the_partner_hears_of_i
     assert heard.reservation["checkedInAt"] is not None
 
 
-async def the_guests_page(door, playwright, guest):
+async def the_guests_page(door, browser, guest):
     """What the guest holds up: the card with its code, as the browser paints it."""
-    browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
     page = await browser.new_page(viewport={"width": 390, "height": 480}, device_scale_factor=1)
     token = door.environment.keyring.access_token(guest.id)
     await page.goto(f"{door.url}/access/{token}")
-    picture = Image.open(io.BytesIO(await page.screenshot())).convert("RGB")
-    await browser.close()
-    return picture
+    return Image.open(io.BytesIO(await page.screenshot())).convert("RGB")
 
 
 async def is_in(door, guest):

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 from aiohttp import ClientSession
-from playwright.async_api import async_playwright
 
 from tests.appliance.mail.mail_servers import smtp_server
-from tests.browser.door_world import ARGUMENTS, CHROMIUM, PHONE, Phone
+from tests.browser.door_world import PHONE, Phone
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.portal_world import DESK, TABLET, violations
 from tests.journeys.partner_side import Caller, Receiver
@@ -25,16 +24,17 @@ PATIENCE = 120_000  # milliseconds: a busy machine is no fault of the box
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(tmp_path, size):
+async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
+    tmp_path, chromium, browser, size
+):
     async with (
         Receiver().running() as receiver,
         smtp_server() as (mail_port, mailbox),
-        async_playwright() as playwright,
         ClientSession() as session,
     ):
         arguments = ("--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", "0")
         with Serving(*arguments, environ=receiver.settings) as box:
-            async with at_a_desk(playwright, SIZES[size]) as page:
+            async with at_a_desk(browser, SIZES[size]) as page:
                 link = next(m[0] for line in box.lines if (m := re.search(r"http\S+#\S+", line)))
                 await page.goto(link)
                 await look(page)
@@ -44,7 +44,7 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(tmp
                 await let_the_settings_come_into_force(page)
                 secret = await pair_in_the_wizard(page)
 
-                async with a_phone(playwright, box.address, tmp_path, secret) as phone:
+                async with a_phone(chromium, box.address, tmp_path, secret) as phone:
                     await press(page, "Le téléphone est prêt : continuer")
                     await page.wait_for_url("**/portal/setup/ready*")
                     await look(page)
@@ -177,9 +177,8 @@ async def look(page):
 
 
 @asynccontextmanager
-async def at_a_desk(playwright, size):
+async def at_a_desk(browser, size):
     """A French browser that complains of nothing."""
-    browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
     page = await browser.new_page(viewport=size, locale="fr-MA", reduced_motion="reduce")
     page.set_default_timeout(PATIENCE)
     complaints = []
@@ -187,17 +186,15 @@ async def at_a_desk(playwright, size):
     page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
     yield page
     assert complaints == []
-    await browser.close()
 
 
 @asynccontextmanager
-async def a_phone(playwright, address, directory, secret):
+async def a_phone(chromium, address, directory, secret):
     """Another browser, which follows the link of the code and becomes a terminal."""
     profile = directory / "phone"
-    context = await playwright.chromium.launch_persistent_context(
-        str(profile), executable_path=CHROMIUM, args=ARGUMENTS, viewport=PHONE, has_touch=True,
-        locale="fr-MA",
-    )  # fmt: skip
+    context = await chromium.launch_persistent(
+        str(profile), [], viewport=PHONE, has_touch=True, locale="fr-MA"
+    )
     context.set_default_timeout(PATIENCE)
     phone = Phone(SimpleNamespace(url=address, name="live"), context, context.pages[0], profile)
     await phone.pair(secret)

@@ -4,9 +4,9 @@ import re
 
 import pytest
 from aiohttp.test_utils import TestServer
-from playwright.async_api import async_playwright
 
-from tests.browser.guest_look import ARGUMENTS, CHROMIUM, a_guests_page, chromium
+from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import a_guests_page
 from tests.builders import table_id
 from tests.conftest import with_settings
 from tests.web.guest.guest_world import guest_worlds
@@ -21,24 +21,23 @@ def settings():
     return with_settings(booking={"enabled": True, "hourly_for_address": 100})
 
 
-@pytest.fixture
+@browser_fixture
 async def world(box, clock):
     clock.set("2026-11-21T12:00:00Z")
     return guest_worlds(box, clock)[0]
 
 
-@pytest.fixture
+@browser_fixture
 async def server(world):
     async with TestServer(world.app) as started:
         yield started
 
 
-@pytest.fixture
-async def page(server):
-    async with chromium() as browser:
-        opened = await a_guests_page(browser, locale="en-GB")
-        await opened.goto(str(server.make_url("/book")))
-        yield opened
+@browser_fixture
+async def page(server, browser):
+    opened = await a_guests_page(browser, locale="en-GB")
+    await opened.goto(str(server.make_url("/book")))
+    return opened
 
 
 async def for_so_many(page, guests):
@@ -109,35 +108,30 @@ async def test_the_hour_that_the_page_chose_does_not_jump_when_the_party_changes
 
 
 async def test_after_back_another_table_is_booked_and_not_the_first_one_shown_again(
-    world, server, clock
+    world, server, clock, chromium
 ):
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=ARGUMENTS,
-            ignore_default_args=["--disable-back-forward-cache"],
-        )
-        page = await a_guests_page(browser, locale="en-GB")
-        await page.add_init_script("addEventListener('pageshow', (e) => { was = e.persisted })")
-        for name, slot in (("Guest Zero", "12:00"), ("Guest One", "19:30")):
-            # The first one gives the browser its cookie: with a new one it keeps no such page.
-            await page.goto(str(server.make_url("/book?date=2026-11-22")))
-            await book(page, clock, name, slot)
+    browser = await chromium.launch(ignore_default_args=["--disable-back-forward-cache"])
+    page = await a_guests_page(browser, locale="en-GB")
+    await page.add_init_script("addEventListener('pageshow', (e) => { was = e.persisted })")
+    for name, slot in (("Guest Zero", "12:00"), ("Guest One", "19:30")):
+        # The first one gives the browser its cookie: with a new one it keeps no such page.
+        await page.goto(str(server.make_url("/book?date=2026-11-22")))
+        await book(page, clock, name, slot)
 
-        await page.evaluate("setTimeout(() => history.back(), 10)")
-        await page.wait_for_url(re.compile("/book[?]"), wait_until="commit")
-        # The page as it is by now: one table less, and a token of its own.
-        await page.wait_for_selector(".choice:has([value='19:30']):has-text('4 tables')")
-        was_kept = await page.evaluate("was")
-        await book(page, clock, "Guest Two", "22:00")
+    await page.evaluate("setTimeout(() => history.back(), 10)")
+    await page.wait_for_url(re.compile("/book[?]"), wait_until="commit")
+    # The page as it is by now: one table less, and a token of its own.
+    await page.wait_for_selector(".choice:has([value='19:30']):has-text('4 tables')")
+    was_kept = await page.evaluate("was")
+    await book(page, clock, "Guest Two", "22:00")
 
-        assert was_kept
-        assert "Guest Two" in await page.inner_text(".facts")
-        sql = "SELECT customer_name, slot FROM reservation ORDER BY seq"
-        assert await world.database.read(lambda reader: list(reader.rows(sql))) == [
-            ("Guest Zero", "12:00"), ("Guest One", "19:30"), ("Guest Two", "22:00")
-        ]  # fmt: skip
-        await browser.close()
+    assert was_kept
+    assert "Guest Two" in await page.inner_text(".facts")
+    sql = "SELECT customer_name, slot FROM reservation ORDER BY seq"
+    assert await world.database.read(lambda reader: list(reader.rows(sql))) == [
+        ("Guest Zero", "12:00"), ("Guest One", "19:30"), ("Guest Two", "22:00")
+    ]  # fmt: skip
+    await browser.close()
 
 
 async def book(page, clock, name, slot):

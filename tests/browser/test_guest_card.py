@@ -1,49 +1,37 @@
 """The guest's pages as a real browser shows them."""
 
 import io
-import os
 
 import pytest
 import zxingcpp
 from aiohttp.test_utils import TestServer
 from PIL import Image
-from playwright.async_api import async_playwright
 
+from tests.browser.chromium import browser_fixture
 from tests.web.guest.guest_world import guest_worlds
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 PHONE, SMALL_PHONE, DESKTOP = (360, 640), (320, 568), (1280, 800)
 A4 = (210, 297)
 
 
-@pytest.fixture
+@browser_fixture
 async def world(box, clock):
     return guest_worlds(box, clock)[0]
 
 
-@pytest.fixture
+@browser_fixture
 async def server(world):
     async with TestServer(world.app) as started:
         yield started
 
 
-@pytest.fixture
-async def chromium():
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        await browser.close()
-
-
-@pytest.fixture
-async def look(chromium, server):
+@browser_fixture
+async def look(browser, server):
     """Opens a path of the box in a fresh browser profile."""
 
     async def opened(path, size=PHONE, locale="fr-MA", script=None, **options):
         width, height = size
-        context = await chromium.new_context(
+        context = await browser.new_context(
             viewport={"width": width, "height": height}, locale=locale, **options
         )
         page = await context.new_page()

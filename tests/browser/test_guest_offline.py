@@ -7,7 +7,8 @@ import pytest
 import zxingcpp
 from aiohttp import web
 
-from tests.browser.guest_look import PHONE, a_guests_page, chromium, picture
+from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import PHONE, a_guests_page, picture
 from tests.builders import table_id
 from tests.web.guest.guest_world import guest_application, guest_worlds
 
@@ -48,12 +49,12 @@ class Served:
         return f"http://127.0.0.1:{self.port}{path}"
 
 
-@pytest.fixture
+@browser_fixture
 async def world(box, clock):
     return guest_worlds(box, clock)[0]
 
 
-@pytest.fixture
+@browser_fixture
 async def served(box):
     server = Served(box)
     await server.start()
@@ -61,13 +62,7 @@ async def served(box):
     await server.stop()
 
 
-@pytest.fixture
-async def browser():
-    async with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
+@browser_fixture
 async def phone(browser, clock):
     """A phone by whose clock it is the evening of the tests."""
     page = await a_guests_page(browser)

@@ -5,7 +5,8 @@ from itertools import product
 import pytest
 from aiohttp.test_utils import TestServer
 
-from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, chromium, violations
+from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, violations
 from tests.builders import table_id
 from tests.conftest import with_settings
 from tests.soak.scale import FULL
@@ -26,7 +27,7 @@ def settings():
     return with_settings(booking={"enabled": True, "hourly_for_address": 100})
 
 
-@pytest.fixture
+@browser_fixture
 async def world(box, clock):
     clock.set("2026-11-21T12:00:00Z")
     world = guest_worlds(box, clock)[0]
@@ -36,16 +37,10 @@ async def world(box, clock):
     return world
 
 
-@pytest.fixture
+@browser_fixture
 async def server(world):
     async with TestServer(world.app) as started:
         yield started
-
-
-@pytest.fixture
-async def browser():
-    async with chromium() as opened:
-        yield opened
 
 
 async def book(page, clock, name="Youssef El Amrani", **options):

@@ -5,10 +5,9 @@ import socket
 import subprocess
 
 import pytest
-from playwright.async_api import async_playwright
 
 from appliance.tls.names import own_addresses
-from tests.browser.door_world import ARGUMENTS, CHROMIUM
+from tests.browser.chromium import browser_fixture
 from tests.journeys.box_process import BoxProcess, found_box
 
 CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
@@ -53,26 +52,24 @@ def store(tmp_path):
     return folder
 
 
-@pytest.fixture
-async def browser(tmp_path, store):
+@browser_fixture
+async def browser(tmp_path, store, chromium):
     """Opens a browser that keeps its authorities in `store`."""
-    async with async_playwright() as playwright:
-        opened = []
+    opened = []
 
-        async def open_browser():
-            context = await playwright.chromium.launch_persistent_context(
-                str(tmp_path / f"profile-{len(opened)}"),
-                executable_path=CHROMIUM,
-                args=[*ARGUMENTS, *CAMERA],
-                env={**os.environ, "HOME": str(tmp_path / "home")},
-                locale="en-GB",
-            )
-            opened.append(context)
-            return context.pages[0]
+    async def open_browser():
+        context = await chromium.launch_persistent(
+            str(tmp_path / f"profile-{len(opened)}"),
+            CAMERA,
+            env={**os.environ, "HOME": str(tmp_path / "home")},
+            locale="en-GB",
+        )
+        opened.append(context)
+        return context.pages[0]
 
-        yield open_browser
-        for context in opened:
-            await context.close()
+    yield open_browser
+    for context in opened:
+        await context.close()
 
 
 def trust(store, authority):

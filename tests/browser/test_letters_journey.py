@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import icalendar
-import pytest
 import zxingcpp
 from PIL import Image
 
@@ -24,7 +23,8 @@ from appliance.model.letter import WITH_CALENDAR, WITH_PASS
 from appliance.store.database import Database
 from appliance.tokens import Tokens
 from tests.appliance.mail.mail_servers import Handler, smtp_server, until
-from tests.browser.guest_look import PHONE, a_guests_page, chromium, picture
+from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import PHONE, a_guests_page, picture
 from tests.journeys.box_process import SLOTS, TABLE, VENUE, BoxProcess, found_box, venuebox
 from tests.journeys.partner_side import calling
 
@@ -115,17 +115,11 @@ def check(letter, kind, language):
     assert (letter["List-Unsubscribe"] is not None) == (kind == "reminder")
 
 
-@pytest.fixture
+@browser_fixture
 async def mail():
     async with smtp_server(Mailbox()) as (port, mailbox):
         mailbox.port = port
         yield mailbox
-
-
-@pytest.fixture
-async def browser():
-    async with chromium() as opened:
-        yield opened
 
 
 async def test_every_letter_of_a_booking_made_on_a_phone_leads_where_it_says(

@@ -9,7 +9,8 @@ from appliance.mail.composing import CATALOGUES, Composer
 from appliance.mail.contents import read_contents
 from appliance.model.letter import KINDS, WITH_PASS
 from tests.appliance.mail import conftest as mail
-from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, chromium, picture, violations
+from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture, violations
 
 STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
           "payment_due": "pending"}  # fmt: skip
@@ -17,7 +18,7 @@ LOOKS = [(PHONE, "light", "fr"), (PHONE, "dark", "ar"), (PHONE, "dark", "en"),
          (DESKTOP, "light", "ar"), (DESKTOP, "dark", "fr"), (DESKTOP, "light", "en")]  # fmt: skip
 
 
-@pytest.fixture
+@browser_fixture
 async def environment(tmp_path, clock):
     clock.set("2026-11-20T12:00:00Z")
     settings = mail.MailSettings(host="mail.example", sender=mail.SENDER)
@@ -27,12 +28,6 @@ async def environment(tmp_path, clock):
     )
     yield opened
     await opened.database.close()
-
-
-@pytest.fixture
-async def browser():
-    async with chromium() as opened:
-        yield opened
 
 
 async def letter_of(environment, kind, language):

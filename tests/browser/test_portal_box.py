@@ -6,7 +6,6 @@ That the real process comes back is shown in test_first_journey.py.
 import json
 
 import pytest
-from playwright.async_api import async_playwright
 
 from appliance.backup.kit import key_rows
 from appliance.backup.recovery_key import ensure_recovery_key
@@ -16,7 +15,7 @@ from appliance.log_files import FILE
 from appliance.store.conditions import Condition, put_condition
 from appliance.store.staff import set_password
 from appliance.tokens import Tokens
-from tests.browser.door_world import ARGUMENTS, CHROMIUM, PHONE
+from tests.browser.door_world import PHONE
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.portal_world import DESK, TABLET, violations
 from tests.web.portal.people import a_person
@@ -108,29 +107,26 @@ async def test_who_reads_arabic_on_a_phone_sees_findings_from_right_to_left(port
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_the_page_of_a_restart_goes_on_once_the_settings_are_in_force(
-    running, tmp_path, language
+    running, browser, tmp_path, language
 ):
     asked = []
     running.app._state[RESTART] = lambda: asked.append(True)
     settings, saved = tmp_path / "settings.toml", '[server]\napp_url = "{}"\n'
     settings.write_text(saved.format("https://riad.example"))
     owner = await a_person(running)
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = await browser.new_page(viewport=TABLET, color_scheme="dark")
-        page.set_default_timeout(60_000)
-        name, _, value = owner.headers["Cookie"].partition("=")
-        cookie = {"name": name, "value": value, "url": "https://127.0.0.1/", "secure": True}
-        await page.context.add_cookies([cookie])
-        await page.goto(str(running.client.make_url(f"/portal/box?lang={language}")))
-        assert await violations(page) == []
+    page = await browser.new_page(viewport=TABLET, color_scheme="dark")
+    page.set_default_timeout(60_000)
+    name, _, value = owner.headers["Cookie"].partition("=")
+    cookie = {"name": name, "value": value, "url": "https://127.0.0.1/", "secure": True}
+    await page.context.add_cookies([cookie])
+    await page.goto(str(running.client.make_url(f"/portal/box?lang={language}")))
+    assert await violations(page) == []
 
-        await reach(page, page.locator("form[action$=restart] button"))
-        await page.keyboard.press("Enter")
-        await page.locator("a[data-goes-on]").wait_for()
-        assert await violations(page) == []
-        settings.write_text(saved.format(running.box.settings.server.app_url))
-        await page.wait_for_url("**/portal/box?again=1")
-        await browser.close()
+    await reach(page, page.locator("form[action$=restart] button"))
+    await page.keyboard.press("Enter")
+    await page.locator("a[data-goes-on]").wait_for()
+    assert await violations(page) == []
+    settings.write_text(saved.format(running.box.settings.server.app_url))
+    await page.wait_for_url("**/portal/box?again=1")
 
     assert asked == [True]

@@ -7,18 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import async_playwright
 
 from appliance.store.conditions import Condition, put_condition
 from appliance.webhooks.conditions import CLOCK_HELD
 from tests.appliance.webhooks.receivers import OK, Receiver, a_server, an_answer
+from tests.browser.chromium import browser_fixture
 from tests.builders import a_body
 from tests.conftest import with_settings
 from tests.web.portal.people import a_person
 
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 DESKTOP, TABLET = {"width": 1280, "height": 800}, {"width": 768, "height": 1024}
 AXE = Path(__file__).parents[2] / "web/frontend/node_modules/axe-core/axe.min.js"
 LOOKS = pytest.mark.parametrize(
@@ -40,7 +37,7 @@ def settings():
     )
 
 
-@pytest.fixture
+@browser_fixture
 async def receiver():
     found = Receiver()
     async with a_server(found.converse) as port:
@@ -48,27 +45,24 @@ async def receiver():
         yield found
 
 
-@pytest.fixture
-async def page(running):
+@browser_fixture
+async def page(running, browser):
     """The portal of a manager who reads English; nothing may be complained of."""
     manager = await a_person(running, "manager")
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        context = await browser.new_context(
-            base_url=str(running.client.make_url("/")),
-            reduced_motion="reduce",
-            permissions=["clipboard-read", "clipboard-write"],
-        )
-        await sign_in(running, context, manager)
-        opened = await context.new_page()
-        opened.set_default_timeout(60_000)
-        opened.complaints, opened.addresses = [], []
-        opened.on("console", lambda message: opened.complaints.append(message.text))
-        opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-        opened.on("request", lambda request: opened.addresses.append(request.url))
-        yield opened
-        assert opened.complaints == []
-        await browser.close()
+    context = await browser.new_context(
+        base_url=str(running.client.make_url("/")),
+        reduced_motion="reduce",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    await sign_in(running, context, manager)
+    opened = await context.new_page()
+    opened.set_default_timeout(60_000)
+    opened.complaints, opened.addresses = [], []
+    opened.on("console", lambda message: opened.complaints.append(message.text))
+    opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    opened.on("request", lambda request: opened.addresses.append(request.url))
+    yield opened
+    assert opened.complaints == []
 
 
 async def sign_in(running, context, person):

@@ -2,29 +2,21 @@
 
 import re
 
-import pytest
-from playwright.async_api import async_playwright
-
-from tests.browser.guest_look import ARGUMENTS, CHROMIUM
+from tests.browser.chromium import browser_fixture
 from tests.browser.portal_world import PortalWorld
 
 NEW = "/portal/reservations/new?date=2026-11-28&slot=19:30"
 KEPT = "addEventListener('pageshow', (e) => { was = e.persisted })"
 
 
-@pytest.fixture
-async def desk(portal: PortalWorld):
+@browser_fixture
+async def desk(portal: PortalWorld, chromium):
     """A page of a browser that keeps pages for Back, as people's own do."""
-    async with async_playwright() as playwright:
-        portal._browser = await playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=ARGUMENTS,
-            ignore_default_args=["--disable-back-forward-cache"],
-        )
-        page = await portal.desk(language="en")
-        await page.add_init_script(KEPT)
-        yield page
-        await portal._browser.close()
+    portal._browser = await chromium.launch(ignore_default_args=["--disable-back-forward-cache"])
+    page = await portal.desk(language="en")
+    await page.add_init_script(KEPT)
+    yield page
+    await portal._browser.close()
 
 
 async def back(page):

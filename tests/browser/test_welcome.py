@@ -1,33 +1,18 @@
 """The invitation of a person of the house, opened in a real browser."""
 
-import os
-
 import pytest
-from playwright.async_api import async_playwright
 
 from appliance.actions.create_staff import create_staff
-
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
-             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
-
-
-@pytest.fixture
-async def chromium():
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        await browser.close()
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
 @pytest.mark.parametrize("locale", ["fr-FR", "ar-MA"])
 async def test_a_link_is_opened_a_password_chosen_and_no_request_carries_the_secret_before(
-    running, chromium, scripted, locale
+    running, browser, scripted, locale
 ):
     invitation = await running.live.database.write(create_staff, "Yasmine", "owner")
     link = f"{running.client.make_url('/portal/welcome')}#{invitation.secret}"
-    context = await chromium.new_context(
+    context = await browser.new_context(
         java_script_enabled=scripted, locale=locale, viewport={"width": 360, "height": 640}
     )
     page, complaints, addresses = await context.new_page(), [], []
