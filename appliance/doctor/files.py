@@ -144,5 +144,5 @@ def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _some(root: Path, paths: list[Path]) -> str:
-    named = ", ".join("." if p == root else str(p.relative_to(root)) for p in paths[:_SHOWN])
+    named = ", ".join(str(p if p == root else p.relative_to(root)) for p in paths[:_SHOWN])
     return named + (f" (+{len(paths) - _SHOWN})" if len(paths) > _SHOWN else "")

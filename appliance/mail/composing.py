@@ -98,7 +98,7 @@ def _tell(contents: Contents, words: Words) -> dict[str, Any]:
     reservation = contents.reservation
     venue, code = one_line(contents.venue.name), reservation.access_code or ""
     locale, day = Locale.parse(words.locale), date.fromisoformat(reservation.date)
-    kind, name = words.kinds[contents.letter.kind], name_to_greet(reservation.customer_first_name)
+    kind, name = words.kinds[contents.letter.kind], name_to_greet(reservation.customer_given_name)
     plural = words.party[locale.plural_form(reservation.guests)]
     in_full = format_date(day, "EEEE d MMMM y", locale=locale)
     address = one_line(contents.venue.address or "") if reservation.holds else ""

@@ -63,8 +63,8 @@ def one_line(text: str) -> str:
     return " ".join("".join(kept).replace("=?", "= ?").split())
 
 
-def name_to_greet(first_name: str | None) -> str | None:
+def name_to_greet(given_name: str | None) -> str | None:
     """The first name, when it is one: an address typed as a name must not become a link."""
-    name = one_line(first_name or "")
-    letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ" for c in name)
+    name = one_line(given_name or "")
+    letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)
     return name if name and letters and len(name) <= _FIRST_NAME_MAX else None

@@ -13,6 +13,8 @@ STATUSES = (
 )
 FREEING_STATUSES = ("cancelled", "declined")
 SOURCES = ("platform", "manual", "partner")
+_HALVES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})
+_ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,14 @@ class Reservation:
         """The first word of the customer's name; null once the name is erased."""
         words = (self.customer_name or "").split(maxsplit=1)
         return words[0] if words else None
+
+    @property
+    def customer_given_name(self) -> str | None:
+        """How the guest is addressed: “Abd” alone is half a name, and means a servant."""
+        words = (self.customer_name or "").split()
+        if words[1:] == [] or words[0].casefold() not in _HALVES:
+            return self.customer_first_name
+        return " ".join(words[: 3 if words[1].casefold() in _ARTICLES else 2])
 
     @property
     def holds(self) -> bool:

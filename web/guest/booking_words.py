@@ -83,7 +83,9 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
     button, terms = _terms(offer, language)
     return OfferWords(
         value=offer.day.isoformat(),
-        evening=f"{near}, {written}" if written else near,
+        evening=(
+            language.gettext("%(near)s, %(date)s", near=near, date=written) if written else near
+        ),
         first=offer.tonight.isoformat(),
         last=date.fromordinal(offer.tonight.toordinal() + BOOKING_HORIZON_DAYS).isoformat(),
         guests=offer.guests,

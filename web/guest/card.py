@@ -54,7 +54,7 @@ def make_card(opened: OpenedLink, language: Language) -> Card:
         address=opened.venue.address,
         way=opened.venue.way,
         customer=reservation.customer_name,
-        first_name=isolate(reservation.customer_first_name),
+        first_name=isolate(reservation.customer_given_name),
         party=language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
         evening=evening,
         date=day,

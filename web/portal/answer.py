@@ -38,7 +38,8 @@ def portal_page(
         "areas": areas_for(session.person, environment.name),
         "here": nearest_page(request),
         "again": same_page(request),
-        "note": note_text(request.query.get("note"), language),
+        # A form is sent to the address it stood at, and what was done before is no answer to it.
+        "note": note_text(request.query.get("note") if request.method == "GET" else None, language),
     }
     return web.Response(
         text=render(request, template, language, {**frame, **values}),

@@ -34,6 +34,7 @@ _ISOLATES = {FREE: '<bdi class="code">', LATIN: '<bdi class="code" dir="ltr">', 
 class Shown:
     """A finding in the reader's language."""
 
+    name: str
     status: str
     finding: str
     remedy: str | None
@@ -128,7 +129,7 @@ def _read_mail(reader: Reader) -> MailState:
 
 def _shown(check: Check, language: Language) -> Shown:
     remedy = _say(check.remedy, language) if check.remedy else None
-    return Shown(check.status, _say(check.finding, language), remedy)
+    return Shown(check.name, check.status, _say(check.finding, language), remedy)
 
 
 def _say(said: Said, language: Language) -> str:

@@ -63,6 +63,7 @@ async function open(reservation: string, address: string): Promise<void> {
   htmx.process(place);
   comeBackToWhatWasTyped();
   focusDetail();
+  place.scrollTop = 0;
 }
 
 function close(): void {
