@@ -1,16 +1,19 @@
 """`<slug>.local` and `_https._tcp`, told to the house by multicast DNS."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from types import ModuleType
 
 from appliance.accidents import log_accident
 from appliance.box import Box
+from appliance.model.notices import VenueChanged
+from appliance.store.database import ChangedBeside
 from appliance.store.venue import get_venue
+from appliance.tls.names import own_addresses
 from appliance.webhooks.network import Network
 from web.names.tls import is_alone, speaks_tls
-from web.names.whereabouts import ANY, follow_addresses
+from web.names.whereabouts import ANY, follow
 
 
 @asynccontextmanager
@@ -18,7 +21,7 @@ async def announcing(box: Box, host: str, port: int, network: Network) -> AsyncI
     """Announce the box while the block lasts, unless it is alone or `server.mdns` is off.
 
     The first requests go before: the library is read beside them. When the machine gets other
-    addresses they are announced instead.
+    addresses, or the venue another name, they are announced instead.
     """
     server = box.settings.server
     if not server.mdns or is_alone(host):
@@ -35,17 +38,27 @@ async def announcing(box: Box, host: str, port: int, network: Network) -> AsyncI
 async def _announce(box: Box, host: str, port: int, network: Network) -> None:
     tls_port = box.settings.server.tls_port
     tls = speaks_tls(host, tls_port)
+    database = box.live.database
+    renamed = asyncio.Event()
+
+    def on_commit(notices: Sequence[object]) -> None:
+        if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
+            renamed.set()
+
+    def look() -> tuple[str, str, list[str]]:
+        venue = database.peek(get_venue)
+        return venue.slug, venue.name, own_addresses() if host in ANY else [host]
+
     try:
         announcement = await asyncio.to_thread(_read_announcement)
-        async with AsyncExitStack() as told, aclosing(follow_addresses(network)) as changes:
-            async for found in changes:
+        database.on_commit(on_commit)
+        async with AsyncExitStack() as told, aclosing(follow(network, look, renamed)) as changes:
+            async for slug, name, addresses in changes:
                 await told.aclose()
-                addresses = found if host in ANY else [host]
                 if not addresses:
                     continue
-                venue = box.live.database.peek(get_venue)
                 info = announcement.describe(
-                    venue.slug, venue.name, addresses, tls_port if tls else port, tls=tls
+                    slug, name, addresses, tls_port if tls else port, tls=tls
                 )
                 await told.enter_async_context(announcement.announced(info, addresses))
     except Exception as error:  # noqa: BLE001 - the box is found by its address all the same

@@ -6,8 +6,9 @@ After a power cut the box is up before the router: it has no address yet when it
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from appliance.accidents import log_accident
@@ -19,6 +20,7 @@ from web.names.tls import is_alone, speaks_tls
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 _ALONE = "127.0.0.1"
 _SETTLE_SECONDS = 2.0  # a network that comes up says so many times
@@ -53,19 +55,24 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-async def follow_addresses(network: Network) -> AsyncGenerator[list[str], None]:
-    """The machine's own addresses now, and each time that they are others."""
-    heard = asyncio.Event()
-    stop = network.watch(heard.set)
-    known: list[str] | None = None
+async def follow(
+    network: Network, look: Callable[[], T], heard: asyncio.Event | None = None
+) -> AsyncGenerator[T, None]:
+    """What `look` finds now, and each time that it is something else.
+
+    It is asked when the network says so, and when the caller sets `heard`.
+    """
+    told = asyncio.Event() if heard is None else heard
+    stop = network.watch(told.set)
+    known: T | None = None
     try:
         while True:
-            heard.clear()
-            found = own_addresses()
+            told.clear()
+            found = look()
             if found != known:
                 known = found
                 yield found
-            await heard.wait()
+            await told.wait()
             await asyncio.sleep(_SETTLE_SECONDS)
     finally:
         stop()
@@ -91,7 +98,7 @@ async def moving(
 
 async def _move(box: Box, directory: DataDirectory, host: str, port: int, network: Network) -> None:
     is_first = True
-    async with aclosing(follow_addresses(network)) as changes:
+    async with aclosing(follow(network, own_addresses)) as changes:
         async for addresses in changes:
             remembered = directory.remembered_address()
             app_url = find_app_url(box.settings.server.app_url, host, port, remembered)
