@@ -10,6 +10,7 @@ from pathlib import Path
 
 from appliance.belonging import hand_over
 from appliance.clock import format_instant
+from appliance.durable import sync
 from appliance.errors import Trouble
 
 LIST = "erasures.jsonl"
@@ -46,6 +47,7 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
         file.write(("\n" + "\n".join(lines) + "\n").encode())
         file.flush()
         os.fsync(handle)
+    sync(folder)  # it may be new
 
 
 def _read(folder: Path) -> list[tuple[int, tuple[str, str] | None]]:

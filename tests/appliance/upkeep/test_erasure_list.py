@@ -1,6 +1,7 @@
 """The list of erasures: a damaged byte in it stops nothing and hides no other line (F9)."""
 
 import asyncio
+import os
 
 import pytest
 
@@ -64,3 +65,17 @@ async def test_a_box_starts_beside_a_damaged_list_says_so_and_notes_again_what_i
 
     assert f"{LIST} cannot be read in these lines: 2" in caplog.text
     assert read_list(tmp_path, "live") == [reservation.id]
+
+
+def test_a_list_that_is_new_is_synced_with_its_folder(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def note(handle):
+        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+
+    append_to_list(tmp_path, "live", {"a": 0})
+
+    assert synced == [str(tmp_path / LIST), str(tmp_path)]
