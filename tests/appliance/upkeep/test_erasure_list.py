@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
@@ -71,11 +72,11 @@ def test_a_list_that_is_new_is_synced_with_its_folder(tmp_path, monkeypatch):
     synced, fsync = [], os.fsync
 
     def note(handle):
-        synced.append(os.readlink(f"/proc/self/fd/{handle}"))
+        synced.append(Path(f"/proc/self/fd/{handle}").readlink())
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", note)
 
     append_to_list(tmp_path, "live", {"a": 0})
 
-    assert synced == [str(tmp_path / LIST), str(tmp_path)]
+    assert synced == [tmp_path / LIST, tmp_path]
