@@ -30,6 +30,7 @@ LAYERS = (
         "appliance.settings_checks",
         "appliance.settings_file",
         "appliance.settings_readers",
+        "appliance.typesetting",
     },
     {"appliance.model"},
     {"appliance.store"},
