@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from appliance.errors import Trouble
 
 _TOKEN_LEAST = 16
+_NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
 _DAYS = (1, 36_500)  # a calendar has no days for much more
 _RANGES = {
     "server.port": (0, 65535),
@@ -56,8 +57,9 @@ def _is_base(url: str) -> bool:
         port = parts.port
     except ValueError:  # half an IPv6 address, a port that is none
         return False
-    plain = not (parts.query or parts.fragment or parts.username or url.endswith("/") or port == 0)
-    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain
+    # What is left out by urlsplit, such as a line break at the end, would be in every link.
+    plain = url.isprintable() and not _NEVER_IN_A_BASE & set(url) and not url.endswith("/")
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain and port != 0
 
 
 def _is_network(text: str) -> bool:

@@ -33,7 +33,9 @@ def test_no_number_is_larger_than_sqlite_takes(name, most, value):
 @pytest.mark.parametrize(
     "url",
     ["https://[::1", "https://[zz]", "http://x:99999", "http://x:0", "http://x:port",
-     "https://a\u2100b.example"],
+     "https://a\u2100b.example", "https://x.example\n", "https://x.example ", " https://x.example",
+     "https://x y.example", "https://x.example\t", "https://x.example?", "https://x.example#",
+     "https://@x.example", "https://<x>", "https://x.example\\"],
 )  # fmt: skip
 def test_an_address_that_is_none_is_refused_by_its_name(url):
     with pytest.raises(Trouble, match=r"^server\.app_url is .*: an address such as https://"):
