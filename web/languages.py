@@ -9,6 +9,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from importlib import resources
 
 from aiohttp import web
@@ -98,8 +99,9 @@ def isolate(name: str | None) -> str | None:
     return f"\N{FIRST STRONG ISOLATE}{kept}\N{POP DIRECTIONAL ISOLATE}"
 
 
+@cache
 def load_languages() -> Languages:
-    """French, English and Arabic, from the catalogues beside this file."""
+    """French, English and Arabic, from the catalogues beside this file; read once a process."""
     return Languages(
         {
             code: Language(code, name, Locale.parse(locale), _words(code))
