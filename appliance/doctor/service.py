@@ -9,6 +9,7 @@ from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import NotExamined, Patient
 from appliance.settings_readers import ReaderSettings
 from appliance.store.examination import acting_as_owner, list_terminal_names
+from appliance.tls.names import own_addresses
 
 _OK = 200
 
@@ -23,9 +24,11 @@ def box(patient: Patient) -> Check:
             "Démarrez-la : venuebox serve.",
             "Start it: venuebox serve.",
         )
-    answers = {url: patient.machine.ask(f"{url}/health") for url in _addresses(patient)}
-    if _OK in answers.values():
-        return well("box", "La box est en marche et répond.", "The box is running and answers.")
+    answers = {}
+    for url in _addresses(patient):
+        answers[url] = patient.machine.ask(f"{url}/health")
+        if answers[url] == _OK:
+            return well("box", "La box est en marche et répond.", "The box is running and answers.")
     if any(answers.values()):
         return fail(
             "box",
@@ -120,9 +123,18 @@ def _addresses(patient: Patient) -> list[str]:
         known = None
     if remembered.port and (known is None or not known.server.app_url):
         found.append(f"http://127.0.0.1:{remembered.port}")
+        if remembered.hostname in own_addresses():  # it may listen there alone
+            found.append(f"http://{remembered.netloc}")
     if known is not None and known.server.port:
-        found.append(f"http://127.0.0.1:{known.server.port}")
+        found.append(f"http://{_listening_host(known.server.host)}:{known.server.port}")
     return list(dict.fromkeys(found))
+
+
+def _listening_host(host: str) -> str:
+    """As a URL on this machine writes it."""
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not listened on
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
 
 
 def _is_loopback(host: str) -> bool:

@@ -45,6 +45,32 @@ def test_the_box_is_asked_where_it_listens_and_on_this_machine_alone(ward):
     assert asked == ["http://127.0.0.1:8099/health", "http://127.0.0.1:8080/health"]
 
 
+@pytest.mark.parametrize(
+    ("host", "asked_for"),
+    [("192.168.1.20", "192.168.1.20"), ("fd00::2", "[fd00::2]"), ("::", "127.0.0.1")],
+)
+def test_a_box_that_listens_at_one_address_is_asked_there(ward, host, asked_for):
+    asked = []
+    ward.on(ask=lambda url: asked.append(url) or 200)
+    ward.set(server={"host": host, "port": 8080})
+
+    assert ward.status("box") == "ok"
+    assert asked == [f"http://{asked_for}:8080/health"]
+
+
+def test_one_that_was_told_so_at_its_start_is_asked_there_while_the_address_is_the_machines(
+    ward, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr("appliance.doctor.service.own_addresses", lambda: ["192.168.1.20"])
+    ward.on(ask=lambda url: asked.append(url) or (200 if "192" in url else None))
+    ward.patient.directory.remember_address("http://192.168.1.20:8099")
+    ward.set(server={"port": 8080})
+
+    assert ward.status("box") == "ok"
+    assert asked == ["http://127.0.0.1:8099/health", "http://192.168.1.20:8099/health"]
+
+
 async def test_the_box_on_this_machine_is_really_asked(running: Running):
     base = f"http://127.0.0.1:{running.client.port}"
 
