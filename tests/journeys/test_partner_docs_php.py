@@ -3,6 +3,7 @@
 import pytest
 
 from tests.journeys.box_process import BoxProcess
+from tests.journeys.house_box import a_house_box, check_trust
 from tests.journeys.partner_programs import (
     EXAMPLES,
     a_partner,
@@ -67,3 +68,8 @@ def test_a_program_says_the_code_of_a_refusal(partner):
 
 def test_a_receiver_takes_what_is_genuine_once_and_refuses_the_rest(partner, tmp_path):
     check_receiver(partner, RECEIVE, tmp_path)
+
+
+def test_in_the_house_a_program_books_over_https_once_it_knows_the_authority(tmp_path):
+    with a_house_box(tmp_path) as box:
+        check_trust(box, *BOOK)

@@ -1,0 +1,76 @@
+"""A box inside the house: https with a certificate of its own, and a partner who was told of it."""
+
+import json
+import re
+import shlex
+import subprocess
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.tls.names import own_addresses
+from tests.journeys.box_process import BoxProcess, clean_environ, found_box
+from tests.journeys.partner_programs import free_port, wish
+from tests.readme import ROOT
+
+_TOLD = "http://riad-atlas.local:8080"  # the guide's example of a box in the house
+
+
+@dataclass(frozen=True)
+class HouseBox:
+    """Its address over http, its test environment over https, and a key of that."""
+
+    plain: str
+    secure: str
+    key: str
+    folder: Path
+
+    def run(self, *program, trusting):
+        """The finished program, in a shell that did before what the guide says, or not."""
+        lines = [_commands(self.plain)] if trusting else []
+        lines.append(shlex.join(str(word) for word in program))
+        environ = clean_environ({"SERVICE_URL": self.secure, "SERVICE_KEY": self.key})
+        return subprocess.run(
+            ["bash", "-c", "set -euo pipefail\n" + "\n".join(lines)],
+            capture_output=True, text=True, check=False, cwd=self.folder, timeout=90, env=environ,
+        )  # fmt: skip
+
+
+@contextmanager
+def a_house_box(folder):
+    """A started one, at an address that is not loopback."""
+    address = next(text for text in own_addresses() if ":" not in text)
+    founded = found_box(folder)
+    secure = free_port()
+    settings = {"VENUEBOX_SERVER_TLS_PORT": str(secure), "VENUEBOX_SERVER_MDNS": "false"}
+    box = BoxProcess(founded.data, log=folder / "box.log", settings=settings)
+    box.port = free_port()
+    box.spawn("--data", str(founded.data), "--host", address, "--port", str(box.port))
+    try:
+        box.wait_until_ready()
+        yield HouseBox(
+            f"http://{address}:{box.port}",
+            f"https://{address}:{secure}/test",
+            founded.keys["test"],
+            folder,
+        )
+    finally:
+        box.kill()
+
+
+def check_trust(box, *program):
+    """A booking program books over https once the authority is known."""
+    done = box.run(*program, *wish(f"house-{uuid.uuid4()}"), trusting=True)
+
+    assert done.returncode == 0, done.stderr
+    booked = json.loads(done.stdout.splitlines()[-1])
+    assert booked["status"] == "confirmed"
+
+
+def _commands(plain):
+    guide = (ROOT / "docs" / "partners.md").read_text("utf-8")
+    (commands,) = [
+        text for text in re.findall(r"```bash\n(.*?)\n```", guide, re.DOTALL) if _TOLD in text
+    ]
+    return commands.replace(_TOLD, plain)
