@@ -1,4 +1,5 @@
 /** Access codes as people type them: the twin of appliance/model/access_code.py. */
+import { western } from "./digits";
 
 const FORM = /^(?:SVC)?([0-9A-Z]{4})$/;
 const ALIKE: Readonly<Record<string, string>> = {
@@ -8,7 +9,7 @@ const ALIKE: Readonly<Record<string, string>> = {
 
 /** The code as stored, `SVC-XXXX`, or null for a text of another form. */
 export function parseAccessCode(text: string): string | null {
-  const match = FORM.exec(text.toUpperCase().replace(/[\s._–-]+/g, ""));
+  const match = FORM.exec(western(text).toUpperCase().replace(/[\s._–-]+/g, ""));
   return match ? `SVC-${match[1]}` : null;
 }
 

@@ -1,5 +1,6 @@
 /** A phone becomes a terminal: by the secret of the portal's QR, or by digits that are typed. */
 import { type Box, NotPaired, Refused } from "./box";
+import { western } from "./digits";
 import { part, show } from "./dom";
 import type { Me } from "./types";
 import type { Words } from "./words";
@@ -76,9 +77,4 @@ export class PairingView {
     show(part("pair-problem"), this.words.say(why));
     this.draw();
   }
-}
-
-/** Arabic keyboards write their own digits. */
-function western(text: string): string {
-  return text.replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) - 0x660));
 }
