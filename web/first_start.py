@@ -81,7 +81,7 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool, at_home: str = "
     link = f"{base if is_https else local}{SETUP_PATH}#{secret}"
     print(f"This box is new. Set it up here, within 30 minutes; the link works once:\n\n  {link}\n",
           file=out)  # fmt: skip
-    if at_home and not is_https:
+    if at_home and not is_https and at_home != local:
         link = f"{at_home}{SETUP_PATH}#{secret}"
         print(
             "From another machine in the house, whose browser warns once, for it does not know "

@@ -42,7 +42,13 @@ from web.first_start import show_setup_link
 from web.names.listening import Listening, listen
 from web.names.mdns import announcing
 from web.names.tls import accept_tls, open_certificates
-from web.names.whereabouts import find_app_url, find_home_address, moving
+from web.names.whereabouts import (
+    find_app_url,
+    find_home_address,
+    find_local_address,
+    in_url,
+    moving,
+)
 from web.portal.context import RESTART
 from web.upgrade import prepare_upgrade
 
@@ -109,11 +115,12 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
     except Trouble:
         with directory.lock():  # it may be this very box that listens there: then that is said
             raise
-    local = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    port = listener.getsockname()[1]
 
     @asynccontextmanager
     async def show_link(box: Box) -> AsyncIterator[None]:
         at_home = find_home_address(box.live.links.base, host, settings.server.tls_port)
+        local = find_local_address(host, port) or at_home or f"http://{in_url(host)}:{port}"
         await show_setup_link(box, local, as_qr=arguments.qr, at_home=at_home)
         yield
 

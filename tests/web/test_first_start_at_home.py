@@ -14,7 +14,7 @@ from tests.conftest import running_box, with_settings
 from tests.web.processes import Serving
 from web.first_start import show_setup_link
 from web.names.secure import SECURE
-from web.names.whereabouts import ANY, find_home_address
+from web.names.whereabouts import ANY, find_home_address, find_local_address
 
 LOCAL = "http://127.0.0.1:8080"
 AT_HOME = "https://192.168.1.20:8443"
@@ -90,6 +90,29 @@ async def test_a_box_without_https_leads_nowhere(new_directory, clock):
 )
 def test_the_address_at_home_is_one_that_others_can_open(app_url, host, tls_port, found):
     assert find_home_address(app_url, host, tls_port) == found
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        (EVERYWHERE, "http://127.0.0.1:8080"),
+        ("::", "http://127.0.0.1:8080"),
+        ("127.0.0.1", "http://127.0.0.1:8080"),
+        ("::1", "http://[::1]:8080"),
+        ("192.168.1.20", ""),
+    ],
+)
+def test_the_link_for_this_machine_is_one_on_which_a_password_may_travel(host, found):
+    assert find_local_address(host, 8080) == found
+
+
+async def test_a_box_at_one_address_shows_its_https_link_alone(new_directory, clock, capsys):
+    async with running_box(new_directory, clock, Settings()) as new_box:
+        new_box.box.move("http://192.168.1.20:8080")
+        await show_setup_link(new_box.box, AT_HOME, as_qr=False, at_home=AT_HOME)
+
+    shown = capsys.readouterr().out
+    assert re.findall(r"  (https?://\S+)/portal/setup#", shown) == [AT_HOME]
 
 
 def test_a_taken_port_for_https_ends_the_start_before_a_link_is_shown(tmp_path):

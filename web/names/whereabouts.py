@@ -50,6 +50,16 @@ def find_home_address(app_url: str, host: str, tls_port: int) -> str:
     return f"https://{in_url(found)}:{tls_port}"
 
 
+def find_local_address(host: str, port: int) -> str:
+    """Where this machine finds the box in the open; nothing where it listens at one address.
+
+    A connection to that is none within this machine, and a password may not travel on it.
+    """
+    if host in ANY:
+        return f"http://{_ALONE}:{port}"
+    return f"http://{in_url(host)}:{port}" if is_alone(host) else ""
+
+
 def in_url(host: str) -> str:
     """A host as a URL writes it."""
     return f"[{host}]" if ":" in host else host
