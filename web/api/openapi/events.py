@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from appliance.actions.announce import EVENT_TYPES
+from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from web.api.openapi import samples
 from web.api.openapi.schemas.parts import Schema, uuid
 
@@ -40,13 +40,23 @@ _MEANINGS = {
             "signature."
         ),
     ),
+    "reservation.checkin_reverted": (
+        "A check-in was taken back",
+        (
+            "Nobody of the party is in any more: `checkedInAt` is null until they come again, "
+            "which is another `reservation.checked_in`. Sent only to endpoints for which the "
+            "venue ticked it in its portal."
+        ),
+    ),
 }
 _SIGNATURE_PATTERN = "^t=[0-9]+(,v1=[0-9a-f]{64})+$"
 
 
 def describe_webhooks() -> dict[str, Schema]:
     """A path item for each event type; KeyError for a type that has no description."""
-    return {event_type: {"post": _delivery(event_type)} for event_type in EVENT_TYPES}
+    return {
+        event_type: {"post": _delivery(event_type)} for event_type in (*EVENT_TYPES, *EXTRA_TYPES)
+    }
 
 
 def _delivery(event_type: str) -> Schema:
@@ -59,7 +69,7 @@ def _delivery(event_type: str) -> Schema:
     }
     media = {"schema": schema, "example": sample_event(event_type)}
     return {
-        "tags": ["Webhooks"],
+        "tags": ["Webhook endpoints"],
         "operationId": f"on.{event_type}",
         "summary": summary,
         "description": description,
@@ -106,7 +116,8 @@ def sample_event(event_type: str) -> dict[str, Any]:
     own = samples.OWN_RESERVATION
     status = {"reservation.cancelled": "cancelled", "reservation.declined": "declined"}
     arrived = event_type == "reservation.checked_in"
-    at = samples.CHECKED_IN_AT if arrived else samples.CREATED_AT
+    later = arrived or event_type in EXTRA_TYPES
+    at = samples.CHECKED_IN_AT if later else samples.CREATED_AT
     reservation = {
         "serviceReservationId": own["id"],
         "accessCode": own["accessCode"],

@@ -24,7 +24,7 @@ def write_guide(refusals: Iterable[Refusal]) -> str:
 TAGS = {
     "Venue": "The venue, and which of its tables are free.",
     "Reservations": "Reservations from every source; creation and cancellation of your own.",
-    "Webhooks": "The endpoints to which this box posts events.",
+    "Webhook endpoints": "The endpoints to which this box posts events.",
 }
 
 _GUIDE = """\

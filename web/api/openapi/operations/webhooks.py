@@ -6,7 +6,7 @@ from web.api.openapi import samples
 from web.api.openapi.operations.operation import Operation, json_answer, json_body, path_id
 from web.api.openapi.schemas.parts import Schema
 
-TAG = "Webhooks"
+TAG = "Webhook endpoints"
 _LINKS: Schema = {
     "deactivate": {
         "operationId": "deleteWebhook",

@@ -24,7 +24,7 @@ def webhook_schemas() -> dict[str, Schema]:
     """Component schemas by name."""
     endpoint = _endpoint_members()
     return {
-        "EventType": text("What happened.", enum=list(EVENT_TYPES)),
+        "EventType": text("What can be subscribed to.", enum=list(EVENT_TYPES)),
         "WebhookEndpoint": answer_object(
             endpoint, description="One of your receivers.", examples=[samples.ENDPOINT]
         ),
@@ -140,7 +140,7 @@ def _event() -> Schema:
     return answer_object(
         {
             "id": uuid("Delivery identifier, equal to `X-Service-Delivery`: deduplicate on it."),
-            "type": ref("EventType"),
+            "type": text("What happened.", enum=[*EVENT_TYPES, *EXTRA_TYPES]),
             "occurredAt": timestamp("When it happened, the same on every attempt."),
             "data": answer_object({"reservation": ref("EventReservation")}),
         },
