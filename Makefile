@@ -50,7 +50,7 @@ OWN_NETWORK := unshare -rn true
 .PHONY: help run setup dev test check audit bench pretix soak binary journey lock clean
 
 help:
-	@echo 'make run      serve the demo venue on http://127.0.0.1:8080'
+	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
 	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
@@ -73,7 +73,7 @@ setup: $(RUN) $(BUNDLE)
 dev: setup $(DEV)
 
 run: setup
-	@exec $(BIN)/venuebox serve --demo
+	@exec $(BIN)/venuebox serve --demo $(if $(filter command,$(origin PORT)),--port $(PORT))
 
 test: dev
 	@test -x $(CHROMIUM) || $(call apt,chromium) || true

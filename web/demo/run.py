@@ -26,6 +26,7 @@ from web.demo.receiver import Receiver
 from web.names.listening import listen
 from web.serve import serve_directory
 
+_ELSEWHERE = "--port, or with make run PORT=8090"
 _LOOPBACK = "127.0.0.1"
 _MARK = "demo"
 _WHOLE_DAY = 24 * 60
@@ -43,7 +44,10 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     with _own_directory(arguments.data) as directory:
         settings = console.settings(directory)
         port = settings.server.port if arguments.port is None else arguments.port
-        with listen(host, port) as listener, _listen_beside(listener) as receiver_listener:
+        with (
+            listen(host, port, _ELSEWHERE) as listener,
+            _listen_beside(listener) as receiver_listener,
+        ):
             _found(directory, console)
             receiver = Receiver(console.clock, receiver_listener)
 
