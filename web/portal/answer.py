@@ -52,19 +52,33 @@ def portal_page(
 
 def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
     """What was declined, in words; as a part of the page when htmx asked."""
-    sentence = refusal_text(refusal, language_of(request))
+    sentence = _rule_text(refusal, language_of(request))
     part = "HX-Request" in request.headers
     looked_at = request.method in {"GET", "HEAD"}
     if looked_at and not part and refusal.status == NotFound.status:
         return portal_page(request, "portal/unknown.html", {}, refusal.status)
     template = "portal/problem_part.html" if part else "portal/problem.html"
-    values: dict[str, object] = {"problem": sentence, "looked_at": looked_at}
+    values: dict[str, object] = {
+        "problem": sentence,
+        "field": refusal.field,
+        "looked_at": looked_at,
+    }
     answer = portal_page(request, template, values, refusal.status)
     answer.headers.update(refusal.headers)
     if part:  # wherever the request wanted to put its answer, a problem has one place
         answer.headers["HX-Retarget"] = "#problem"
         answer.headers["HX-Reswap"] = "innerHTML"
     return answer
+
+
+def _rule_text(refusal: Refusal, language: Language) -> str:
+    """As `refusal_text`; of a field, what it must be: people do not know it by its name."""
+    rule = refusal.details.get({"fr": "rule_fr", "en": "rule"}.get(language.code, ""))
+    if not isinstance(rule, str):
+        return refusal_text(refusal, language)
+    said = rule.removeprefix(f"{refusal.field}").lstrip(" :")
+    said = said[:1].upper() + said[1:]
+    return set_french(said) if language.code == "fr" else said
 
 
 def refusal_text(refusal: Refusal, language: Language) -> str:

@@ -13,6 +13,11 @@ export function sendOnce(): void {
   window.addEventListener("pageshow", () => (onTheirWay = new WeakSet()));
 }
 
+/** There is an answer to it. */
+export function release(form: HTMLFormElement): void {
+  onTheirWay.delete(form);
+}
+
 function hold(event: SubmitEvent): void {
   const form = event.target;
   if (!(form instanceof HTMLFormElement) || form.method !== "post") return;
