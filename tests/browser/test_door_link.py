@@ -103,7 +103,7 @@ async def test_a_phone_paired_again_keeps_the_app_and_has_one_link(door):
 
     await door.stop()
     await phone.page.reload()
-    assert await phone.page.is_visible("#bar")
+    await phone.page.wait_for_selector("#bar:not([hidden])")
 
 
 async def told(asked):
