@@ -64,7 +64,7 @@ def conditions(patient: Patient) -> Check:
         found = [condition for condition in found if condition.name in _OF_ENDPOINTS]
     if not found:
         return well("conditions", "La box ne signale rien.", "The box reports nothing.")
-    french = "; ".join(dict.fromkeys(FRENCH.get(c.name, c.name) for c in found))
+    french = " ; ".join(dict.fromkeys(FRENCH.get(c.name, c.name) for c in found))
     english = "; ".join(dict.fromkeys(c.detail.rstrip(".") for c in found[:_SHOWN]))
     arabic = "؛ ".join(dict.fromkeys(say_in_arabic(c) for c in found))
     more = f" (+{len(found) - _SHOWN})" if len(found) > _SHOWN else ""

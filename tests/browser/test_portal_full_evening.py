@@ -31,3 +31,25 @@ async def test_the_drawer_opens_at_its_head(portal):
 
     assert await page.evaluate("document.activeElement.matches('#drawer [data-detail]')")
     assert await page.evaluate("document.querySelector('#drawer').scrollTop") == 0
+
+
+async def test_a_name_can_be_told_on_a_phone(portal):
+    salma = await portal.box.guest(slot="19:30", customer_name="Salma Bennani")
+    page = await portal.desk(viewport={"width": 390, "height": 844}, has_touch=True)
+    await page.goto("/portal/tonight")
+
+    who = page.locator(f"table {chip(salma)} .who")
+
+    assert (await who.bounding_box())["width"] >= 80
+
+
+async def test_the_ring_of_the_keyboard_stands_within_the_bar_of_rooms(portal):
+    page = await portal.desk()
+    await page.goto("/portal/tonight")
+    for _ in range(3):
+        await page.keyboard.press("Tab")
+
+    offset = "getComputedStyle(document.activeElement).outlineOffset"
+
+    assert await page.evaluate("document.activeElement.matches('.areas a')")
+    assert int((await page.evaluate(offset)).removesuffix("px")) < 0

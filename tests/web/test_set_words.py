@@ -24,7 +24,10 @@ OTHER_WORDS = re.compile("علب[ةت]|صندوق(?! البريد)")
     ("written", "set_"),
     [
         ("Quel soir ?", "Quel soir\u00a0?"),
-        ("Touchez « Oui » : c'est fait ; merci !", "Touchez «\u00a0Oui\u00a0»\u00a0: c’est fait\u00a0; merci\u00a0!"),  # noqa: E501 - a case is a line
+        (
+            "Touchez « Oui » : c'est fait ; merci !",
+            "Touchez «\u00a0Oui\u00a0»\u00a0: c’est fait\u00a0; merci\u00a0!",
+        ),  # noqa: E501 - a case is a line
         ("De 19:30 à 22:00, en https://riad.example", "De 19:30 à 22:00, en https://riad.example"),
         ("déjà\u00a0: bien", "déjà\u00a0: bien"),
     ],
@@ -48,6 +51,10 @@ def test_no_letter_leaves_its_sign_to_the_next_line():
     lines = [FRENCH.colon, FRENCH.link, FRENCH.see_link, FRENCH.undo, FRENCH.stop, FRENCH.personal]
     for line in [*lines, FRENCH.footer, FRENCH.at_the_door, FRENCH.picture]:
         assert not BREAKS.search(line), line
+
+
+def test_the_evening_has_one_name_in_arabic():
+    assert "سهر" not in (CATALOGUES / "ar.po").read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", SPEAK_OF_THE_BOX)
