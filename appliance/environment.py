@@ -1,10 +1,12 @@
 """One environment of the box, live or test: its database, keys, settings and addresses."""
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Literal
+from urllib.parse import urlsplit
 
 from appliance.live.feed import Feed
-from appliance.settings import Settings
+from appliance.settings import ServerSettings, Settings
 from appliance.store.database import Database
 from appliance.tokens import Keyring
 
@@ -52,6 +54,33 @@ class Environment:
     def prefix(self) -> str:
         """What its paths begin with: nothing in live, `/test` in test (decisions.md)."""
         return path_prefix(self.name)
+
+
+def house_base(links: Links, server: ServerSettings) -> str:
+    """What links for staff and terminals begin with: https wherever the box speaks it.
+
+    No password and no token may travel in the open, and a phone lends its camera to https alone.
+    Their devices come to trust the box (`/trust`); guests' phones do not, and keep `links`.
+    """
+    base = urlsplit(links.base)
+    host = base.hostname or ""
+    is_alone = _is_loopback(host) or _is_loopback(server.host)
+    if base.scheme == "https" or not server.tls_port or is_alone:
+        return links.base
+    shown = f"[{host}]" if ":" in host else host
+    return f"https://{shown}:{server.tls_port}{base.path}"
+
+
+def terminal_base(links: Links, server: ServerSettings) -> str:
+    """The same for pairing alone: a house that allows tokens in the open has its reasons."""
+    return links.base if server.allow_http else house_base(links, server)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def path_prefix(name: EnvironmentName) -> str:

@@ -19,6 +19,7 @@ from appliance.commands.console import (
     add_name,
     print_json,
 )
+from appliance.environment import house_base
 from appliance.errors import Trouble
 from appliance.model.staff import ROLES, StaffMember
 from appliance.store.connection import Reader
@@ -120,7 +121,8 @@ def _find(reader: Reader, name: str) -> StaffMember:
 
 
 def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invitation) -> int:
-    base = console.links(console.directory(arguments), "live").base
+    directory = console.directory(arguments)
+    base = house_base(console.links(directory, "live"), console.settings(directory).server)
     url = f"{base}/portal/welcome#{invitation.secret}"
     if arguments.json:
         print_json({"id": invitation.staff_id, "signInUrl": url})

@@ -20,7 +20,7 @@ from appliance.commands.console import (
     print_json,
 )
 from appliance.data_directory import ENVIRONMENTS
-from appliance.environment import EnvironmentName
+from appliance.environment import EnvironmentName, terminal_base
 from appliance.errors import NotFound, Trouble
 from appliance.model.terminal import ROLES, Terminal
 from appliance.store.terminals import list_terminals
@@ -70,7 +70,8 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
         offered = offer_pairing(tx, arguments.name, arguments.role)
-    base = console.links(directory, arguments.environment).base
+    links = console.links(directory, arguments.environment)
+    base = terminal_base(links, console.settings(directory).server)
     url = offered.link(base)
     if arguments.json:
         print_json({"url": url, "code": offered.code})

@@ -96,6 +96,16 @@ def test_links_have_the_public_address_from_the_settings(box):
     )
 
 
+def test_links_for_the_house_lead_to_https_where_guests_links_do_not(box):
+    (box.data / "address").write_text("http://192.168.1.20:8080")
+
+    person = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
+    phone = box.json("terminal", "pair", "--environment", "test", "--name", "Entrée")
+
+    assert person["signInUrl"].startswith("https://192.168.1.20:8443/portal/welcome#")
+    assert phone["url"].startswith("https://192.168.1.20:8443/test/door#pair=")
+
+
 def test_a_staff_link_is_stored_by_its_hash_alone(box):
     url = box.json("staff", "create", "--name", "Yasmine", "--role", "door")["signInUrl"]
 

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.offer_pairing import PAIRING_LIFE_MS, offer_pairing
+from appliance.environment import terminal_base
 from appliance.errors import NotFound
 from appliance.model.qr import link_svg
 from appliance.store.pairings import find_offer
@@ -22,7 +23,7 @@ async def offer(request: web.Request) -> web.Response:
     environment = request[ENVIRONMENT]
     name, role = read_terminal(await read_form(request))
     offered = await environment.database.write(offer_pairing, name, role, actor=actor_of(request))
-    link = offered.link(environment.links.base)
+    link = offered.link(terminal_base(environment.links, environment.settings.server))
     values: dict[str, object] = {
         "name": name,
         "code": offered.code,

@@ -15,6 +15,7 @@ from appliance.actions.manage_staff import (
     unlock,
 )
 from appliance.actions.second_step import remove_second_step
+from appliance.environment import house_base
 from appliance.errors import NotFound, Refusal
 from appliance.model.booking import parse_uuid
 from appliance.model.staff import ROLES
@@ -124,7 +125,9 @@ async def _show_link(
 
 
 def _link(request: web.Request, invitation: Invitation) -> str:
-    return f"{request[HOUSE].links.base}/portal/welcome#{invitation.secret}"
+    house = request[HOUSE]
+    base = house_base(house.links, house.settings.server)
+    return f"{base}/portal/welcome#{invitation.secret}"
 
 
 def _person_id(request: web.Request) -> str:

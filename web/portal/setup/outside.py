@@ -9,6 +9,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from appliance.actions.offer_pairing import offer_pairing
+from appliance.environment import terminal_base
 from appliance.errors import Refusal
 from appliance.model.qr import link_svg
 from appliance.model.terminal import ROLES
@@ -92,7 +93,7 @@ async def pair_phone(request: web.Request) -> web.StreamResponse:
         raise field_error("name", "un nom.", "a name.")
     actor = f"staff:{staff_of(request).id}"
     offered = await house.database.write(offer_pairing, name, role, actor=actor)
-    url = offered.link(house.links.base)
+    url = offered.link(terminal_base(house.links, house.settings.server))
     picture = await asyncio.to_thread(link_svg, url)
     return await _phone_page(request, {"code": offered.code, "url": url, "picture": picture})
 
