@@ -57,6 +57,10 @@ ARABIC = {
     "Run venuebox doctor --fix.": "نفّذوا `venuebox doctor --fix`.",
     "Only the owner of the box can read its files.":
         "لا يقرأ ملفات الجهاز إلا المستخدم الذي يعمل به.",
+    "The master key is missing: no link and no pass can be read.":
+        "المفتاح الرئيسي مفقود: لا يمكن قراءة أي رابط أو بطاقة.",
+    "Restore the last backup to another directory and copy {path} from there.":
+        "استعيدوا آخر نسخة احتياطية إلى مجلد آخر، وانسخوا منه {path}.",
     "The master key cannot be used: {trouble}.":
         "المفتاح الرئيسي مفقود أو تالف أو يستطيع غيركم قراءته.",
     "Restore {path} from a backup, or run venuebox doctor --fix.":

@@ -53,6 +53,16 @@ def permissions(patient: Patient) -> Check:
 
 def master_key(patient: Patient) -> Check:
     """`secrets/master.key`: there, 32 bytes, private (F38)."""
+    path = patient.directory.master_key_file
+    if not path.exists():
+        return fail(
+            "master_key",
+            "La clé maîtresse est absente : aucun lien ni pass ne peut être lu.",
+            "The master key is missing: no link and no pass can be read.",
+            "Restaurez la dernière sauvegarde dans un autre dossier et copiez-en {path}.",
+            "Restore the last backup to another directory and copy {path} from there.",
+            path=path.relative_to(patient.directory.root),
+        )
     try:
         patient.directory.master_key()
     except Trouble as trouble:
@@ -63,7 +73,7 @@ def master_key(patient: Patient) -> Check:
             "Restaurez {path} depuis une sauvegarde, ou lancez venuebox doctor --fix.",
             "Restore {path} from a backup, or run venuebox doctor --fix.",
             trouble=trouble,
-            path=patient.directory.master_key_file,
+            path=path,
         )
     return well("master_key", "La clé maîtresse est là.", "The master key is there.")
 

@@ -151,3 +151,12 @@ def test_the_address_is_remembered_for_the_commands(directory):
     directory.remember_address("http://127.0.0.1:9")
 
     assert directory.remembered_address() == "http://127.0.0.1:9"
+
+
+def test_a_volume_of_its_own_is_empty_though_it_has_its_lost_and_found(tmp_path):
+    directory = DataDirectory(tmp_path)
+    assert directory.is_free()
+    (tmp_path / "lost+found").mkdir()
+    assert directory.is_free()
+    (tmp_path / "photos").mkdir()
+    assert not directory.is_free()

@@ -95,3 +95,13 @@ def test_a_list_of_erasures_that_cannot_be_opened_is_a_failure(ward):
 
     assert found.status == "fail"
     assert LIST in found.finding.en
+
+
+def test_a_lost_master_key_is_copied_from_a_backup_and_no_rights_are_to_blame(ward):
+    (ward.root / "secrets" / "master.key").unlink()
+
+    found = ward.find("master_key")
+
+    assert found.status == "fail"
+    assert "to another directory and copy secrets/master.key" in found.remedy.en
+    assert "--fix" not in found.remedy.en
