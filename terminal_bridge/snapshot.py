@@ -96,6 +96,7 @@ def _pass(
         "state": reservation.status,
         "firstName": reservation.customer_first_name,
         "table": reservation.table_name,
+        "tableNumber": reservation.table_number,
         "slot": reservation.slot,
         "accessCode": reservation.access_code,
     }

@@ -76,7 +76,11 @@ def guest_of(reservation: Reservation) -> _Json:
         "id": reservation.id,
         "accessCode": reservation.access_code,
         "customerFirstName": reservation.customer_first_name,
-        "table": {"id": reservation.table_id, "name": reservation.table_name},
+        "table": {
+            "id": reservation.table_id,
+            "name": reservation.table_name,
+            "number": reservation.table_number,
+        },
         "date": reservation.date,
         "slot": reservation.slot,
         "guests": reservation.guests,

@@ -110,6 +110,21 @@ async def test_unpairing_says_how_many_scans_it_would_lose(door, locale):
     await eventually(lambda: page.is_visible("#unpair-yes"))
 
 
+async def test_without_the_box_a_table_is_found_by_its_number_too(door):
+    for table in ("T1", "T2"):
+        await door.guest(table=table, guests=2)
+    phone = await door.phone()
+    await door.stop()
+    await phone.is_down()
+    await phone.page.click("#open-list")
+
+    for _ in ("as the box told it", "as the list on the phone has it"):
+        await phone.page.fill("#query", "t2")
+        await phone.until(f"() => {TABLES}.join() === 'Terrasse 2'")
+        await phone.page.reload()
+        await phone.page.click("#open-list")
+
+
 async def test_how_many_are_here_is_asked_only_where_there_is_a_choice(door):
     guest = await door.guest(guests=2)
     phone = await door.phone()

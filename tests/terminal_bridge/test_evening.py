@@ -37,7 +37,7 @@ async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
             "id": guest.id,
             "accessCode": "SVC-7K2M",
             "customerFirstName": "Salma",
-            "table": {"id": guest.table_id, "name": "Terrasse 1"},
+            "table": {"id": guest.table_id, "name": "Terrasse 1", "number": "T1"},
             "date": "2026-11-21",
             "slot": None,
             "guests": 2,

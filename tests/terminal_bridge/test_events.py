@@ -67,7 +67,7 @@ def moved_to_another_evening(tx, guest):
         (
             moved_to_another_table,
             "confirmed",
-            {"table": {"id": table_id("T3"), "name": "Terrasse 3"}},
+            {"table": {"id": table_id("T3"), "name": "Terrasse 3", "number": "T3"}},
         ),
         (moved_to_another_evening, "confirmed", {"date": "2026-11-25"}),
     ],

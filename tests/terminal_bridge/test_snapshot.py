@@ -57,6 +57,7 @@ async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
             "state": "confirmed",
             "firstName": "Salma",
             "table": "Terrasse 1",
+            "tableNumber": "T1",
             "slot": "19:30",
             "accessCode": "SVC-7K2M",
             "firstCheckIn": {"at": "2026-11-21T19:00:00.000Z", "terminal": "Porte 1", "by": None},

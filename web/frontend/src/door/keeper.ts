@@ -209,7 +209,11 @@ export class Keeper {
 
   private merged(guest: Guest): Guest {
     const before = this.guests.get(guest.id);
-    return { ...before, ...guest, notes: guest.notes ?? before?.notes ?? null };
+    const table = before?.table.name === guest.table.name ? before.table : {};
+    return {
+      ...before, ...guest,
+      table: { ...table, ...guest.table }, notes: guest.notes ?? before?.notes ?? null,
+    };
   }
 
   /** The evening list in full, with what was heard since it was asked for. */

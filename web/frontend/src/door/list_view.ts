@@ -100,7 +100,7 @@ export class ListView {
     const text = fold(`${guest.customerFirstName ?? ""} ${guest.table.name}`);
     return words.every((word) => {
       const isCode = code !== "" && [code, code.slice(4), code.replace("-", "")].includes(word);
-      return text.includes(word) || isCode;
+      return text.includes(word) || isCode || word === fold(guest.table.number ?? "");
     });
   }
 

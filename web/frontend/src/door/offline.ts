@@ -59,7 +59,7 @@ export function listGuests(known: Known): Listed[] {
     id: pass.reservationId,
     accessCode: pass.accessCode,
     customerFirstName: pass.firstName,
-    table: typeof pass.table === "string" ? { name: pass.table } : pass.table,
+    table: { name: pass.table, number: pass.tableNumber },
     date: snapshot?.evening ?? "",
     slot: pass.slot,
     guests: pass.guests,

@@ -6,6 +6,7 @@ export type Role = "scan" | "search" | "override";
 export interface Table {
   id?: string;
   name: string;
+  number?: string | undefined;
 }
 
 /** A reservation as the door may see it: never an email or a phone number. */
@@ -121,7 +122,8 @@ export interface SnapshotPass {
   arrived: number;
   state: string;
   firstName: string | null;
-  table: string | Table;
+  table: string;
+  tableNumber?: string;
   slot: string | null;
   accessCode: string | null;
   /** Of a party that is in. */
