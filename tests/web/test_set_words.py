@@ -27,7 +27,7 @@ OTHER_WORDS = re.compile("علب[ةت]|صندوق(?! البريد)")
         (
             "Touchez « Oui » : c'est fait ; merci !",
             "Touchez «\u00a0Oui\u00a0»\u00a0: c’est fait\u00a0; merci\u00a0!",
-        ),  # noqa: E501 - a case is a line
+        ),
         ("De 19:30 à 22:00, en https://riad.example", "De 19:30 à 22:00, en https://riad.example"),
         ("déjà\u00a0: bien", "déjà\u00a0: bien"),
     ],
