@@ -1,6 +1,7 @@
 """An address that shows nothing, opened in a browser: a page with a way back, and no JSON."""
 
 from aiohttp import web
+from yarl import URL
 
 from appliance.environment import Environment
 from appliance.errors import InternalError, Refusal
@@ -31,7 +32,7 @@ async def lead_back(request: web.Request, handler: Handler) -> web.StreamRespons
         above = page_above(request) if _is_looked_at(request) else ""
         if not above:
             raise
-        return web.Response(status=303, headers={"Location": above})
+        return web.Response(status=303, headers={"Location": str(URL.build(path=above))})
     except (Refusal, web.HTTPException):
         raise
     except Exception as error:

@@ -49,6 +49,8 @@ async def test_whoever_asks_for_no_page_gets_none(running, method):
         ("/test/portal/venue/order", "/test/portal/venue"),
         ("/portal/sign-out", "/portal"),
         ("/me/abc/erasure", "/me/abc"),
+        ("/me/a%3Fb%23c/erasure", "/me/a%3Fb%23c"),
+        ("/me/a%0D%0AX-Y:%20b/erasure", "/me/a%0D%0AX-Y:%20b"),  # no header of a stranger's
     ],
 )
 async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, path, above):
