@@ -12,6 +12,10 @@ interface Typed {
   was: string | null;
 }
 
+interface Answered {
+  ctx?: { sourceElement?: Element; response?: { status: number } };
+}
+
 const CONTROLS = "input:not([type=hidden]), textarea, select";
 let kept: { reservation: string; typed: Typed[] } | undefined;
 /** What was typed beside a reservation that gave way to another: it waits there. */
@@ -19,7 +23,7 @@ const left = new Map<string, Typed[]>();
 let waiting: (() => void) | undefined;
 
 export function keepWhatIsTyped(): void {
-  document.addEventListener("htmx:before:swap", (event) => collect(event.target));
+  document.addEventListener("htmx:before:swap", (event) => collect(event as CustomEvent<Answered>));
   document.addEventListener("htmx:after:swap", restore);
   for (const kind of ["htmx:after:swap", "click", "focusout", "keyup"]) {
     document.addEventListener(kind, () => window.setTimeout(goOn));
@@ -38,8 +42,7 @@ export function isTouched(detail: ParentNode): boolean {
 export function leaveWhatIsTyped(): void {
   const detail = shownDetail();
   if (!detail) return;
-  const typed = [...detail.querySelectorAll("form")].flatMap(typedInto);
-  if (typed.length > 0) left.set(detail.dataset["detail"] ?? "", typed);
+  left.set(detail.dataset["detail"] ?? "", [...detail.querySelectorAll("form")].flatMap(typedInto));
 }
 
 /** As the drawer shows a reservation. */
@@ -69,13 +72,25 @@ function shownDetail(): HTMLElement | null {
 }
 
 /** All but what was sent just now, and nothing about a guest who was erased. */
-function collect(sent: EventTarget | null): void {
-  const detail = shownDetail();
+function collect(event: CustomEvent<Answered>): void {
+  const sent = event.detail.ctx?.sourceElement;
+  const detail = sent?.closest<HTMLElement>("[data-detail]");
   kept = undefined;
-  if (!detail || !(sent instanceof HTMLFormElement) || !detail.contains(sent)) return;
-  if (sent.action.endsWith("/erase")) return;
-  const forms = [...detail.querySelectorAll("form")].filter((form) => form !== sent);
-  kept = { reservation: detail.dataset["detail"] ?? "", typed: forms.flatMap(typedInto) };
+  if (!detail || !(sent instanceof HTMLFormElement)) return;
+  const reservation = detail.dataset["detail"] ?? "";
+  const isErased = sent.action.endsWith("/erase");
+  if (!detail.isConnected) {
+    // The drawer shows something else by now. What was done needs no look, what was refused does.
+    const waits = isErased ? [] : (left.get(reservation) ?? []);
+    const typed = waits.filter((one) => one.action !== sent.getAttribute("action"));
+    left.set(reservation, typed);
+    if ((event.detail.ctx?.response?.status ?? 0) < 400) return event.preventDefault();
+    leaveWhatIsTyped();
+    kept = { reservation, typed };
+  } else if (!isErased) {
+    const forms = [...detail.querySelectorAll("form")].filter((form) => form !== sent);
+    kept = { reservation, typed: forms.flatMap(typedInto) };
+  }
 }
 
 function typedInto(form: HTMLFormElement): Typed[] {
