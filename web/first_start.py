@@ -36,7 +36,7 @@ class FirstStart:
         if not self._closed or request.path != SETUP_PATH or request.method not in _SAFE:
             return None
         secure = request.app[SECURE]
-        base = None if secure.is_private(request) else secure.base_for(request)
+        base = secure.base_for(request) if secure.may_lead(request) else None
         return None if base is None else f"{base}{SETUP_PATH}"
 
     def lets_pass(self, request: web.Request) -> bool:

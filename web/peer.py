@@ -33,10 +33,15 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
     if request.secure:
         return True
     remote = request.remote or ""
-    said = request.headers.getall("X-Forwarded-Proto", [])
-    if said and _is_in(remote, proxies):
-        return said[-1].rpartition(",")[2].strip() == "https"
+    if "X-Forwarded-Proto" in request.headers and _is_in(remote, proxies):
+        return claims_https(request)
     return is_loopback(remote)
+
+
+def claims_https(request: web.Request) -> bool:
+    """Whether a proxy says that it was asked over https: nobody's word, unless it is trusted."""
+    said = request.headers.getall("X-Forwarded-Proto", [])
+    return bool(said) and said[-1].rpartition(",")[2].strip() == "https"
 
 
 @lru_cache(maxsize=1024)

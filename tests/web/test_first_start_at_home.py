@@ -4,6 +4,7 @@ import re
 import socket
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
@@ -12,7 +13,7 @@ from appliance.settings import Settings
 from appliance.tokens import Tokens
 from tests.conftest import running_box, with_settings
 from tests.web.processes import Serving
-from web.first_start import show_setup_link
+from web.first_start import FIRST_START, show_setup_link
 from web.names.secure import SECURE
 from web.names.whereabouts import ANY, find_home_address, find_local_address
 
@@ -68,6 +69,17 @@ async def test_who_asks_in_the_open_is_led_to_https_and_the_browser_takes_the_se
                         r"https://127\.0\.0\.1:8443/portal/setup", response.headers["Location"]
                     )
                     assert response.headers["Cache-Control"] == "no-store"
+
+
+async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_directory, clock):
+    public = with_settings(server={"app_url": "https://riad.example"})
+    said = {"Host": "riad.example", "X-Forwarded-Proto": "https"}
+    async with running_box(new_directory, clock, public) as new_box:
+        request = make_mocked_request("GET", "/portal/setup", headers=said, app=new_box.app)
+
+        led = new_box.app[FIRST_START].leads_elsewhere(request.clone(remote="192.168.1.2"))
+
+    assert led is None  # the page that says why follows
 
 
 async def test_a_box_without_https_leads_nowhere(new_directory, clock):

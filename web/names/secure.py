@@ -9,7 +9,7 @@ from aiohttp import web
 from appliance.errors import HttpsRequired
 from appliance.settings import ServerSettings
 from web.middleware import Handler
-from web.peer import household_of, is_loopback, is_private, networks_of, peer_of
+from web.peer import claims_https, household_of, is_loopback, is_private, networks_of, peer_of
 from web.public_page import wants_page
 
 _SAFE = frozenset({"GET", "HEAD"})
@@ -33,6 +33,13 @@ class Secure:
     def is_private(self, request: web.Request) -> bool:
         """Whether a password may travel on this connection (reliability.md S6)."""
         return is_private(request, self._proxies)
+
+    def may_lead(self, request: web.Request) -> bool:
+        """Whether who asks in the open may be led to https.
+
+        Not who comes from there by a proxy that nobody trusts: the two would go round for ever.
+        """
+        return not (self.is_private(request) or claims_https(request))
 
     def caller_of(self, request: web.Request) -> str:
         """Under what the tries of whoever asks are counted: not a proxy that speaks for many."""
@@ -90,7 +97,7 @@ class Secure:
         """
         if not self._public or request.method not in _SAFE or not wants_page(request):
             return None
-        return None if self.is_private(request) else f"{self._public}{request.rel_url}"
+        return f"{self._public}{request.rel_url}" if self.may_lead(request) else None
 
 
 def is_public(app_url: str) -> bool:

@@ -96,6 +96,17 @@ def test_pages_lead_to_the_public_address_and_programs_nowhere(app_url, remote, 
     assert secure.public_address_of(request) == elsewhere
 
 
+@pytest.mark.parametrize(
+    ("proto", "is_led"), [("https", False), ("http, https", False), ("http", True)]
+)
+def test_behind_a_proxy_that_nobody_trusts_no_page_leads_round_in_a_circle(proto, is_led):
+    secure = Secure(ServerSettings(app_url="https://riad.example"), 8443)
+    request = a_request(OTHER, path="/access/x", Accept="text/html", X_Forwarded_Proto=proto)
+
+    assert (secure.public_address_of(request) is not None) == is_led
+    assert not secure.is_private(request)
+
+
 @pytest.fixture
 async def proxied(tmp_path, clock, settings):
     """A box behind a proxy on this machine, and certificates of its own."""
