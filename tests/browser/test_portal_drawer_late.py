@@ -5,7 +5,9 @@ import asyncio
 from tests.browser.test_portal_drawer_typing import NOTES, open_drawer
 from tests.browser.test_portal_tonight import chip
 
-ANSWERED = "document.addEventListener('htmx:finally:request', () => (window.answered = true))"
+ANSWERED = """() => void (window.answered = new Promise((done) => {
+  document.addEventListener("htmx:finally:request", () => done());
+}))"""
 
 
 async def send_slowly(portal, page, box_answers):
@@ -38,7 +40,7 @@ async def test_what_is_done_by_then_leaves_the_drawer_to_who_types_there(portal)
 
     await page.evaluate(ANSWERED)
     answers.set()
-    await page.wait_for_function("window.answered")
+    await page.evaluate("window.answered")
 
     assert await page.get_attribute("#drawer [data-detail]", "data-detail") == nadia.id
     assert await page.input_value(NOTES) == "anniversaire"
