@@ -1,10 +1,10 @@
 """One environment of the box, live or test: its database, keys, settings and addresses."""
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Literal
 from urllib.parse import urlsplit
 
+from appliance.alone import is_alone
 from appliance.live.feed import Feed
 from appliance.settings import ServerSettings, Settings
 from appliance.store.database import Database
@@ -64,8 +64,7 @@ def house_base(links: Links, server: ServerSettings) -> str:
     """
     base = urlsplit(links.base)
     host = base.hostname or ""
-    is_alone = _is_loopback(host) or _is_loopback(server.host)
-    if base.scheme == "https" or not server.tls_port or is_alone:
+    if base.scheme == "https" or not server.tls_port or is_alone(host) or is_alone(server.host):
         return links.base
     shown = f"[{host}]" if ":" in host else host
     return f"https://{shown}:{server.tls_port}{base.path}"
@@ -74,13 +73,6 @@ def house_base(links: Links, server: ServerSettings) -> str:
 def terminal_base(links: Links, server: ServerSettings) -> str:
     """The same for pairing alone: a house that allows tokens in the open has its reasons."""
     return links.base if server.allow_http else house_base(links, server)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def path_prefix(name: EnvironmentName) -> str:

@@ -16,6 +16,7 @@ LAYERS = (
     {
         "appliance",
         "appliance.accidents",
+        "appliance.alone",
         "appliance.belonging",
         "appliance.durable",
         "appliance.errors",

@@ -3,8 +3,8 @@
 import socket
 import ssl
 from hashlib import sha256
-from ipaddress import ip_address
 
+from appliance.alone import is_alone
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import HEALTH_DEADLINE, NotExamined, Patient
 from appliance.settings import ServerSettings
@@ -91,10 +91,6 @@ def tls_port(patient: Patient) -> Check:
 def _server(patient: Patient) -> ServerSettings:
     """The settings of a box that speaks TLS; NotExamined for the others."""
     server = patient.known_settings().server
-    try:
-        alone = server.host == "localhost" or ip_address(server.host).is_loopback
-    except ValueError:
-        alone = False
-    if alone or not server.tls_port:
+    if is_alone(server.host) or not server.tls_port:
         raise NotExamined
     return server

@@ -1,9 +1,9 @@
 """Checks of the service: does the box run and answer, can guests and scanners reach it."""
 
 import os
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from appliance.alone import is_alone
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import NotExamined, Patient
@@ -67,7 +67,7 @@ def settings(patient: Patient) -> Check:
             "Indiquez dans settings.toml l'adresse par laquelle les invités joignent la box.",
             "Set in settings.toml the address under which guests reach the box.",
         )
-    if urlsplit(url).scheme == "http" and not _is_loopback(urlsplit(url).hostname or ""):
+    if urlsplit(url).scheme == "http" and not is_alone(urlsplit(url).hostname or ""):
         return warn(
             "settings",
             "{url} n'est pas chiffré : ni caméra ni page hors ligne sur les téléphones.",
@@ -135,13 +135,6 @@ def _listening_host(host: str) -> str:
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not listened on
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _is_usable(scanner: ReaderSettings, patient: Patient) -> bool:

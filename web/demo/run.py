@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from importlib import resources
-from ipaddress import ip_address
 from pathlib import Path
 
+from appliance.alone import is_alone
 from appliance.box import Box
 from appliance.commands.console import Console
 from appliance.commands.init import found_box
@@ -39,7 +39,7 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     which may hold nothing but an earlier demo.
     """
     host = arguments.host or _LOOPBACK
-    if not _is_loopback(host):
+    if not is_alone(host):
         raise Trouble(f"the demo listens on this machine alone, not on {host}: leave --host out")
     with _own_directory(arguments.data) as directory:
         settings = console.settings(directory)
@@ -138,10 +138,3 @@ def _program() -> str:
     """How this program was called: `make` leaves it where no PATH leads."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "venuebox" else "venuebox"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -6,11 +6,11 @@ import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Callable, Sequence
-from ipaddress import ip_address
 from typing import cast
 
 from aiohttp import web
 
+from appliance.alone import is_alone
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
@@ -67,14 +67,6 @@ class CountedTls(SSLProtocol):
 def speaks_tls(host: str, tls_port: int) -> bool:
     """Whether https is served: never by a box that only this machine can reach."""
     return tls_port > 0 and not is_alone(host)
-
-
-def is_alone(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def accept_tls(

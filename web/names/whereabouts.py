@@ -12,11 +12,12 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from appliance.accidents import log_accident
+from appliance.alone import is_alone
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.tls.names import own_addresses
 from appliance.webhooks.network import Network
-from web.names.tls import is_alone, speaks_tls
+from web.names.tls import speaks_tls
 
 log = logging.getLogger(__name__)
 
