@@ -1,5 +1,5 @@
 /** Access codes as people type them: the twin of appliance/model/access_code.py. */
-import { western } from "./digits";
+import { western } from "../_fold";
 
 const FORM = /^(?:SVC)?([0-9A-Z]{4})$/;
 const ALIKE: Readonly<Record<string, string>> = {

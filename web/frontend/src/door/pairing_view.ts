@@ -1,6 +1,6 @@
 /** A phone becomes a terminal: by the secret of the portal's QR, or by digits that are typed. */
 import { type Box, NotPaired, Refused } from "./box";
-import { western } from "./digits";
+import { western } from "../_fold";
 import { part, show } from "./dom";
 import type { Me } from "./types";
 import type { Words } from "./words";
