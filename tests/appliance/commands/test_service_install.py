@@ -10,6 +10,7 @@ import pytest
 from appliance.commands import service
 from appliance.commands.service import make_unit
 from appliance.data_directory import DataDirectory
+from tests.appliance.commands.open_folders import let_everybody_enter
 
 SYSTEMCTL = """#!/bin/sh
 echo "$@" >> {calls}
@@ -56,9 +57,7 @@ if os.geteuid() == 0:  # root alone installs a service
         monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
         monkeypatch.setattr(service, "find_program", lambda: shutil.which("true"))
         monkeypatch.setattr(sys, "executable", "/bin/sh")
-        for folder in (tmp_path, *tmp_path.parents):
-            if folder.name.startswith(("pytest-", tmp_path.name)):
-                folder.chmod(0o755)
+        let_everybody_enter(tmp_path)
         return lambda: box("service", "install", "--user", "nobody")
 
     def test_the_unit_is_written_the_box_given_and_the_service_started_anew(

@@ -8,6 +8,7 @@ import pkgutil
 import pytest
 
 import appliance
+from tests.appliance.commands.open_folders import let_everybody_enter
 
 NOBODY = 65534
 
@@ -30,9 +31,7 @@ if os.geteuid() == 0:  # who is not root cannot become another user
         for module in pkgutil.walk_packages(appliance.__path__, "appliance."):
             importlib.import_module(module.name)
         importlib.import_module("web.serve")
-        for folder in (tmp_path, *tmp_path.parents):
-            if folder.stat().st_uid == 0 and folder.name.startswith(("pytest-", tmp_path.name)):
-                folder.chmod(0o755)
+        let_everybody_enter(tmp_path)
         return box
 
     @pytest.mark.parametrize(
