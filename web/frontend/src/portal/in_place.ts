@@ -16,7 +16,7 @@ export function sayRefusalsInPlace(): void {
 async function send(form: HTMLFormElement): Promise<void> {
   const texts = [...new FormData(form)].map(([name, value]) => [name, String(value)]);
   const body = new URLSearchParams(texts);
-  const headers = { "HX-Request": "true" };
+  const headers = { "HX-Request": "true", Accept: "text/html" };
   const answer = await fetch(form.action, { method: "POST", body, headers }).catch(() => null);
   const text = await answer?.text().catch(() => null);
   release(form);
@@ -24,9 +24,11 @@ async function send(form: HTMLFormElement): Promise<void> {
   isReached();
   const elsewhere = answer.headers.get("HX-Redirect");
   if (elsewhere) return window.location.assign(elsewhere);
+  if (answer.headers.has("HX-Retarget")) return say(form, text);
+  // Not the box answered, or nobody knows what it did: to send it once more is for the person.
+  if (answer.status >= 500) return sayUnreachable();
   // A question on a page of its own: nothing was done yet, and it is asked there.
-  if (!answer.headers.has("HX-Retarget")) return form.submit();
-  say(form, text);
+  form.submit();
 }
 
 function say(form: HTMLFormElement, text: string): void {
