@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
+from zoneinfo import ZoneInfo
 
+from appliance.model.calendar_entry import minute_of
 from appliance.model.evening import day_of_week, interval, minutes, overlap
 from appliance.model.reservation import Reservation
 from appliance.model.totals import Totals
@@ -55,7 +57,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """One evening. `waiting` are those that want an answer or a payment."""
+    """One evening. `waiting` are those that want an answer or a payment.
+
+    `present` is the start of the slot that is on or comes next; None on another evening.
+    """
 
     day: date
     tonight: date
@@ -65,6 +70,7 @@ class Board:
     totals: Totals
     currency: str
     position: str
+    present: str | None
 
     @property
     def before(self) -> date:
@@ -105,6 +111,9 @@ def read_board(
         totals=count_evening(reader, chosen.isoformat()),
         currency=venue.currency,
         position=position,
+        present=_present(columns, chosen, reader.now, reader.zones.zone(venue.time_zone))
+        if chosen == tonight
+        else None,
     )
 
 
@@ -128,6 +137,14 @@ def _columns(
         return start + (24 * 60 if start < ends else 0)  # after midnight is late, not early
 
     return tuple(sorted(known.values(), key=order))
+
+
+def _present(columns: tuple[Column, ...], day: date, now: int, zone: ZoneInfo) -> str | None:
+    """The start of the first slot that is not over at `now`, else of the last one."""
+    for column in columns:
+        if column.holds is not None and now < minute_of(day, column.holds[1], zone):
+            return column.start
+    return columns[-1].start if columns else None
 
 
 def _cells(columns: tuple[Column, ...], held: list[Reservation]) -> Iterable[Cell]:

@@ -18,12 +18,24 @@ interface RowChange {
 export function followBoard(): void {
   const board = document.querySelector<HTMLTableElement>("[data-board]");
   if (board) new LiveBoard(board).follow();
+  if (board) openAtPresent(board);
   searchBoard();
   reachByKey();
   submitOnChoice();
   document.addEventListener("click", (event) => {
     if ((event.target as Element).closest("[data-print]")) window.print();
   });
+}
+
+/** A screen too narrow for all slots begins with the one that is on, beside the tables. */
+function openAtPresent(board: HTMLTableElement): void {
+  const present = board.querySelector("thead th[aria-current]")?.getBoundingClientRect();
+  const tables = board.querySelector("thead th")?.getBoundingClientRect();
+  if (!present || !tables || !board.parentElement) return;
+  const isLtr = getComputedStyle(board).direction === "ltr";
+  board.parentElement.scrollLeft += isLtr
+    ? present.left - tables.right
+    : present.right - tables.left;
 }
 
 class LiveBoard {
