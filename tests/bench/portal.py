@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from aiohttp import ClientSession
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page
 
 from appliance.actions.check_in import check_in
 from appliance.clock import StoppedClock
@@ -24,6 +24,7 @@ from appliance.model.scan import Reading, Scan
 from appliance.store.connection import Transaction
 from appliance.store.terminals import get_portal_terminal, insert_portal_terminal
 from tests.appliance.arrivals import add_reservation
+from tests.browser.chromium import running_chromium
 from tests.browser.portal_world import PortalWorld, portal_world
 from tests.builders import TONIGHT
 from tests.conftest import with_settings
@@ -122,9 +123,10 @@ def tell(what: str, waits: list[float]) -> None:
 
 async def main(directory: Path) -> None:
     settings: Any = with_settings(api={"unauthenticated_per_minute": 100_000})
+    clock = StoppedClock(f"{TONIGHT}T19:00:00Z")
     async with (
-        async_playwright() as playwright,
-        portal_world(directory, StoppedClock(f"{TONIGHT}T19:00:00Z"), settings, playwright) as w,
+        running_chromium() as chromium,
+        portal_world(directory, clock, settings, chromium, await chromium.shared()) as w,
     ):
         guests = await w.box.environment.database.write(furnish)
         page = await w.desk()
