@@ -1,5 +1,7 @@
 """Rows of `api_key`: found by hash, listed, issued, revoked."""
 
+from functools import lru_cache
+
 from appliance.model.api_key import ApiKey
 from appliance.store.connection import Reader, Transaction
 
@@ -65,6 +67,8 @@ def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:
     return None if row is None else _key(row)
 
 
+@lru_cache(maxsize=256)
 def _key(row: tuple[object, ...]) -> ApiKey:
+    """The key that a row says; each call of a partner reads the same row again."""
     id_, lineage, name, prefix, last_four, scopes, *instants = row
     return ApiKey(id_, lineage, name, prefix, last_four, tuple(str(scopes).split()), *instants)  # type: ignore[arg-type]
