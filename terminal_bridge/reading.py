@@ -62,25 +62,17 @@ class ApartScan:
 
 def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
     """scanId, arrivals, override, simulate, at. RoleMissing when it may not override."""
-    simulate = body.get("simulate", False)
-    if not isinstance(simulate, bool):
-        raise _invalid("simulate", "true ou false attendu.", "true or false expected.")
-    reason = _parse_override(body.get("override"))
-    if reason is not None and not terminal.may("override"):
+    wish = _parse_wish(body)
+    if wish.reason is not None and not terminal.may("override"):
         raise RoleMissing(role="override")
-    return Request(
-        scan_id=parse_scan_id(body.get("scanId")),
-        arrivals=parse_people(body.get("arrivals"), "arrivals"),
-        reason=reason,
-        simulate=simulate,
-        device_at=_parse_instant(body.get("at")),
-    )
+    return wish
 
 
 def parse_apart_scans(value: object, terminal: Terminal) -> list[ApartScan]:
     """Up to 500 scans, each with `at`; a fault is named by its place, as in `scans[3].at`.
 
-    RoleMissing as `parse_request`.
+    RoleMissing as `parse_request` for what is decided now. Whom it let in by itself is in, and its
+    role may be another since: what that is worth is seen when it is counted.
     """
     if not isinstance(value, list) or len(value) > SCANS_MAX:
         raise _invalid(
@@ -177,15 +169,28 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 
 
+def _parse_wish(body: dict[str, Any]) -> Request:
+    simulate = body.get("simulate", False)
+    if not isinstance(simulate, bool):
+        raise _invalid("simulate", "true ou false attendu.", "true or false expected.")
+    return Request(
+        scan_id=parse_scan_id(body.get("scanId")),
+        arrivals=parse_people(body.get("arrivals"), "arrivals"),
+        reason=_parse_override(body.get("override")),
+        simulate=simulate,
+        device_at=_parse_instant(body.get("at")),
+    )
+
+
 def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
     if not isinstance(item, dict):
         raise _invalid(path, "un objet attendu.", "an object expected.")
     try:
-        wish = parse_request(item, terminal)
+        shown = _parse_shown(item.get("shown"))
+        wish = parse_request(item, terminal) if shown is None else _parse_wish(item)
         by_id = item.get("reservationId") is not None
         reservation_id = parse_reservation_id(item["reservationId"]) if by_id else None
         code = "" if by_id else parse_code(item.get("code"))
-        shown = _parse_shown(item.get("shown"))
         reason = wish.reason if shown != TAKEN_BACK else parse_reason(item.get("reason"), "reason")
         if wish.device_at is None:
             raise _invalid("at", "un horodatage est requis.", "a timestamp is required.")

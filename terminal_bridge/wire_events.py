@@ -41,6 +41,7 @@ def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
         "id": conflict.id,
         "kind": conflict.kind,
         "despite": conflict.despite,
+        "roleMissing": "override" if conflict.lacked_role else None,
         "reservationId": conflict.reservation_id,
         "other": _admitted(other)
         if other

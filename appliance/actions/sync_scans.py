@@ -35,7 +35,8 @@ def sync_scans(
 
     Whom the terminal let in is counted: people are inside. More than were booked, or somebody
     whose table was freed meanwhile, makes a conflict, once; so does whoever the box cannot tell
-    and so counts nowhere. The same scan id from the same terminal gets the answer it got before,
+    and so counts nowhere, and whoever was let in with a reason by a terminal whose role, as it is
+    now, gives it none. The same scan id from the same terminal gets the answer it got before,
     over the wire or here.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
@@ -51,7 +52,7 @@ def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -
         return Synced(answered, conflict)
     decided = decide(tx, terminal, scan, early_minutes)
     seq = keep_scan(tx, terminal, scan, decided.verdict)
-    kind = _find_conflict(decided.verdict, scan)
+    kind = _find_conflict(terminal, decided.verdict, scan)
     conflict = _open(tx, decided.verdict, seq, kind) if kind else None
     return Synced(decided, conflict)
 
@@ -64,7 +65,7 @@ def _let_in_unheard(verdict: Verdict, scan: Scan) -> bool:
     return scan.was_let_in and verdict.admitted <= 0 and verdict.colour != "green"
 
 
-def _find_conflict(verdict: Verdict, scan: Scan) -> str | None:
+def _find_conflict(terminal: Terminal, verdict: Verdict, scan: Scan) -> str | None:
     if not scan.was_let_in:
         return None
     seen = verdict.reservation
@@ -72,9 +73,9 @@ def _find_conflict(verdict: Verdict, scan: Scan) -> str | None:
         return ADMITTED_ANYWAY
     if seen.arrived > seen.guests and not scan.overfills(verdict.overrode or ""):
         return ADMITTED_TWICE
-    if verdict.overrode in _NEVER and scan.reason is None:
-        return ADMITTED_ANYWAY
-    return None
+    if scan.reason is not None:
+        return ADMITTED_ANYWAY if verdict.overrode and not terminal.may("override") else None
+    return ADMITTED_ANYWAY if verdict.overrode in _NEVER else None
 
 
 def _open(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:

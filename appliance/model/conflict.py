@@ -34,3 +34,12 @@ class Conflict:
     other: Admitted | None
     found_at: int
     acknowledged_at: int | None
+    reason: str | None = None
+
+    @property
+    def lacked_role(self) -> bool:
+        """Whether they were let in with a reason by a terminal that may give none.
+
+        Where it may, such a reason makes no conflict but of a party that was let in twice.
+        """
+        return self.kind == ADMITTED_ANYWAY and self.reason is not None

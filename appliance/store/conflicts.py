@@ -8,7 +8,7 @@ _SELECT = """
     SELECT c.id, c.kind, c.despite, c.reservation_id, c.arrived, c.guests,
            s.terminal_id, st.name, coalesce(s.happened_at, s.at),
            o.terminal_id, ot.name, coalesce(o.happened_at, o.at),
-           c.found_at, c.acknowledged_at
+           c.found_at, c.acknowledged_at, s.reason
     FROM door_conflict c
     JOIN scan s ON s.seq = c.scan_seq
     JOIN terminal st ON st.id = s.terminal_id
@@ -101,4 +101,5 @@ def _conflict(row: Row) -> Conflict:
         other=None if other[0] is None else Admitted(*other),
         found_at=rest[6],
         acknowledged_at=rest[7],
+        reason=rest[8],
     )

@@ -200,12 +200,12 @@ async def test_a_body_over_half_a_mebibyte_is_refused(door):
 @pytest.mark.parametrize(
     ("role", "members"),
     [
-        ("search", {"code": "x", "override": {"reason": "ami"}}),
-        ("scan", {"code": "x", "override": {"reason": "ami"}}),
+        ("search", {"code": "x", "override": {"reason": "ami"}, "shown": None}),
+        ("scan", {"code": "x", "override": {"reason": "ami"}, "shown": None}),
         ("scan", {"reservationId": "01980000-0000-7000-8000-000000000001", "shown": None}),
     ],
 )
-async def test_a_terminal_may_do_no_more_out_of_reach_than_before_the_box(door, role, members):
+async def test_what_is_decided_now_needs_the_role_it_needs_before_the_box(door, role, members):
     there = await door.other(role=role)
 
     status, refusal = await there.call("POST", "/sync", {"scans": [a_scan(**members)]})
