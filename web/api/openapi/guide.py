@@ -33,7 +33,8 @@ receive signed events. A key belongs to exactly one venue.
 
 ## Conventions
 
-- Bodies are JSON (`Content-Type: application/json`), at most 64 KiB, not compressed.
+- Bodies are JSON (`Content-Type: application/json`), at most 64 KiB, not compressed. What \
+parsers read differently is `INVALID_JSON` too: a member twice, `NaN`, a NUL character.
 - Dates are `YYYY-MM-DD` and slots `HH:MM`, in the venue's time zone. A slot that crosses \
 midnight belongs to the evening on which it starts.
 - Members whose name ends in `At` are ISO 8601 instants in UTC.
@@ -57,7 +58,7 @@ budget.
 
 ## Retries
 
-Retry after a 429 or 503 (wait `Retry-After`), a 500, and network errors; repeat a creation with \
+Retry after a 429 or 503 (wait `Retry-After`) and after network errors; repeat a creation with \
 the same `idempotencyKey`. Never retry a 409.
 
 ## Errors
@@ -77,13 +78,18 @@ Checks run in this order: route, key, rate, scope, query or body, state. An unkn
 4. Answer 2xx within 10 seconds; work afterwards.
 5. Deduplicate on `X-Service-Delivery`: the same event may arrive more than once.
 6. Order is not guaranteed: `occurredAt` tells when it happened, `status` is the state at sending.
+7. Staff who seat a party at another table or change `guests` cause no event: the list shows it.
 
 ```python
+import hmac
+
+
 def is_genuine(secret: str, signature: str, raw_body: bytes, now: float) -> bool:
-    parts = [part.split("=", 1) for part in signature.split(",")]
-    t = next(value for name, value in parts if name == "t")
+    parts = [part.partition("=")[::2] for part in signature.split(",")]
+    t = next((value for name, value in parts if name == "t"), "")
     expected = hmac.new(secret.encode(), t.encode() + b"." + raw_body, "sha256").hexdigest()
-    signed = any(hmac.compare_digest(expected, v) for name, v in parts if name == "v1")
+    given = [value.encode() for name, value in parts if name == "v1"]
+    signed = any(hmac.compare_digest(expected.encode(), value) for value in given)
     return signed and abs(now - int(t)) <= 300
 ```
 """
