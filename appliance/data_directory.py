@@ -192,6 +192,18 @@ class DataDirectory:
         except OSError:
             return None
 
+    def remember_host(self, host: str) -> None:
+        """Keep the host that is listened on, which the command line may have named."""
+        if host != self.remembered_host():
+            write_file(self._host, host.encode())
+
+    def remembered_host(self) -> str | None:
+        """The host that the box last listened on, if it ever did."""
+        try:
+            return self._host.read_text("utf-8")
+        except OSError:
+            return None
+
     @property
     def poke(self) -> Path:
         """The pipe by which a command tells the running box to look again; see `poke`."""
@@ -209,6 +221,10 @@ class DataDirectory:
     @property
     def _address(self) -> Path:
         return self.root / "address"
+
+    @property
+    def _host(self) -> Path:
+        return self.root / "host"
 
     def _remove_databases(self) -> None:
         for path in self.databases:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from appliance.alone import is_alone
+from appliance.alone import is_alone, speaks_tls
 from appliance.live.feed import Feed
 from appliance.settings import ServerSettings, Settings
 from appliance.store.database import Database
@@ -62,10 +62,20 @@ def house_base(links: Links, server: ServerSettings) -> str:
     No password and no token may travel in the open, and a phone lends its camera to https alone.
     Their devices come to trust the box (`/trust`); guests' phones do not, and keep `links`.
     """
-    base = urlsplit(links.base)
-    host = base.hostname or ""
-    if base.scheme == "https" or not server.tls_port or is_alone(host) or is_alone(server.host):
+    if urlsplit(links.base).scheme == "https":
         return links.base
+    return find_home_address(links.base, server) or links.base
+
+
+def find_home_address(app_url: str, server: ServerSettings) -> str:
+    """The box's own https address for other machines in the house; nothing where it has none.
+
+    `server` has the host that is listened on, whoever named it.
+    """
+    base = urlsplit(app_url)
+    host = base.hostname or ""
+    if not speaks_tls(server.host, server.tls_port) or not host or is_alone(host):
+        return ""
     shown = f"[{host}]" if ":" in host else host
     return f"https://{shown}:{server.tls_port}{base.path}"
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from aiohttp import web
@@ -22,6 +22,7 @@ from appliance.clock_trust import kernel_is_synchronised
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
+from appliance.environment import find_home_address
 from appliance.errors import Trouble
 from appliance.log_files import keep_log
 from appliance.poke import hear_pokes
@@ -44,7 +45,6 @@ from web.names.mdns import announcing
 from web.names.tls import accept_tls, open_certificates
 from web.names.whereabouts import (
     find_app_url,
-    find_home_address,
     find_local_address,
     in_url,
     moving,
@@ -119,7 +119,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
 
     @asynccontextmanager
     async def show_link(box: Box) -> AsyncIterator[None]:
-        at_home = find_home_address(box.live.links.base, host, settings.server.tls_port)
+        at_home = find_home_address(box.live.links.base, box.settings.server)
         local = find_local_address(host, port) or at_home or f"http://{in_url(host)}:{port}"
         await show_setup_link(box, local, as_qr=arguments.qr, at_home=at_home)
         yield
@@ -183,6 +183,8 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.on_signal)
     host, port = listening.host, listening.port
+    # The command line may have named another than the settings: from here on there is one.
+    settings = replace(settings, server=replace(settings.server, host=host, port=port))
     remembered = directory.remembered_address()
     app_url = find_app_url(settings.server.app_url, host, port, remembered)
     uptime = SystemUptime()
@@ -203,6 +205,7 @@ async def _serve(
     try:
         clock.remember(box.live.database.peek(find_clock_mark))
         directory.remember_address(app_url)
+        directory.remember_host(host)
         certificates, network = None, SystemNetwork()
         if listening.secured is not None:
             certificates = open_certificates(directory, box)

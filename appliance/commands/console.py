@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -68,6 +69,12 @@ class Console:
     def settings(self, directory: DataDirectory) -> Settings:
         """The settings of that box."""
         return read_settings(directory.settings_file, self.environ)
+
+    def settings_in_force(self, directory: DataDirectory) -> Settings:
+        """The same, with the host at which it listens: it may have been started with another."""
+        known = self.settings(directory)
+        host = directory.remembered_host() or known.server.host
+        return replace(known, server=replace(known.server, host=host))
 
     def links(self, directory: DataDirectory, environment: EnvironmentName) -> Links:
         """The addresses of an environment, as the running box gives them out."""

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _settings(console: Console, directory: DataDirectory) -> Settings | str:
     try:
-        return console.settings(directory)
+        return console.settings_in_force(directory)
     except Trouble as trouble:
         return str(trouble)
 

@@ -122,7 +122,7 @@ def _find(reader: Reader, name: str) -> StaffMember:
 
 def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invitation) -> int:
     directory = console.directory(arguments)
-    base = house_base(console.links(directory, "live"), console.settings(directory).server)
+    base = house_base(console.links(directory, "live"), console.settings_in_force(directory).server)
     url = f"{base}/portal/welcome#{invitation.secret}"
     if arguments.json:
         print_json({"id": invitation.staff_id, "signInUrl": url})

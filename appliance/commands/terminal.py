@@ -71,7 +71,7 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
     with console.transaction(directory, arguments.environment) as tx:
         offered = offer_pairing(tx, arguments.name, arguments.role)
     links = console.links(directory, arguments.environment)
-    base = terminal_base(links, console.settings(directory).server)
+    base = terminal_base(links, console.settings_in_force(directory).server)
     url = offered.link(base)
     if arguments.json:
         print_json({"url": url, "code": offered.code})

@@ -16,6 +16,7 @@ from appliance.settings import ServerSettings
         ("http://192.168.1.20:8080", {"tls_port": 0}, "http://192.168.1.20:8080"),
         ("http://127.0.0.1:8080", {}, "http://127.0.0.1:8080"),
         ("http://riad.lan", {"host": "127.0.0.1"}, "http://riad.lan"),
+        ("https://riad.example", {"host": "127.0.0.1"}, "https://riad.example"),
     ],
 )
 def test_they_begin_with_https_wherever_the_box_speaks_it(base, server, found):

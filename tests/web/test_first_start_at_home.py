@@ -9,13 +9,14 @@ from aiohttp.test_utils import make_mocked_request
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
-from appliance.settings import Settings
+from appliance.environment import find_home_address
+from appliance.settings import ServerSettings, Settings
 from appliance.tokens import Tokens
 from tests.conftest import running_box, with_settings
 from tests.web.processes import Serving
 from web.first_start import FIRST_START, show_setup_link
 from web.names.secure import SECURE
-from web.names.whereabouts import ANY, find_home_address, find_local_address
+from web.names.whereabouts import ANY, find_local_address
 
 LOCAL = "http://127.0.0.1:8080"
 AT_HOME = "https://192.168.1.20:8443"
@@ -101,7 +102,7 @@ async def test_a_box_without_https_leads_nowhere(new_directory, clock):
     ],
 )
 def test_the_address_at_home_is_one_that_others_can_open(app_url, host, tls_port, found):
-    assert find_home_address(app_url, host, tls_port) == found
+    assert find_home_address(app_url, ServerSettings(host=host, tls_port=tls_port)) == found
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from appliance.alone import speaks_tls
 from appliance.errors import Trouble
-from web.names.tls import speaks_tls
 from web.names.whereabouts import in_url
 
 

@@ -6,14 +6,13 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from types import ModuleType
 
 from appliance.accidents import log_accident
-from appliance.alone import is_alone
+from appliance.alone import is_alone, speaks_tls
 from appliance.box import Box
 from appliance.model.notices import VenueChanged
 from appliance.store.database import ChangedBeside
 from appliance.store.venue import get_venue
 from appliance.tls.names import own_addresses
 from appliance.webhooks.network import Network
-from web.names.tls import speaks_tls
 from web.names.whereabouts import ANY, follow
 
 

@@ -10,7 +10,6 @@ from typing import cast
 
 from aiohttp import web
 
-from appliance.alone import is_alone
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
@@ -62,11 +61,6 @@ class CountedTls(SSLProtocol):
             self._limit.leave(self._counted)
             self._counted = None
         super().connection_lost(cast("Exception | None", exc))
-
-
-def speaks_tls(host: str, tls_port: int) -> bool:
-    """Whether https is served: never by a box that only this machine can reach."""
-    return tls_port > 0 and not is_alone(host)
 
 
 async def accept_tls(

@@ -17,7 +17,6 @@ from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.tls.names import own_addresses
 from appliance.webhooks.network import Network
-from web.names.tls import speaks_tls
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +40,6 @@ def find_app_url(app_url: str, host: str, port: int, remembered: str | None) -> 
     if found is None and remembered is not None and urlsplit(remembered).port == port:
         return remembered
     return f"http://{found or _ALONE}:{port}"
-
-
-def find_home_address(app_url: str, host: str, tls_port: int) -> str:
-    """The box's own https address for other machines in the house; nothing where it has none."""
-    found = urlsplit(app_url).hostname or _ALONE
-    if not speaks_tls(host, tls_port) or is_alone(found):
-        return ""
-    return f"https://{in_url(found)}:{tls_port}"
 
 
 def find_local_address(host: str, port: int) -> str:

@@ -9,6 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from cryptography import x509
 
+from appliance.alone import speaks_tls
 from appliance.clock import StoppedClock
 from appliance.errors import HttpsRequired
 from appliance.settings import ServerSettings
@@ -18,7 +19,7 @@ from tests.conftest import running_box, with_settings
 from web.connection_limit import ConnectionLimit
 from web.names.announcement import describe
 from web.names.secure import Secure
-from web.names.tls import accept_tls, speaks_tls
+from web.names.tls import accept_tls
 from web.names.trust import kind_of, profile
 from web.serve import listen
 
