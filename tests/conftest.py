@@ -131,10 +131,10 @@ async def running_box(
     directory: Path, clock: StoppedClock, settings: Settings
 ) -> AsyncIterator[Running]:
     """A box with the real application, served on a free port of loopback."""
-    from web.application import build_application  # noqa: PLC0415 - heavy, and not for all tests
+    from tests.application import application_of  # noqa: PLC0415 - heavy, and not for all tests
 
     async with opened_box(directory, clock, settings) as box:
-        app = build_application(box)
+        app = application_of(box)
         async with TestClient(TestServer(app)) as client:
             yield Running(
                 box=box,

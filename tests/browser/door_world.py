@@ -24,9 +24,9 @@ from appliance.settings import Settings
 from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import get_reservation
 from tests.appliance.arrivals import add_reservation
+from tests.application import application_of
 from tests.browser.chromium import Chromium
 from tests.conftest import opened_box
-from web.application import build_application
 
 PHONE = {"width": 390, "height": 844}
 _FRAME = (640, 480)
@@ -59,7 +59,7 @@ class DoorWorld:
         box = await stack.enter_async_context(opened_box(self.directory, self.clock, self.settings))
         both = (box.live, box.test)
         self.environment, self.other_environment = both if self.name == "live" else both[::-1]
-        server = TestServer(build_application(box), host="127.0.0.1", port=self.port)
+        server = TestServer(application_of(box), host="127.0.0.1", port=self.port)
         await server.start_server()
         stack.push_async_callback(server.close)
         self._box = stack
