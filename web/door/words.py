@@ -31,6 +31,14 @@ def _room(language: Language) -> dict[str, str]:
         "pair.digits": _("The code has 8 digits."),
         "pair.away": _("The box does not answer. Check the Wi-Fi and try again: nothing is lost."),
         "pair.revoked": _("This phone was unpaired and its list erased. Pair it again to go on."),
+        "pair.lost": _(
+            "Let in here, and unknown to the box for good: {people}. Tell the manager: they are "
+            "checked in by hand."
+        ),
+        "pair.kept": _(
+            "Scans that the box has not heard of yet: {count}. They stay here, and are sent once "
+            "this phone is paired again."
+        ),
         "insecure.title": _("This address is not protected"),
         "insecure.help": _("Phones lend their camera to https pages only. Open the door here:"),
         "start": _("Start scanning"),
@@ -57,6 +65,7 @@ def _room(language: Language) -> dict[str, str]:
         "box.up": _("Connected to the box"),
         "box.down": _("Box out of reach: this phone decides"),
         "waiting": _("{count} to send"),
+        "stuck": _("{count} to send, which the box does not take. {reason} Tell the manager."),
         "counter": _("{arrived} of {expected} have arrived"),
     }
 
@@ -104,6 +113,10 @@ def _sheets(language: Language) -> dict[str, str]:
         "conflict.count": _("{arrived} entries counted for {guests} booked."),
         "conflict.anyway": _("Let in while apart"),
         "conflict.despite": _("{name}, {table}: let in without the box, which says: {word}."),
+        "conflict.role": _(
+            "{name}, {table}: let in with a reason by a phone that may not do so any more. They "
+            "are counted; the box says: {word}. The manager sees it in the portal."
+        ),
         "conflict.unknown": _(
             "{door}, {time}: somebody was let in without the box, which cannot tell who "
             "({word}). Ask who it was, and check them in from the list."

@@ -80,7 +80,8 @@ export class App {
     try {
       await this.paired(await this.box.me(3000));
     } catch (fault) {
-      this.pairing.open(fault instanceof OutOfReach ? this.words.say("pair.away") : null);
+      const away = fault instanceof OutOfReach ? this.words.say("pair.away") : "";
+      this.pairing.open([away, this.unsent(this.keeper, true)].filter(Boolean).join(" ") || null);
     }
   }
 
@@ -167,16 +168,10 @@ export class App {
   /** No verdict: whoever stands there shall know whose fault it is, and the next one goes on. */
   private fail(fault: unknown, wish: Wish): void {
     if (fault instanceof NotPaired) return;
-    if (fault instanceof Refused) return this.tell(refusal(), wish, this.reasonOf(fault));
+    if (fault instanceof Refused) return this.tell(refusal(), wish, this.words.why(fault));
     if (fault instanceof OutOfReach) return this.tell(refusal(), wish, this.words.say("pair.away"));
     reportError(fault);
     this.tell({ ...refusal(), result: "error" }, wish, this.words.say("say.error_here"));
-  }
-
-  /** Why the box will not decide: in this language where the box itself has not that one. */
-  private reasonOf(fault: Refused): string {
-    const known = `refused.${fault.code}`;
-    return this.words.has(known) ? this.words.say(known) : fault.message;
   }
 
   private tell(verdict: Verdict, wish: Wish, sentence?: string): void {
@@ -260,6 +255,8 @@ export class App {
     this.camera.stop();
     closeSheets();
     const { storage } = this;
+    // As it was in memory: of a revoked browser the box has emptied the storage already.
+    const unsent = this.unsent(this.keeper, keepQueue);
     this.keeper = this.newKeeper();
     await this.awake?.release().catch(() => undefined);
     this.draw();
@@ -270,7 +267,13 @@ export class App {
     show(part("alone-text"), null);
     await (keepQueue ? storage.forgetEvening() : storage.wipe());
     await forgetShell(this.environment, this.data["start"] ?? "");
-    this.pairing.open(why && this.words.say(why));
+    this.pairing.open(why && [this.words.say(why), unsent].filter(Boolean).join(" "));
+  }
+
+  /** What becomes of those that the box has not heard of, where this phone is no terminal. */
+  private unsent({ waiting, unheard }: Keeper, areKept: boolean): string {
+    if (areKept) return waiting ? this.words.say("pair.kept", { count: waiting }) : "";
+    return unheard ? this.words.say("pair.lost", { people: this.words.guests(unheard) }) : "";
   }
 
   private explainInsecure(): void {

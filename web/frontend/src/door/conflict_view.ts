@@ -55,7 +55,8 @@ export class ConflictView {
     this.dialog.dataset["id"] = conflict.id;
     const known = guest !== null || Boolean(conflict.reservationId);
     const where = known ? other : (conflict.admissions[0] ?? other);
-    const told = !known ? "conflict.unknown" : twice ? "conflict.text" : "conflict.despite";
+    const despite = conflict.roleMissing ? "conflict.role" : "conflict.despite";
+    const told = !known ? "conflict.unknown" : twice ? "conflict.text" : despite;
     part("conflict-title").textContent = words.say(twice ? "conflict.title" : "conflict.anyway");
     part("conflict-text").textContent = words.say(told, {
       name: guest?.customerFirstName ?? words.say("nobody"),

@@ -24,6 +24,10 @@ export class Keeper {
   me: Me | null = null;
   up = false;
   waiting = 0;
+  /** How many people those let in. */
+  unheard = 0;
+  /** Why the box does not take what waits, of the last that it refused. */
+  refusal: Refused | null = null;
   /** The box's newest list was not signed by a key that it owns to: what is held is older. */
   listRefused = false;
   readonly guests = new Map<string, Guest>();
@@ -58,6 +62,7 @@ export class Keeper {
     const queue = await this.storage.queue();
     this.entries.recall(queue, this.me?.terminal.name ?? "");
     this.waiting = queue.length;
+    this.unheard = queue.reduce((sum, { admitted, undone }) => sum + (undone ? 0 : admitted), 0);
   }
 
   async introduce(me: Me): Promise<void> {

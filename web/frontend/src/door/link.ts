@@ -28,6 +28,7 @@ export class Link {
   private isWanted = false;
   private readonly life = new AbortController();
   private readonly refused = new Set<string>();
+  private refusal: Refused | null = null;
   private lastEvent = "";
 
   constructor(
@@ -139,6 +140,7 @@ export class Link {
   private async sync(): Promise<void> {
     const { keeper } = this;
     const { storage } = keeper;
+    this.refusal = null;
     for (const waiting of this.batches(await storage.queue())) {
       const batch = await storage.sending(waiting);
       for (const result of await this.send(batch)) {
@@ -150,6 +152,7 @@ export class Link {
         if (result.conflict) await this.report(result.conflict, result.reservation);
       }
     }
+    keeper.refusal = this.refusal;
     await keeper.recount();
     keeper.listeners.changed();
   }
@@ -162,7 +165,7 @@ export class Link {
     return [...many, ...queue.filter((one) => this.refused.has(one.scanId)).map((one) => [one])];
   }
 
-  /** What the box refuses waits for a human, unless it can never be taken. */
+  /** What the box refuses waits for a human, who is told why, unless it can never be taken. */
   private async send(batch: readonly Queued[]): Promise<Synced[]> {
     const [only] = batch;
     if (!only) return [];
@@ -173,6 +176,7 @@ export class Link {
       if (batch.length === 1) {
         this.refused.add(only.scanId);
         if (fault.code === MALFORMED) await this.keeper.giveUp(only, fault.message);
+        else this.refusal = fault;
         return [];
       }
       const results: Synced[] = [];

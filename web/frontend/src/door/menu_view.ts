@@ -61,8 +61,7 @@ export class MenuView {
     const waiting = keeper.waiting ? words.say("waiting", { count: keeper.waiting }) : "";
     const state = words.say(keeper.up ? "box.up" : "box.down");
     document.body.dataset["box"] = keeper.up ? "up" : "down";
-    const refused = keeper.listRefused ? words.say("list.refused") : "";
-    const note = keeper.up ? refused : [state, waiting].filter(Boolean).join(" · ");
+    const note = keeper.up ? this.trouble(keeper) : [state, waiting].filter(Boolean).join(" · ");
     if (part("alone-text").textContent !== note) show(part("alone-text"), note);
     part("state").textContent = [state, waiting].filter(Boolean).join(" · ");
     const unsent = words.say("unpair.unsent", { count: keeper.waiting });
@@ -72,6 +71,14 @@ export class MenuView {
     part("list-age").textContent = made && me
       ? words.say("list.age", { time: clockOf(made, me) })
       : words.say("list.absent");
+  }
+
+  /** What is wrong although the box is there, and does not mend itself. */
+  private trouble(keeper: Keeper): string {
+    const { waiting: count, refusal, listRefused } = keeper;
+    const { words } = this;
+    if (count && refusal) return words.say("stuck", { count, reason: words.why(refusal) });
+    return listRefused ? words.say("list.refused") : "";
   }
 
   private markLanguage(): void {

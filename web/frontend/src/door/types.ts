@@ -55,6 +55,8 @@ export interface Conflict {
   kind: string;
   /** The result that the box would have given. */
   despite: string;
+  /** Let in with a reason, by a phone that may not do so any more. */
+  roleMissing?: string | null;
   /** Null or empty when the box cannot tell who came in: nobody was counted then. */
   reservationId: string | null;
   other: Admission;

@@ -52,6 +52,12 @@ export class Words {
     return key in (this.all[this.code]?.words ?? {});
   }
 
+  /** Why the box refuses: in this language where the box itself has not that one. */
+  why(refusal: { code: string; message: string }): string {
+    const known = `refused.${refusal.code}`;
+    return this.has(known) ? this.say(known) : refusal.message;
+  }
+
   guests(count: number): string {
     return this.say(`guests.${this.plural.select(count)}`, { count });
   }
