@@ -1,5 +1,7 @@
 """Every documented refusal as a class: status, code, French, English (contract section 7)."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 
@@ -104,10 +106,33 @@ class IdempotencyKeyRequired(Refusal):
     english = "The idempotency key (idempotencyKey) is required."
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a field must be, in French and English; `blanks` fill the braces of both."""
+
+    french: str
+    english: str
+    blanks: Mapping[str, object] = field(default_factory=dict)
+
+
 class ValidationError(Refusal):
+    """`rule` is what pages say of the field, which they know by a name of their own."""
+
     status, code = 400, "VALIDATION_ERROR"
     french = "Champ invalide : {rule_fr}"
     english = "Invalid field: {rule}"
+    rule: Rule | None = None
+
+    @classmethod
+    def of(cls, name: str, rule: Rule) -> "ValidationError":
+        """The refusal of the field `name`."""
+        fault = cls(
+            field=name,
+            rule_fr=f"{name} : {rule.french.format(**rule.blanks)}",
+            rule=f"{name}: {rule.english.format(**rule.blanks)}",
+        )
+        fault.rule = rule
+        return fault
 
     def inside(self, path: str) -> "ValidationError":
         """The same fault, of a member of what stands at `path`."""

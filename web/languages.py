@@ -25,6 +25,7 @@ from appliance.typesetting import set_french
 _LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
 _DEFAULT = "fr"
 _WRITTEN_IN = "en"
+_REFUSED = ("refusals.ar.po", "rules.ar.po")
 _TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -114,8 +115,8 @@ def _words(code: str) -> gettext.NullTranslations:
     if code == _WRITTEN_IN:
         return gettext.NullTranslations()
     catalogue = _catalogue(f"{code}.po", code)
-    if code == "ar":  # the refusals bring their own French and English
-        for message in _catalogue("refusals.ar.po", code):
+    for name in _REFUSED if code == "ar" else ():  # these bring their own French and English
+        for message in _catalogue(name, code):
             if message.id:
                 catalogue.add(message.id, message.string)
     if code == "fr":

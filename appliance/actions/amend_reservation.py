@@ -133,9 +133,15 @@ def check_amendment(amendment: Amendment) -> None:
     check_phone(amendment.customer_phone, "customer_phone")
     if len(amendment.customer_name) > NAME_MAX:
         raise field_invalid(
-            "customer_name", f"{NAME_MAX} caractères au plus.", f"at most {NAME_MAX} characters."
+            "customer_name",
+            "{longest} caractères au plus.",
+            "at most {longest} characters.",
+            longest=NAME_MAX,
         )
     if amendment.notes is not None and len(amendment.notes) > NOTES_MAX:
         raise field_invalid(
-            "notes", f"{NOTES_MAX} caractères au plus.", f"at most {NOTES_MAX} characters."
+            "notes",
+            "{longest} caractères au plus.",
+            "at most {longest} characters.",
+            longest=NOTES_MAX,
         )

@@ -98,7 +98,10 @@ def _check(correction: Correction) -> None:
             raise CustomerNameRequired(field="name")
         if len(correction.name) > NAME_MAX:
             raise field_invalid(
-                "name", f"{NAME_MAX} caractères au plus.", f"at most {NAME_MAX} characters."
+                "name",
+                "{longest} caractères au plus.",
+                "at most {longest} characters.",
+                longest=NAME_MAX,
             )
     if correction.email is not None and not is_email(correction.email):
         raise InvalidEmail(field="email")

@@ -82,8 +82,10 @@ def _check(slot: Slot, others: Sequence[Slot]) -> None:
         if other.start == slot.start and set(other.days_of_week) & set(slot.days_of_week):
             raise field_invalid(
                 "start",
-                f"« {other.name} » commence déjà à {slot.start} l'un de ces jours.",
-                f"“{other.name}” starts at {slot.start} on one of these days already.",
+                "« {name} » commence déjà à {start} l'un de ces jours.",
+                "“{name}” starts at {start} on one of these days already.",
+                name=other.name,
+                start=slot.start,
             )
 
 

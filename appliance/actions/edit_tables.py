@@ -99,8 +99,9 @@ def _check(entry: TableEntry, taken: set[str]) -> None:
     if entry.number in taken:
         raise field_invalid(
             "number",
-            f"une autre table porte le numéro {entry.number}.",
-            f"another table has the number {entry.number}.",
+            "une autre table porte le numéro {number}.",
+            "another table has the number {number}.",
+            number=entry.number,
         )
     if not entry.number.strip() or not entry.name.strip() or not entry.type.strip():
         raise field_invalid("number", "numéro, nom et type requis.", "number, name, type needed.")

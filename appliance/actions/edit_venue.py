@@ -72,7 +72,10 @@ def _check(tx: Transaction, wished: Venue) -> None:
         raise field_invalid("status", "une valeur de la liste.", "one of the list.")
     if not 1 <= wished.request_expiry_hours <= _HOURS_MAX:
         raise field_invalid(
-            "request_expiry_hours", f"de 1 à {_HOURS_MAX} heures.", f"1 to {_HOURS_MAX} hours."
+            "request_expiry_hours",
+            "de 1 à {longest} heures.",
+            "1 to {longest} hours.",
+            longest=_HOURS_MAX,
         )
     if not re.fullmatch("[A-Z]{3}", wished.currency):
         raise field_invalid("currency", "trois majuscules (MAD).", "three capital letters (MAD).")
@@ -87,7 +90,10 @@ def _check(tx: Transaction, wished: Venue) -> None:
 def _check_place(wished: Venue) -> None:
     if wished.address is not None and len(wished.address) > ADDRESS_MAX:
         raise field_invalid(
-            "address", f"{ADDRESS_MAX} caractères au plus.", f"at most {ADDRESS_MAX} characters."
+            "address",
+            "{longest} caractères au plus.",
+            "at most {longest} characters.",
+            longest=ADDRESS_MAX,
         )
     if wished.map_url is not None and not re.fullmatch(MAP_URL, wished.map_url):
         raise field_invalid(

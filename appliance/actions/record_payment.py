@@ -4,7 +4,8 @@ import json
 
 from appliance.actions.announce import announce
 from appliance.actions.queue_letter import write_to_guest
-from appliance.errors import ValidationError, WrongState
+from appliance.errors import WrongState
+from appliance.model.booking import field_invalid
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
 from appliance.store.reservations import add_history, get_reservation, update_reservation
@@ -24,10 +25,11 @@ def record_payment(
     if reservation.status not in {"pending", "partial"}:
         raise WrongState(state=reservation.status)
     if not 0 < amount <= AMOUNT_MAX:
-        raise ValidationError(
-            field="amount",
-            rule_fr=f"amount : un entier de 1 à {AMOUNT_MAX}.",
-            rule=f"amount: a whole number from 1 to {AMOUNT_MAX}.",
+        raise field_invalid(
+            "amount",
+            "un entier de 1 à {largest}.",
+            "a whole number from 1 to {largest}.",
+            largest=AMOUNT_MAX,
         )
     tx.insert(
         "payment",

@@ -17,6 +17,7 @@ from appliance.errors import (
     InvalidGuests,
     InvalidSlot,
     InvalidTable,
+    Rule,
     ValidationError,
 )
 from appliance.model.evening import is_slot, parse_date
@@ -154,8 +155,9 @@ def check_phone(phone: object, field: str) -> None:
     if phone is not None and not is_phone(phone):
         raise field_invalid(
             field,
-            f"6 à 20 chiffres attendus, en {PHONE_MAX} caractères au plus.",
-            f"6 to 20 digits expected, in at most {PHONE_MAX} characters.",
+            "6 à 20 chiffres attendus, en {longest} caractères au plus.",
+            "6 to 20 digits expected, in at most {longest} characters.",
+            longest=PHONE_MAX,
         )
 
 
@@ -171,10 +173,10 @@ def _optional_text(value: Any, field: str, longest: int) -> str | None:
 def _check_length(value: str, field: str, longest: int) -> None:
     if len(value) > longest:
         raise field_invalid(
-            field, f"{longest} caractères au plus.", f"at most {longest} characters."
+            field, "{longest} caractères au plus.", "at most {longest} characters.", longest=longest
         )
 
 
-def field_invalid(field: str, rule_fr: str, rule: str) -> ValidationError:
-    """The refusal of one field, with what was expected in French and English."""
-    return ValidationError(field=field, rule_fr=f"{field} : {rule_fr}", rule=f"{field}: {rule}")
+def field_invalid(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
+    """The refusal of one field; what was expected in French and English, filled from `blanks`."""
+    return ValidationError.of(field, Rule(rule_fr, rule, blanks))

@@ -1,12 +1,16 @@
 """The portal's answers: whole pages in their frame, parts of pages, and refusals in words."""
 
+from collections.abc import Mapping
+
 from aiohttp import web
 
-from appliance.errors import NotFound, Refusal
+from appliance.errors import NotFound, Refusal, Rule, ValidationError
+from appliance.house_errors import StaffRoleMissing
 from appliance.typesetting import set_french
 from terminal_bridge.context import ENVIRONMENT
-from web.languages import Language
+from web.languages import Language, isolate
 from web.portal.context import SESSION
+from web.portal.field_names import field_name
 from web.portal.navigation import areas_for
 from web.portal.nearest import nearest_page, same_page
 from web.portal.notes import note_text
@@ -24,6 +28,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex",
 }
+_ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
 
 
 def portal_page(
@@ -52,8 +57,9 @@ def portal_page(
 
 def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
     """What was declined, in words; as a part of the page when htmx asked."""
-    sentence = _rule_text(refusal, language_of(request))
+    language = language_of(request)
     part = "HX-Request" in request.headers
+    sentence = (part and rule_text(refusal, language)) or refusal_text(refusal, language)
     looked_at = request.method in {"GET", "HEAD"}
     if looked_at and not part and refusal.status == NotFound.status:
         return portal_page(request, "portal/unknown.html", {}, refusal.status)
@@ -71,23 +77,62 @@ def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
     return answer
 
 
-def _rule_text(refusal: Refusal, language: Language) -> str:
-    """As `refusal_text`; of a field, what it must be: people do not know it by its name."""
-    rule = refusal.details.get({"fr": "rule_fr", "en": "rule"}.get(language.code, ""))
-    if not isinstance(rule, str):
-        return refusal_text(refusal, language)
-    said = rule.removeprefix(f"{refusal.field}").lstrip(" :")
-    said = said[:1].upper() + said[1:]
-    return set_french(said) if language.code == "fr" else said
-
-
 def refusal_text(refusal: Refusal, language: Language) -> str:
-    """The sentence of a refusal in `language`."""
+    """The sentence of a refusal in `language`; of a field, with its name on the page."""
+    rule, name = _rule_said(refusal, language), field_name(refusal.field, language)
+    if rule is not None and name is not None:
+        return language.gettext("%(field)s: %(rule)s", field=name, rule=rule)
+    if rule is not None:
+        return _with_a_capital(rule)
+    details = refusal.details
+    if isinstance(refusal, StaffRoleMissing):
+        role = str(details["role"])
+        details = {"role": language.gettext(_ROLES.get(role, role))}
+    return _fill(refusal.french, refusal.english, details, language)
+
+
+def rule_text(refusal: Refusal, language: Language) -> str | None:
+    """Of a field that is wrong: what it must be, to be read beside it. None for anything else."""
+    rule = _rule_said(refusal, language)
+    return None if rule is None else _with_a_capital(rule)
+
+
+def _rule_said(refusal: Refusal, language: Language) -> str | None:
+    if not isinstance(refusal, ValidationError) or "rule" not in refusal.details:
+        return None
+    rule = refusal.rule or _bare_rule(refusal)
+    return _fill(rule.french, rule.english, rule.blanks, language)
+
+
+def _with_a_capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _bare_rule(refusal: ValidationError) -> Rule:
+    def bare(name: str) -> str:
+        return str(refusal.details[name]).removeprefix(f"{refusal.field}").lstrip(" :")
+
+    return Rule(bare("rule_fr"), bare("rule"))
+
+
+def _fill(french: str, english: str, blanks: Mapping[str, object], language: Language) -> str:
+    """The sentence in `language`. What fills it is the house's own, and stays as it was typed."""
     if language.code == "fr":
-        return set_french(refusal.error)
+        inner = blanks.get("rule_fr")  # a sentence of ours within the sentence
+        filled = blanks if inner is None else {**blanks, "rule_fr": set_french(str(inner))}
+        return set_french(french).format(**filled) if filled else set_french(french)
     if language.code == "en":
-        return refusal.error_en
-    return language.words.gettext(refusal.english).format(**refusal.details)
+        return english.format(**blanks) if blanks else english
+    said = {name: _apart(name, value, language) for name, value in blanks.items()}
+    sentence = language.words.gettext(english)
+    return sentence.format(**said) if said else sentence
+
+
+def _apart(name: str, value: object, language: Language) -> object:
+    """What fills a sentence of Arabic: a rule in Arabic, a name that turns nothing but itself."""
+    if name == "rule":
+        return language.words.gettext(str(value))
+    return isolate(value) if isinstance(value, str) else value
 
 
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:

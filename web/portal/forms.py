@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aiohttp import web
 from multidict import MultiDict
 
-from appliance.errors import ValidationError
+from appliance.errors import Rule, ValidationError
 
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 TEXT_MAX = 10_000
@@ -56,8 +56,10 @@ class Form:
         if not fits or not smallest <= int(text) <= largest:
             raise field_error(
                 name,
-                f"un nombre entier de {smallest} à {largest}.",
-                f"a whole number from {smallest} to {largest}.",
+                "un nombre entier de {smallest} à {largest}.",
+                "a whole number from {smallest} to {largest}.",
+                smallest=smallest,
+                largest=largest,
             )
         return int(text)
 
@@ -90,16 +92,16 @@ def _texts_of(sent: Mapping[str, str | bytes | bytearray | web.FileField]) -> Mu
     return fields
 
 
-def field_error(field: str, rule_fr: str, rule: str) -> ValidationError:
-    """A field is wrong; what was expected, in French and English."""
-    return ValidationError(
-        field=field, rule_fr=f"{field} : attendu {rule_fr}", rule=f"{field}: expected {rule}"
-    )
+def field_error(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
+    """A field is wrong; what it should be, in French and English, filled from `blanks`."""
+    return ValidationError.of(field, Rule(f"il faut {rule_fr}", f"please give {rule}", blanks))
 
 
 def _checked(value: str, name: str, longest: int) -> str:
     if len(value) > longest:
-        raise field_error(name, f"{longest} caractères au plus.", f"at most {longest} characters.")
+        raise field_error(
+            name, "{longest} caractères au plus.", "at most {longest} characters.", longest=longest
+        )
     if any(unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" for c in value):
         raise field_error(name, "un texte lisible.", "text that can be read.")
     return value

@@ -1,12 +1,12 @@
 """settings.toml from the portal: what stands in it, what is in force, and how it is changed."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aiohttp import web
 
 from appliance.data_directory import DataDirectory, write_file
-from appliance.errors import Trouble
+from appliance.errors import Trouble, ValidationError
 from appliance.settings import Settings, parse_settings
 from appliance.settings_file import change_settings
 from web.portal.context import BOX, RESTART
@@ -41,13 +41,33 @@ async def save_settings(
         try:
             text = file.read_text("utf-8") if file.exists() else ""
             changed = change_settings(text, changes)
-        except (OSError, UnicodeDecodeError, Trouble):
-            raise field_error(
-                next(iter(changes)).split(".")[1],
-                "une valeur permise, et un settings.toml lisible.",
-                "an allowed value, and a settings.toml that can be read.",
-            ) from None
+        except (OSError, UnicodeDecodeError, Trouble) as trouble:
+            raise _declined(changes, str(trouble)) from None
         await asyncio.to_thread(write_file, file, changed.encode())
+
+
+def _declined(changes: Iterable[str], trouble: str) -> ValidationError:
+    """Of which field, and what it should be; `trouble` begins with the name of the setting."""
+    wrong = next((name for name in changes if trouble.startswith(f"{name} is ")), None)
+    if wrong == "server.app_url":
+        return field_error(
+            "app_url",
+            "une adresse entière sans chemin, telle que https://box.example.com.",
+            "a whole address without a path, such as https://box.example.com.",
+        )
+    if wrong == "mail.sender":
+        return field_error(
+            "sender",
+            "l'adresse e-mail d'où partent les lettres.",
+            "the email address that letters come from.",
+        )
+    if wrong is not None:
+        return field_error(wrong.partition(".")[2], "une valeur permise.", "an allowed value.")
+    return field_error(
+        "settings",
+        "d'abord un fichier settings.toml que la box puisse modifier : voyez qui l'a installée.",
+        "a settings.toml that the box can change: ask whoever installed it.",
+    )
 
 
 def directory_of(request: web.Request) -> DataDirectory:

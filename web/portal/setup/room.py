@@ -141,7 +141,7 @@ def _tidy(line: str) -> str:
 def _days(form: Form) -> tuple[int, ...]:
     days = form.all("days")
     if not all(day in set("0123456") for day in days):
-        raise field_error("days", "des jours de la semaine.", "days of the week.")
+        raise field_error("days", "des jours de la semaine.", "weekdays.")
     return tuple(sorted({int(day) for day in days}))
 
 

@@ -101,7 +101,9 @@ def _read_pairs(form: Form) -> dict[str, Any]:
             raise field_error("others", "« nom : valeur » par ligne.", "“name: value” on a line.")
         pairs[name] = _read_value(text)
     if len(pairs) > _PAIRS_MAX:
-        raise field_error("others", f"{_PAIRS_MAX} lignes au plus.", f"at most {_PAIRS_MAX} lines.")
+        raise field_error(
+            "others", "{most} lignes au plus.", "at most {most} lines.", most=_PAIRS_MAX
+        )
     return pairs
 
 
