@@ -45,6 +45,10 @@ FAKETIME    := $(wildcard /usr/lib/*/faketime/libfaketime.so.1)
 OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tmpfs tmpfs /mnt; }
 OWN_NETWORK := unshare -rn true
 
+# The tests among the checks. `make check test` runs them once.
+CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_checklist.py \
+           tests/attacks/test_no_secrets.py
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run setup dev test check audit bench pretix soak binary journey lock clean
@@ -98,6 +102,7 @@ test: dev
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/faults), because this user may not mount one here"; \
 	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/appliance/webhooks/test_network.py), because this user may have no network of its own here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
+	without="$$without $(if $(filter check,$(MAKECMDGOALS)),$(addprefix --ignore=,$(CHECKED)))"; \
 	$(BIN)/pytest -n auto --dist loadfile $$without $(PYTEST_ARGS); status=$$?; \
 	test -z "$$said" || printf '%b\n' "$$said"; \
 	exit $$status
@@ -109,10 +114,8 @@ check: dev
 	@$(call say,types)
 	@$(BIN)/mypy
 	@$(NPM) run --silent types
-	@$(call say,import directions and documentation)
-	@$(BIN)/pytest -q tests/test_architecture.py tests/test_docs.py tests/attacks/test_checklist.py
-	@$(call say,secrets in the source)
-	@$(BIN)/pytest -q tests/attacks/test_no_secrets.py
+	@$(call say,import directions; documentation; secrets in the source)
+	@$(BIN)/pytest -q -n auto $(CHECKED)
 
 # pip-audit calls it no hole when the service answers nothing: what was not looked at is not known.
 audit: dev
