@@ -61,3 +61,18 @@ async def test_a_table_that_goes_on_beside_the_screen_says_so_by_a_shadow(portal
     assert await scroller.evaluate("one => one.scrollWidth > one.clientWidth")
     shadow = await scroller.evaluate("one => getComputedStyle(one).backgroundAttachment")
     assert shadow == "local, local, scroll, scroll"
+
+
+async def test_before_an_evening_is_closed_a_long_name_stays_within_its_sheet(portal):
+    name = "Donaudampfschifffahrtsgesellschaftskapitän"
+    await portal.box.guest(date="2026-12-24", slot="19:30", customer_name=name)
+    page = await portal.desk(**PHONE)
+    await page.goto("/portal/venue/closings")
+    await page.fill("[name=first]", "2026-12-24")
+    await page.fill("[name=last]", "2026-12-24")
+    await page.click("main form[action$=closings] button")
+
+    link = await page.locator(".clashes a").bounding_box()
+    sheet = await page.locator(".sheet").bounding_box()
+
+    assert link["x"] + link["width"] <= sheet["x"] + sheet["width"]

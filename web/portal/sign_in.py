@@ -92,7 +92,7 @@ class SignIn:
             return await self._form(request, name=name, problem=wrong, status=401)
         passed = await house.database.write(pass_password, attempt, known, _device_of(request))
         if isinstance(passed, CodeAsked):
-            return await _code_form(request, passed.secret)
+            return await _code_form(request, GivenCode(passed.secret, "", ""))
         return _enter_portal(request, passed)
 
     async def _take_code(self, request: web.Request, form: Form) -> web.StreamResponse:
@@ -105,12 +105,12 @@ class SignIn:
             )
         except CodeLater as refusal:
             problem = refusal_text(refusal, language)
-            answer = await _code_form(request, given.form, problem, refusal.status)
+            answer = await _code_form(request, given, problem, refusal.status)
             answer.headers.update(refusal.headers)
             return answer
         if passed is NoSession.WRONG:
             wrong = language.gettext("This code does not fit, or it was used before.")
-            return await _code_form(request, given.form, wrong, 401)
+            return await _code_form(request, given, wrong, 401)
         if passed is NoSession.OVER:
             over = language.gettext("More than five minutes have passed: please sign in again.")
             return await self._form(request, problem=over, status=401)
@@ -181,15 +181,19 @@ async def choose_language(request: web.Request) -> web.StreamResponse:
 
 
 async def _code_form(
-    request: web.Request, asked: str, problem: str | None = None, status: int = 200
+    request: web.Request, given: GivenCode, problem: str | None = None, status: int = 200
 ) -> web.Response:
-    """The second form; it tells the box's time, by which codes are compared."""
+    """The second form; it tells the box's time, by which codes are compared.
+
+    Whoever gave a recovery code finds its field open again.
+    """
     database = environment_of(request).database
     zone = await database.read(find_zone)
     now = datetime.fromtimestamp(database.clock.now() / 1000, UTC).astimezone(zone)
     values: dict[str, object] = {
         "venue": (await database.read(get_venue)).name,
-        "asked": asked,
+        "asked": given.form,
+        "by_recovery": bool(given.recovery),
         "time": f"{now:%H:%M}",
         "problem": problem,
     }

@@ -137,6 +137,19 @@ async def test_a_recovery_code_signs_in_when_the_clock_is_wrong_and_the_form_say
     assert status == 401
 
 
+async def test_whoever_gave_a_recovery_code_finds_its_field_open_again(running):
+    await with_second_step(running)
+    form = await asked(running)
+    fields = {}
+    for given in ("code", "recovery"):
+        status, text, _ = await send(running, asked=form, **{given: "AAAA-AAAA"})
+        assert (status, "This code does not fit" in text) == (401, True)
+        fields[given] = re.search(r'name="(\w+)"[^>]* autofocus', text)[1]
+        assert ("<details open>" in text) == (given == "recovery")
+
+    assert fields == {"code": "code", "recovery": "recovery"}
+
+
 async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(running):
     await with_second_step(running)
     await with_password(running, "host", "Karim")

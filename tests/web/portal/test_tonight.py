@@ -147,6 +147,19 @@ async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(runni
     assert "Nobody is expected on this evening yet." in empty
 
 
+async def test_the_sheet_for_paper_says_who_has_no_table_yet_and_who_comes_late(running):
+    host = await a_person(running, "host")
+    for table, given in (("T1", {"status": "requested"}), ("T2", {"status": "partial"}),
+                         ("T3", {"late_at": 1}), ("T4", {})):  # fmt: skip
+        await seat(running, table=table, access_code=None, **given)
+
+    _, page, _ = await host.get("/portal/tonight/sheet")
+
+    lines = re.findall(r'<tr><th scope="row">(\w+)</th>.*?</bdi>(.*?)</td>', page, re.DOTALL)
+    said = {number: re.sub("<.*?>", "", words).strip() for number, words in lines}
+    assert said == {"T1": "requested", "T2": "payment due", "T3": "comes late", "T4": ""}
+
+
 class Events:
     """An open stream of the board's events."""
 
