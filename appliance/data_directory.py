@@ -248,7 +248,9 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
     """`--data`, else `VENUEBOX_DATA`, else the platform's place for data."""
     named = given or environ.get("VENUEBOX_DATA")
     if named:
-        return DataDirectory(Path(named).expanduser().absolute())
+        path = Path(named).expanduser().absolute()
+        # systemd ignores what a unit opens for writing when `..` is in it.
+        return DataDirectory(path.resolve() if ".." in path.parts else path)
     import platformdirs  # noqa: PLC0415 - only a box without a named directory needs it
 
     return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))

@@ -145,6 +145,15 @@ def test_the_directory_is_the_one_named_first_of_option_and_variable_and_platfor
     assert choose_data_directory(None, {}).root.name == "venuebox"
 
 
+def test_a_way_up_in_the_name_is_gone_for_a_unit_of_systemd_may_not_open_such_a_path(tmp_path):
+    (tmp_path / "far" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "below")
+
+    assert choose_data_directory(f"{tmp_path}/far/../box", {}).root == tmp_path / "box"
+    assert choose_data_directory(f"{tmp_path}/link/../box", {}).root == tmp_path / "far" / "box"
+    assert choose_data_directory(f"{tmp_path}/link", {}).root == tmp_path / "link"
+
+
 def test_the_address_is_remembered_for_the_commands(directory):
     assert directory.remembered_address() is None
 
