@@ -235,7 +235,8 @@ class Dispatcher:
         if outcome is not None:
             if outcome.delivered and lane.failing:
                 lane.fell_behind = True
-            notice_health(self._conditions, lane, record)
+            if lane.endpoint_id in self._recipients:  # else it was switched off meanwhile
+                notice_health(self._conditions, lane, record)
             lane.adapt(delivered=outcome.delivered, strained=strains(outcome))
         self._recorder.add(record)
         self._pump_soon()
