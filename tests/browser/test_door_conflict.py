@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 from tests.browser.test_door_page import violations
 
 SHOTS = os.environ.get("SHOTS")

@@ -4,7 +4,7 @@ import asyncio
 
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.actions.rotate_signing_key import rotate_signing_key
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 
 _OFFLINE = "dispatchEvent(new Event('offline'))"
 _ONLINE = "dispatchEvent(new Event('online'))"

@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 
 from appliance.actions.issue_terminal import issue_terminal
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 
 TABLES = "[...document.querySelectorAll('#guests .guest-table')].map((one) => one.textContent)"
 FOCUSED = "document.activeElement.querySelector('.guest-table')?.textContent"

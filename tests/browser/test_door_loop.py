@@ -8,7 +8,9 @@ from PIL import Image
 
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.store.readings import find_tonight
-from tests.browser.door_world import door_world, eventually, film_of
+from tests.browser.door_world import door_world
+from tests.browser.films import film_of
+from tests.browser.phones import eventually
 from tests.journeys.partner_side import Receiver
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from tests.browser.door_world import film
+from tests.browser.films import film
 
 ROOT = Path(__file__).parents[2]
 AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()

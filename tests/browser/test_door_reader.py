@@ -1,7 +1,7 @@
 """The code reader, the light and the sound: what breaks is said, and comes back by itself."""
 
 from appliance.actions.offer_pairing import offer_pairing
-from tests.browser.door_world import film
+from tests.browser.films import film
 from tests.browser.test_door_page import violations
 
 NO_WORKER = """() => {

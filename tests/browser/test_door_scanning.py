@@ -13,7 +13,8 @@ from tests.appliance.model.test_keyboard_layouts import (
     AZERTY_CAPS_LOCK,
     typed,
 )
-from tests.browser.door_world import eventually, film
+from tests.browser.films import film
+from tests.browser.phones import eventually
 
 LAYOUTS = {
     "lower-case": {},

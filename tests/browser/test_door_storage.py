@@ -1,7 +1,7 @@
 """A browser that keeps nothing any more, for once or for good: no guest waits because of it."""
 
 from appliance.actions.offer_pairing import offer_pairing
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 
 # What a full phone answers to `times` writes into this store.
 _FULL = """({ store, times }) => {

@@ -8,7 +8,7 @@ from appliance.actions.check_in_by_staff import check_in_by_staff
 from appliance.actions.create_staff import create_staff
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.store.staff import find_staff
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 from tests.browser.test_door_decided_apart import is_apart, is_back
 from tests.browser.test_door_page import violations
 

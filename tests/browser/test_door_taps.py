@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 
 # Where a finger taps it taps again, whatever has come up there meanwhile.
 TAP = """([x, y]) => {

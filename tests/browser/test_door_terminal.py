@@ -4,7 +4,7 @@ import pytest
 
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.actions.revoke_terminal import revoke_terminal
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 
 LEFT = """async () => ({
   databases: (await indexedDB.databases()).filter((one) => one.name.startsWith("venuebox")).length,

@@ -4,7 +4,7 @@ import pytest
 
 from appliance.actions.edit_terminal import edit_terminal, terminal_mark
 from appliance.actions.revoke_terminal import revoke_terminal
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 from tests.browser.portal_world import DESK
 from tests.browser.test_door_decided_apart import is_apart, let_in_anyway
 from tests.browser.test_door_page import violations

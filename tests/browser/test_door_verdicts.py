@@ -13,7 +13,7 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.model.verdict import COLOURS
 from appliance.store.guest_passes import pass_text
 from tests.appliance.arrivals import add_reservation
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 from tests.browser.test_door_page import violations
 
 SHOTS = os.environ.get("SHOTS")

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import ClientSession
 
 from tests.appliance.mail.mail_servers import smtp_server
-from tests.browser.door_world import PHONE, Phone
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
+from tests.browser.phones import PHONE, Phone
 from tests.browser.portal_world import DESK, TABLET, violations
 from tests.journeys.partner_side import Caller, Receiver
 from tests.web.processes import Serving

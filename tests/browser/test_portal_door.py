@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.door_world import PHONE, Phone
+from tests.browser.phones import PHONE, Phone
 from tests.browser.portal_world import DESK, TABLET, violations
 from tests.browser.test_portal_venue import tab_to
 

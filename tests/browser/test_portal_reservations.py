@@ -4,7 +4,7 @@ import pytest
 
 from appliance.actions.ask_erasure import ask_erasure
 from tests.browser import keyboard
-from tests.browser.door_world import eventually
+from tests.browser.phones import eventually
 from tests.browser.portal_world import DESK, TABLET, violations
 
 SIZES = {"desk": DESK, "tablet": TABLET}

@@ -10,8 +10,8 @@ import zxingcpp
 from PIL import Image
 
 from appliance.model.totp import totp_code
-from tests.browser.door_world import PHONE
 from tests.browser.keyboard import follow, is_within, press, reach, write
+from tests.browser.phones import PHONE
 from tests.browser.portal_world import DESK, violations
 
 PASSWORD = "une menthe fraîche au matin"

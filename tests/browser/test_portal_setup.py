@@ -6,8 +6,8 @@ A desk and a tablet go the whole way in test_first_journey.py.
 import re
 from urllib.parse import urlsplit
 
-from tests.browser.door_world import PHONE
 from tests.browser.keyboard import is_within, press, write
+from tests.browser.phones import PHONE
 from tests.browser.portal_world import violations
 from tests.web.processes import Serving
 

@@ -1,0 +1,43 @@
+"""Films for the fake camera of a browser."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image
+
+from appliance.model.qr import qr_png
+
+_FRAME = (640, 480)
+
+
+def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6) -> Path:
+    """A film for the fake camera: each code for `frames` pictures, then `blank` empty ones."""
+    with path.open("wb") as file:
+        nothing = _jpeg(None) * blank
+        for text in texts:
+            file.write(_jpeg(text) * frames + nothing)
+        if not texts:
+            file.write(nothing)
+    return path
+
+
+def film_of(path: Path, picture: Image.Image, frames: int = 60) -> Path:
+    """A film of one thing that is held before the camera."""
+    frame = Image.new("RGB", _FRAME, (38, 34, 30))
+    frame.paste(picture, ((_FRAME[0] - picture.width) // 2, (_FRAME[1] - picture.height) // 2))
+    file = io.BytesIO()
+    frame.save(file, "JPEG", quality=80)
+    path.write_bytes(file.getvalue() * frames)
+    return path
+
+
+def _jpeg(text: str | None) -> bytes:
+    """A dim wall with a phone that shows the code."""
+    frame = Image.new("RGB", _FRAME, (38, 34, 30))
+    if text is not None:
+        code = Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB")
+        frame.paste(code, ((_FRAME[0] - code.width) // 2, (_FRAME[1] - code.height) // 2))
+    file = io.BytesIO()
+    frame.save(file, "JPEG", quality=80)
+    return file.getvalue()

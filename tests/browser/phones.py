@@ -1,0 +1,165 @@
+"""A phone of the door in a real browser: it pairs, scans, loses the box and dies."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import BrowserContext, Error, Page
+
+PHONE = {"width": 390, "height": 844}
+_STRIKE_SECONDS = 0.003  # from key to key of a scanner
+
+
+@dataclass
+class Phone:
+    """The door app as its doorman holds it."""
+
+    url: str
+    environment: str
+    context: BrowserContext
+    page: Page
+    profile: Path
+    forget: Callable[[BrowserContext], None]  # once it is dead, nothing is left to close
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._note)
+
+    def _note(self, message: Any) -> None:
+        # A browser reports every refused connection; that one is what the tests are about.
+        if message.type in {"error", "warning"} and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    async def open(self) -> None:
+        """Open the app."""
+        await self.page.goto(f"{self.url}/door")
+
+    async def pair(self, secret: str) -> None:
+        """Follow the link of the portal's QR, and wait for the evening's list."""
+        await self.page.goto(f"{self.url}/door#pair={secret}")
+        await self.page.click("#pair-form button[type=submit]")
+        await self.page.wait_for_selector("#bar:not([hidden])")
+        await self.is_ready()
+
+    async def is_ready(self) -> None:
+        """Connected, with a list for the time without the box and the app kept on the phone."""
+        await self.page.wait_for_selector("body[data-box=up]")
+        await self.until(_LISTED, self.environment)
+        await self.page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+
+    async def until(self, script: str, argument: Any = None) -> None:
+        """Wait until a script says true, or promises it, a minute at most.
+
+        Playwright's own waiting takes any promise for a yes.
+        """
+
+        async def is_so() -> bool:
+            try:
+                return bool(await self.page.evaluate(script, argument))
+            except Error as error:
+                if "context was destroyed" in str(error):  # the page is being loaded anew
+                    return False
+                raise
+
+        await eventually(is_so)
+
+    async def wedge(self, keys: str, codes: Sequence[str] | None = None) -> None:
+        """A USB scanner types: real key events, whatever the host's layout makes of them."""
+        events: list[dict[str, Any]] = [
+            {"key": key, "text": key, "code": codes[n] if codes else ""}
+            for n, key in enumerate(keys)
+        ]
+        events.append({"key": "Enter", "text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13})
+        session = await self.context.new_cdp_session(self.page)
+        # The keys bear the times at which a scanner strikes them, as the system would report
+        # them, however late a busy machine passes them on.
+        begun = time.time() - _STRIKE_SECONDS * len(events)
+        await asyncio.gather(
+            *(
+                session.send(
+                    "Input.dispatchKeyEvent",
+                    {"type": kind, "timestamp": begun + _STRIKE_SECONDS * n, **event},
+                )
+                for n, event in enumerate(events)
+                for kind in ("keyDown", "keyUp")
+            )
+        )
+        await session.detach()
+
+    async def scan(self, text: str) -> str:
+        """Scan by USB and wait for the verdict: its result."""
+        before = await self.page.evaluate("window.verdicts ?? 0")
+        await self.page.evaluate(_COUNT_VERDICTS)
+        await self.wedge(text)
+        await self.until("before => (window.verdicts ?? 0) > before", before)
+        return await self.result()
+
+    async def result(self) -> str:
+        """The verdict that shows."""
+        await self.page.wait_for_selector("#verdict[open]")
+        return str(await self.page.get_attribute("#verdict", "data-result"))
+
+    async def is_down(self) -> None:
+        """The phone has noticed that the box is out of reach."""
+        await self.page.wait_for_selector("body[data-box=down]", timeout=30_000)
+
+    async def kill(self) -> None:
+        """SIGKILL to the whole browser, as a phone does that needs the memory."""
+        _kill_browser(self.profile)
+        self.forget(self.context)
+
+    async def is_synced(self) -> None:
+        """The box is back, and has been told everything."""
+        await self.page.wait_for_selector("body[data-box=up]", timeout=30_000)
+        await self.until(_QUEUE_IS_EMPTY, self.environment)
+
+
+_COUNT_VERDICTS = """() => {
+  if (window.counting) return;
+  window.counting = true;
+  window.verdicts ??= 0;
+  const verdict = document.getElementById("verdict-sentence");
+  new MutationObserver(() => (window.verdicts += 1)).observe(verdict, { childList: true });
+}"""
+
+_OPEN = """const name = `venuebox-door-${environment}`;
+  if (!(await indexedDB.databases()).some((one) => one.name === name)) return false;
+  const open = indexedDB.open(name);
+  const database = await new Promise((done, fail) => {
+    open.onsuccess = () => done(open.result);
+    open.onerror = () => fail(open.error);
+  });
+  const ask = (store, call) => new Promise((done) => {
+    const request = call(database.transaction(store).objectStore(store));
+    request.onsuccess = () => { database.close(); done(request.result); };
+  });"""
+_LISTED = f"""async (environment) => {{ {_OPEN}
+  return (await ask("kept", (store) => store.get("snapshot"))) !== undefined;
+}}"""
+_QUEUE_IS_EMPTY = f"""async (environment) => {{ {_OPEN}
+  return (await ask("queue", (store) => store.count())) === 0;
+}}"""
+
+
+async def eventually(is_true: Callable[[], Any]) -> None:
+    """Wait until an awaited question is answered with yes, a minute at most."""
+    for _ in range(1200):
+        if await is_true():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+def _kill_browser(profile: Path) -> None:
+    mark = f"--user-data-dir={profile}".encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (process / "cmdline").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
