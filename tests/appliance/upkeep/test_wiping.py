@@ -17,8 +17,8 @@ from appliance.store.connection import open_connection
 from appliance.upkeep.contacts import ContactRetention
 from appliance.upkeep.erasure_list import read_list
 from appliance.upkeep.erasures import Erasures
+from tests.appliance.upkeep.canaries import a_guest, crowd, live_through, traces_in
 from tests.appliance.upkeep.keeping import Timer
-from tests.appliance.upkeep.test_erasure import a_guest, crowd, live_through, traces_in
 
 HOUR = 3600
 FOUR_O_CLOCK = "2026-11-22T04:00:00Z"
