@@ -63,7 +63,7 @@ def _update(tx: Transaction, wished: Venue) -> None:
 
 def _check(tx: Transaction, wished: Venue) -> None:
     if not wished.name.strip():
-        raise field_invalid("name", "un nom.", "a name.")
+        raise field_invalid("name", "il faut un nom.", "please give a name.")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", wished.slug):
         raise field_invalid(
             "slug", "minuscules et chiffres joints par -.", "lower-case words joined by -."

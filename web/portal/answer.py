@@ -1,6 +1,6 @@
 """The portal's answers: whole pages in their frame, parts of pages, and refusals in words."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from aiohttp import web
 
@@ -44,6 +44,7 @@ def portal_page(
         "here": nearest_page(request),
         "again": same_page(request),
         # A form is sent to the address it stood at, and what was done before is no answer to it.
+        "wrong": None,
         "note": note_text(request.query.get("note") if request.method == "GET" else None, language),
     }
     return web.Response(
@@ -75,6 +76,20 @@ def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
         answer.headers["HX-Retarget"] = "#problem"
         answer.headers["HX-Reswap"] = "innerHTML"
     return answer
+
+
+def refused_in_place(
+    refusal: Refusal, language: Language, fields: Collection[str], field: str | None = None
+) -> dict[str, object]:
+    """For a page that is shown again: `wrong` at one of its `fields`, else the `problem` of all.
+
+    `field` is where it is said when the refusal itself names none.
+    """
+    at = refusal.field if field is None else field
+    if at is None or at not in fields:
+        return {"problem": refusal_text(refusal, language), "wrong": None}
+    said = rule_text(refusal, language) or refusal_text(refusal, language)
+    return {"problem": None, "wrong": (at, said)}
 
 
 def refusal_text(refusal: Refusal, language: Language) -> str:

@@ -1,6 +1,6 @@
 """What the owner does about people: each form is one action."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec
 
 from aiohttp import web
@@ -17,11 +17,12 @@ from appliance.actions.manage_staff import (
 from appliance.actions.second_step import remove_second_step
 from appliance.environment import house_base
 from appliance.errors import NotFound, Refusal
+from appliance.house_errors import NameTaken
 from appliance.model.booking import parse_uuid
 from appliance.model.staff import ROLES
 from appliance.store.connection import Transaction
 from appliance.store.staff import find_staff
-from web.portal.answer import language_of, refusal_text, see_other
+from web.portal.answer import language_of, refusal_text, refused_in_place, see_other
 from web.portal.context import HOUSE
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
@@ -34,11 +35,11 @@ P = ParamSpec("P")
 async def invite(request: web.Request) -> web.StreamResponse:
     """`POST /portal/people`: somebody new; the link is shown this once."""
     form = await read_form(request)
-    name = form.text("name")
-    if not name:
-        raise field_error("name", "un nom.", "a name.")
 
     async def make() -> str:
+        name = form.text("name")
+        if not name:
+            raise field_error("name", "un nom.", "a name.")
         return _link(
             request,
             await request[HOUSE].database.write(
@@ -46,7 +47,15 @@ async def invite(request: web.Request) -> web.StreamResponse:
             ),
         )
 
-    return await _show_link(request, form, name, make)
+    try:
+        url = await make_once(request, form, make, request.path)
+    except Refusal as refusal:
+        field = "name" if isinstance(refusal, NameTaken) else refusal.field
+        said = refused_in_place(refusal, language_of(request), ("name", "role"), field)
+        return await people_page(
+            request, said={"typed": form.typed(), **said}, status=refusal.status
+        )
+    return await people_page(request, link=(form.text("name"), url) if url else None)
 
 
 async def make_link(request: web.Request) -> web.StreamResponse:
@@ -60,13 +69,21 @@ async def make_link(request: web.Request) -> web.StreamResponse:
             await request[HOUSE].database.write(invite_again, person_id, actor=_actor(request)),
         )
 
-    return await _show_link(request, form, person.name if person else "", make)
+    try:
+        url = await make_once(request, form, make, request.path)
+    except Refusal as refusal:
+        return await _declined(request, refusal)
+    return await people_page(request, link=(person.name if person else "", url) if url else None)
 
 
 async def set_role(request: web.Request) -> web.StreamResponse:
     """`POST …/role`: in force from the next request on."""
     form = await read_form(request)
-    return await _do(request, change_role, form.text("seen"), _role(form), actor=_actor(request))
+    try:
+        seen, role = form.text("seen"), _role(form)
+    except Refusal as refusal:
+        return await _declined(request, refusal)
+    return await _do(request, change_role, seen, role, actor=_actor(request))
 
 
 async def disable(request: web.Request) -> web.StreamResponse:
@@ -110,18 +127,9 @@ async def _do(
 
 
 async def _declined(request: web.Request, refusal: Refusal) -> web.Response:
-    problem = refusal_text(refusal, language_of(request))
-    return await people_page(request, problem=problem, status=refusal.status)
-
-
-async def _show_link(
-    request: web.Request, form: Form, name: str, make: Callable[[], Awaitable[str]]
-) -> web.Response:
-    try:
-        url = await make_once(request, form, make, request.path)
-    except Refusal as refusal:
-        return await _declined(request, refusal)
-    return await people_page(request, link=(name, url) if url else None)
+    """The page, with what was declined beside the person it is about."""
+    declined = (_person_id(request), refusal_text(refusal, language_of(request)))
+    return await people_page(request, declined=declined, status=refusal.status)
 
 
 def _link(request: web.Request, invitation: Invitation) -> str:

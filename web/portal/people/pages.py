@@ -1,6 +1,8 @@
 """`/portal/people`: everybody, as the owner sees them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from aiohttp import web
 
@@ -37,10 +39,15 @@ async def people_page(
     request: web.Request,
     *,
     link: tuple[str, str] | None = None,
-    problem: str | None = None,
+    said: Mapping[str, object] = MappingProxyType({}),
+    declined: tuple[str, str] | None = None,
     status: int = 200,
 ) -> web.Response:
-    """The page; `link` is (whose, the address), shown this once."""
+    """The page; `link` is (whose, the address), shown this once.
+
+    `said` is what was wrong with an invitation, and what was typed. `declined` is (whose, why) of
+    anything else.
+    """
     house, language = request[HOUSE], language_of(request)
     people = await house.database.read(_read)
     zone = await house.database.read(find_zone)
@@ -49,9 +56,19 @@ async def people_page(
         "roles": ROLES,
         "link": link,
         "token": new_token(request),
-        "problem": problem,
+        "problem": _unless_listed(declined, people),
+        "declined": declined,
+        "typed": {},
+        **said,
     }
     return portal_page(request, "portal/people/page.html", values, status)
+
+
+def _unless_listed(declined: tuple[str, str] | None, people: list[Listed]) -> str | None:
+    """What no card of the page is there for."""
+    if declined is None or any(one.person.id == declined[0] for one in people):
+        return None
+    return declined[1]
 
 
 def _read(reader: Reader) -> list[Listed]:

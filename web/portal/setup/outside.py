@@ -4,17 +4,18 @@ Settings are written to settings.toml and hold from the next start on, as every 
 """
 
 import asyncio
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from aiohttp import web
 
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.environment import terminal_base
 from appliance.errors import Refusal
+from appliance.model.booking import is_email
 from appliance.model.qr import link_svg
-from appliance.model.terminal import ROLES
+from appliance.model.terminal import NAME_MAX, ROLES
 from appliance.settings import MailSettings
-from web.portal.answer import language_of, refusal_text
+from web.portal.answer import language_of
 from web.portal.box.letters import try_letter
 from web.portal.box.saved import save_settings, saved_settings, waits_for_restart
 from web.portal.context import HOUSE, SESSION
@@ -26,28 +27,38 @@ from web.portal.setup.progress import go_on, step_page
 SECURITIES = ("starttls", "tls", "none")
 _PORT_MAX = 65535
 _HOST_MAX = 253
+_PASSWORD_MAX = 1000
+_MAIL_FIELDS = ("host", "port", "security", "user", "sender", "recipient")
 _TRIED_SECONDS = 1800.0
 
 
 async def show_mail(request: web.Request) -> web.Response:
     """`GET /portal/setup/mail`: by which server letters leave."""
-    return await _mail_page(request, saved_settings(request).mail)
+    return await _mail_page(request, _as_stored(saved_settings(request).mail))
 
 
 async def save_mail(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/mail`: try a letter with what was typed, or keep it."""
     form, stored = await read_form(request), saved_settings(request).mail
-    wished = _mail(request, form, stored)
+    try:
+        wished = _mail(request, form, stored)
+        if form.text("do") == "try":
+            _check_trial(wished, form)
+    except Refusal as refusal:
+        _keep_typed(request, form, stored)
+        return await _mail_page(request, _as_typed(form, stored), refusal=refusal)
     if form.text("do") == "try":
         result = await try_letter(request, wished, form.text("recipient", 254))
         _keep_tried(request, wished, stored)
-        return await _mail_page(request, wished, result=result, recipient=form.text("recipient"))
+        return await _mail_page(request, _as_typed(form, wished), result=result)
     if wished.host and wished.user and not wished.password:
         problem = language_of(request).gettext(
             "Nothing was saved: no password is known for this user name and this mail server. "
             "Please type it."
         )
-        return await _mail_page(request, wished, problem=problem, status=400)
+        answer = await _mail_page(request, _as_typed(form, wished), problem=problem)
+        answer.set_status(400)
+        return answer
     try:
         await save_settings(
             request,
@@ -57,8 +68,7 @@ async def save_mail(request: web.Request) -> web.StreamResponse:
         )  # fmt: skip
     except Refusal as refusal:
         _keep_tried(request, wished, stored)
-        problem = refusal_text(refusal, language_of(request))
-        return await _mail_page(request, wished, problem=problem, status=refusal.status)
+        return await _mail_page(request, _as_typed(form, wished), refusal=refusal)
     return await go_on(request, "mail", "saved-for-later")
 
 
@@ -69,12 +79,12 @@ async def show_address(request: web.Request) -> web.Response:
 
 async def save_address(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/address`: the base of every link from the next start on."""
-    url = (await read_form(request)).text("app_url", 500).rstrip("/")
+    form = await read_form(request)
     try:
+        url = form.text("app_url", 500).rstrip("/")
         await save_settings(request, {"server.app_url": url})
     except Refusal as refusal:
-        problem = refusal_text(refusal, language_of(request))
-        return await _address_page(request, url, problem, refusal.status)
+        return await _address_page(request, form.typed().get("app_url", ""), refusal)
     return await go_on(request, "address", "saved-for-later")
 
 
@@ -86,16 +96,26 @@ async def show_phone(request: web.Request) -> web.Response:
 async def pair_phone(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/phone`: a link that makes one phone a terminal, once."""
     form, house = await read_form(request), request[HOUSE]
-    name, role = form.text("name", 60), form.text("role") or "override"
     if form.text("do") == "done":
         return await go_on(request, "phone")
-    if not name or role not in ROLES:
-        raise field_error("name", "un nom.", "a name.")
+    try:
+        name, role = _phone(form)
+    except Refusal as refusal:
+        return await _phone_page(request, {"typed": form.typed()}, refusal)
     actor = f"staff:{staff_of(request).id}"
     offered = await house.database.write(offer_pairing, name, role, actor=actor)
     url = offered.link(terminal_base(house.links, house.settings.server))
     picture = await asyncio.to_thread(link_svg, url)
     return await _phone_page(request, {"code": offered.code, "url": url, "picture": picture})
+
+
+def _phone(form: Form) -> tuple[str, str]:
+    name, role = form.text("name", NAME_MAX), form.text("role") or "override"
+    if not name:
+        raise field_error("name", "un nom.", "a name.")
+    if role not in ROLES:
+        raise field_error("role", "un rôle de la liste.", "a role of the list.")
+    return name, role
 
 
 def _mail(request: web.Request, form: Form, stored: MailSettings) -> MailSettings:
@@ -109,11 +129,39 @@ def _mail(request: web.Request, form: Form, stored: MailSettings) -> MailSetting
         port=form.whole("port", 1, _PORT_MAX),
         security=security,
         user=form.text("user"),
-        password=form.secret("password")[:1000]
+        password=form.secret("password")[:_PASSWORD_MAX]
         or _take_tried(request, host)
         or _stored_password(stored, host),
         sender=form.text("sender", 254),
     )
+
+
+def _check_trial(mail: MailSettings, form: Form) -> None:
+    """What a test letter cannot do without."""
+    if not mail.host:
+        raise field_error(
+            "host", "un serveur, tel que smtp.example.com.", "a server, such as smtp.example.com."
+        )
+    if not is_email(form.text("recipient", 254)):
+        raise field_error(
+            "recipient", "l'adresse où l'envoyer.", "the address that it is to be sent to."
+        )
+
+
+def _as_stored(mail: MailSettings) -> dict[str, object]:
+    """What the page shows of it: no password, only that there is one."""
+    return {**asdict(mail), "password": bool(mail.password), "recipient": ""}
+
+
+def _as_typed(form: Form, mail: MailSettings) -> dict[str, object]:
+    shown = {name: text for name, text in form.typed().items() if name != "password"}
+    return {**_as_stored(mail), **shown, "password": bool(mail.password or form.secret("password"))}
+
+
+def _keep_typed(request: web.Request, form: Form, stored: MailSettings) -> None:
+    host = form.typed().get("host", "").strip()
+    password = form.secret("password")[:_PASSWORD_MAX]
+    _keep_tried(request, replace(stored, host=host, password=password), stored)
 
 
 def _stored_password(stored: MailSettings, host: str) -> str:
@@ -138,37 +186,31 @@ def _tried_at(host: str) -> str:
 
 async def _mail_page(
     request: web.Request,
-    mail: MailSettings,
+    mail: dict[str, object],
     *,
     result: object = None,
-    recipient: str = "",
     problem: str | None = None,
-    status: int = 200,
+    refusal: Refusal | None = None,
 ) -> web.Response:
-    values: dict[str, object] = {
-        "mail": mail,
-        "securities": SECURITIES,
-        "result": result,
-        "recipient": recipient,
-        "problem": problem,
-    }
-    return await step_page(request, "mail", values, status)
+    values: dict[str, object] = {"mail": mail, "securities": SECURITIES, "result": result}
+    if problem is not None:
+        values["problem"] = problem
+    return await step_page(request, "mail", values, refusal, _MAIL_FIELDS)
 
 
 async def _address_page(
-    request: web.Request, url: str, problem: str | None = None, status: int = 200
+    request: web.Request, url: str, refusal: Refusal | None = None
 ) -> web.Response:
-    values: dict[str, object] = {
-        "app_url": url,
-        "problem": problem,
-        "in_force": request[HOUSE].links.base,
-    }
-    return await step_page(request, "address", values, status)
+    values: dict[str, object] = {"app_url": url, "in_force": request[HOUSE].links.base}
+    return await step_page(request, "address", values, refusal, ("app_url",))
 
 
-async def _phone_page(request: web.Request, offer: dict[str, object]) -> web.Response:
+async def _phone_page(
+    request: web.Request, offer: dict[str, object], refusal: Refusal | None = None
+) -> web.Response:
     base = request[HOUSE].links.base
     values: dict[str, object] = {
+        "typed": {},
         "code": None,
         "url": None,
         "picture": None,
@@ -176,4 +218,4 @@ async def _phone_page(request: web.Request, offer: dict[str, object]) -> web.Res
         "waits": waits_for_restart(request),
         **offer,
     }
-    return await step_page(request, "phone", values)
+    return await step_page(request, "phone", values, refusal, ("name", "role"))

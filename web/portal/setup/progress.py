@@ -1,13 +1,14 @@
 """The steps of the first start: which are behind, which comes next, and the page around each."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from aiohttp import web
 
 from appliance.actions.set_up import STEPS, pass_step
+from appliance.errors import Refusal
 from appliance.store.setup import find_setup
-from web.portal.answer import portal_page, see_other
+from web.portal.answer import language_of, portal_page, refused_in_place, see_other
 from web.portal.box.saved import waits_for_restart
 from web.portal.context import HOUSE
 from web.portal.forms import field_error, read_form
@@ -39,9 +40,16 @@ class Step:
 
 
 async def step_page(
-    request: web.Request, step: str, values: dict[str, object], status: int = 200
+    request: web.Request,
+    step: str,
+    values: dict[str, object],
+    refusal: Refusal | None = None,
+    fields: Collection[str] = (),
 ) -> web.Response:
-    """The page of a step, with the row of all of them above it."""
+    """The page of a step, with the row of all of them above it.
+
+    What was refused is said beside the one of the `fields` that it is about, or above them all.
+    """
     found = await request[HOUSE].database.read(find_setup)
     behind = found.steps if found else ()
     frame: dict[str, object] = {
@@ -50,6 +58,9 @@ async def step_page(
         "number": STEPS.index(step) + 1 if step in STEPS else None,
         "problem": None,
     }
+    if refusal is not None:
+        frame |= refused_in_place(refusal, language_of(request), fields)
+    status = 200 if refusal is None else refusal.status
     return portal_page(request, f"portal/setup/{step}.html", {**frame, **values}, status)
 
 

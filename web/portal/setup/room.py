@@ -18,7 +18,7 @@ from appliance.model.venue_file import UNFURNISHED, SlotEntry
 from appliance.model.venue_list import PastedTables, parse_tables
 from appliance.store.connection import Reader
 from appliance.store.venue import get_venue, list_slots, list_tables
-from web.portal.answer import language_of, refusal_text, see_other
+from web.portal.answer import see_other
 from web.portal.context import BOX, HOUSE
 from web.portal.forms import Form, field_error, read_form
 from web.portal.setup.progress import go_on, step_page
@@ -28,7 +28,9 @@ ZONES = (
     "Africa/Abidjan", "Africa/Cairo", "Europe/Paris", "Europe/Brussels", "Europe/Madrid",
     "Europe/Lisbon", "Europe/London", "Asia/Dubai", "America/Montreal",
 )  # fmt: skip
+_LIST_MAX = 50_000
 CURRENCIES = ("MAD", "EUR", "USD", "GBP", "TND", "DZD", "XOF", "AED")
+_VENUE_FIELDS = ("name", "slug", "time_zone", "currency", "reservation_mode", "auto_confirm")
 _SHORT = re.compile(
     r"([^,;\t]*?)\s*[,;:\t]\s*(\d{1,4})(?:\s*(?:[-–—]|à|to)\s*(\d{1,4}))?"
     r"\s*(?:places?|pers(?:onnes?)?\.?|couverts?|seats?|guests?|مقاعد|أشخاص)?\s*"
@@ -37,7 +39,17 @@ _SHORT = re.compile(
 
 async def show_venue(request: web.Request) -> web.Response:
     """`GET /portal/setup/venue`: name, zone, currency, how reservations are taken."""
-    return await _venue_page(request, await request[HOUSE].database.read(get_venue))
+    venue = await request[HOUSE].database.read(get_venue)
+    fresh = venue.name == UNFURNISHED.name
+    shown = {
+        "name": "" if fresh else venue.name,
+        "slug": "" if fresh else venue.slug,
+        "time_zone": venue.time_zone,
+        "currency": venue.currency,
+        "reservation_mode": venue.reservation_mode,
+        "auto_confirm": "1" if venue.auto_confirm else "",
+    }
+    return await _venue_page(request, shown)
 
 
 async def save_venue(request: web.Request) -> web.StreamResponse:
@@ -47,24 +59,14 @@ async def save_venue(request: web.Request) -> web.StreamResponse:
     """
     form, box = await read_form(request), request.app[BOX]
     venue = await box.live.database.read(get_venue)
-    name = form.text("name")
     test = await box.test.database.read(get_venue)
-    wished = replace(
-        venue,
-        name=name,
-        slug=(form.text("slug", 100) or make_slug(name)).lower(),
-        reservation_mode=form.text("reservation_mode"),
-        auto_confirm=form.ticked("auto_confirm"),
-        currency=form.text("currency").upper(),
-        time_zone=form.text("time_zone", 60),
-    )
     try:
+        wished = _wished(venue, form)
         await box.live.database.write(name_venue, wished, form.text("seen"))
         if replace(test, id=venue.id) == venue:
             await box.test.database.write(name_venue, wished)
     except Refusal as refusal:
-        problem = refusal_text(refusal, language_of(request))
-        return await _venue_page(request, wished, problem, refusal.status)
+        return await _venue_page(request, form.typed(), refusal)
     return await go_on(request, "venue", "saved")
 
 
@@ -76,11 +78,14 @@ async def show_tables(request: web.Request) -> web.Response:
 async def save_tables(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/tables`: shows what was understood, and adds it when asked to."""
     form, box = await read_form(request), request.app[BOX]
-    text = form.lines("file") or form.lines("tables")
+    try:
+        text = _list_text(form)
+    except Refusal as refusal:
+        return await _tables_page(request, form.typed().get("tables", ""), refusal=refusal)
     taken = {table.number for table in await box.live.database.read(list_tables)}
     pasted = parse_tables(tidy_lines(text), frozenset(taken))
     if form.text("do") != "add" or pasted.faults or not pasted.tables:
-        return await _tables_page(request, text, pasted, status=400 if pasted.faults else 200)
+        return await _tables_page(request, text, pasted)
     follows = await _test_follows(request)
     await box.live.database.write(add_tables, pasted.tables)
     if follows:
@@ -90,25 +95,17 @@ async def save_tables(request: web.Request) -> web.StreamResponse:
 
 async def show_slots(request: web.Request) -> web.Response:
     """`GET /portal/setup/slots`: when guests may come."""
-    return await _slots_page(request, None)
+    return await _slots_page(request)
 
 
 async def save_slot(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/slots`: one slot more; the page stays for the next."""
     form, box = await read_form(request), request.app[BOX]
-    start = form.text("start", 10)
-    entry = SlotEntry(
-        name=form.text("name", 100) or start,
-        start=start,
-        end=form.text("end", 10),
-        days_of_week=_days(form),
-    )
     follows = await _test_follows(request)
     try:
-        await box.live.database.write(add_slot, entry)
+        await box.live.database.write(add_slot, _slot(form))
     except Refusal as refusal:
-        problem = refusal_text(refusal, language_of(request))
-        return await _slots_page(request, entry, problem, refusal.status)
+        return await _slots_page(request, form, refusal)
     if follows:
         await _copy_to_test(request)
     return see_other(request, "/setup/slots", "saved")
@@ -136,6 +133,36 @@ def _tidy(line: str) -> str:
         return line
     number, fewest, most = found.groups()
     return f"{number};;{fewest};{most}" if most else f"{number};;1;{fewest}"
+
+
+def _wished(venue: Venue, form: Form) -> Venue:
+    name = form.text("name")
+    return replace(
+        venue,
+        name=name,
+        slug=(form.text("slug", 100) or make_slug(name)).lower(),
+        reservation_mode=form.text("reservation_mode"),
+        auto_confirm=form.ticked("auto_confirm"),
+        currency=form.text("currency").upper(),
+        time_zone=form.text("time_zone", 60),
+    )
+
+
+def _list_text(form: Form) -> str:
+    text = form.lines("file", _LIST_MAX) or form.lines("tables", _LIST_MAX)
+    if not text:
+        raise field_error("tables", "au moins une ligne.", "at least one line.")
+    return text
+
+
+def _slot(form: Form) -> SlotEntry:
+    start = form.text("start", 10)
+    return SlotEntry(
+        name=form.text("name", 100) or start,
+        start=start,
+        end=form.text("end", 10),
+        days_of_week=_days(form),
+    )
 
 
 def _days(form: Form) -> tuple[int, ...]:
@@ -176,33 +203,39 @@ def _read_room(reader: Reader) -> tuple[list[Table], list[Slot]]:
 
 
 async def _venue_page(
-    request: web.Request, venue: Venue, problem: str | None = None, status: int = 200
+    request: web.Request, typed: dict[str, str], refusal: Refusal | None = None
 ) -> web.Response:
     stored = await request[HOUSE].database.read(get_venue)
-    fresh = venue.name == UNFURNISHED.name
     values: dict[str, object] = {
-        "venue": venue,
-        "name": "" if fresh else venue.name,
-        "slug": "" if fresh else venue.slug,
+        "typed": {**dict.fromkeys(_VENUE_FIELDS, ""), **typed},
         "seen": fingerprint(stored),
         "zones": ZONES,
         "currencies": CURRENCIES,
-        "problem": problem,
     }
-    return await step_page(request, "venue", values, status)
+    return await step_page(request, "venue", values, refusal, _VENUE_FIELDS)
 
 
 async def _tables_page(
-    request: web.Request, text: str = "", pasted: PastedTables | None = None, status: int = 200
+    request: web.Request,
+    text: str = "",
+    pasted: PastedTables | None = None,
+    refusal: Refusal | None = None,
 ) -> web.Response:
     tables = await request[HOUSE].database.read(list_tables)
     values: dict[str, object] = {"tables": tables, "text": text, "pasted": pasted}
-    return await step_page(request, "tables", values, status)
+    answer = await step_page(request, "tables", values, refusal, ("tables", "file"))
+    if pasted is not None and pasted.faults:
+        answer.set_status(400)
+    return answer
 
 
 async def _slots_page(
-    request: web.Request, entry: SlotEntry | None, problem: str | None = None, status: int = 200
+    request: web.Request, form: Form | None = None, refusal: Refusal | None = None
 ) -> web.Response:
     slots = await request[HOUSE].database.read(list_slots)
-    values: dict[str, object] = {"slots": slots, "entry": entry, "problem": problem}
-    return await step_page(request, "slots", values, status)
+    values: dict[str, object] = {
+        "slots": slots,
+        "typed": None if form is None else form.typed(),
+        "ticked": () if form is None else form.all("days"),
+    }
+    return await step_page(request, "slots", values, refusal, ("name", "start", "end", "days"))

@@ -12,7 +12,7 @@ from appliance.actions.edit_tables import (
     order_tables,
     remove_table,
 )
-from appliance.errors import NotFound
+from appliance.errors import NotFound, Refusal
 from appliance.model.booking import parse_uuid
 from appliance.model.venue import Slot, Table, Venue, fingerprint
 from appliance.model.venue_clash import Clashes, standing_clashes
@@ -23,6 +23,7 @@ from appliance.model.venue_list import (
     NUMBER_MAX,
     SPEND_MAX,
     TYPE_MAX,
+    PastedTables,
     parse_tables,
 )
 from appliance.store.connection import Reader
@@ -37,7 +38,7 @@ from appliance.store.venue import (
     list_used_tables,
 )
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import language_of, portal_page, see_other
+from web.portal.answer import language_of, portal_page, refused_in_place, see_other
 from web.portal.context import HOUSE
 from web.portal.forms import Form, field_error, read_form
 from web.portal.venue.clashes import accepted_by, describe, id_of, saved_or_asked
@@ -74,12 +75,19 @@ async def show_tables(request: web.Request) -> web.Response:
 
 async def preview(request: web.Request) -> web.Response:
     """`POST …/preview`: what a pasted list would add, and the lines that cannot be read."""
-    return await _preview(request, await _list_text(request))
+    try:
+        text = await _list_text(request)
+    except Refusal as refusal:
+        return await _refused_list(request, refusal)
+    return await _preview(request, text)
 
 
 async def add(request: web.Request) -> web.Response:
     """`POST …/tables`: add what was previewed; a list with a fault adds nothing."""
-    text = await _list_text(request)
+    try:
+        text = await _list_text(request)
+    except Refusal as refusal:
+        return await _refused_list(request, refusal)
     database = request[ENVIRONMENT].database
     found = parse_tables(text, await database.read(_numbers))
     if found.faults or not found.tables:
@@ -150,12 +158,23 @@ async def remove(request: web.Request) -> web.Response:
 
 async def _list_text(request: web.Request) -> str:
     form = await read_form(request)
-    return form.lines("list", _LIST_MAX) or form.lines("file", _LIST_MAX)
+    text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
+    if not text:
+        raise field_error("list", "au moins une ligne.", "at least one line.")
+    return text
+
+
+async def _refused_list(request: web.Request, refusal: Refusal) -> web.Response:
+    """The fields for a list once more, with what was typed."""
+    values: dict[str, object] = {
+        "text": (await read_form(request)).typed().get("list", ""),
+        "found": PastedTables((), ()),
+        **refused_in_place(refusal, language_of(request), ("list", "file")),
+    }
+    return portal_page(request, "portal/venue/preview.html", values, refusal.status)
 
 
 async def _preview(request: web.Request, text: str, status: int = 200) -> web.Response:
-    if not text:
-        raise field_error("list", "au moins une ligne.", "at least one line.")
     found = parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
     values: dict[str, object] = {"text": text, "found": found}
     return portal_page(request, "portal/venue/preview.html", values, status)
