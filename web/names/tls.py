@@ -23,7 +23,8 @@ from web.connection_limit import ConnectionLimit
 log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 10
-_BACKLOG, _ACCEPTED_AT_ONCE = 1024, 16
+# Each costs a signature: a thousand who shake hands at once are to hold up no scan for long.
+_BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
 _DAY_SECONDS = 86_400.0
 _AGAIN_SECONDS = 600.0  # while the clock is not trusted
 
