@@ -50,6 +50,10 @@ PLAN = (
         f"{FAULTS}/test_corruption.py", f"{FAULTS}/test_restore.py", f"{FAULTS}/test_checker.py",
     ),
     pytest_step(
+        "flooding", "half-open, slow and huge requests, and a thousand handshakes a second", 120,
+        f"{FAULTS}/test_flooding.py",
+    ),
+    pytest_step(
         "receivers", "the fault table of the delivery engine, with the contract's ten seconds", 420,
         f"{FAULTS}/webhooks", f"--ignore={FAULTS}/webhooks/test_kill.py",
         f"--ignore={FAULTS}/webhooks/test_power_cut.py", f"--ignore={FAULTS}/webhooks/test_stop.py",
