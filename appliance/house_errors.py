@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from appliance.errors import (
+    BodyTooLarge,
     KeyRevoked,
     RateLimited,
     ScopeMissing,
@@ -42,6 +43,18 @@ class PairingLater(RateLimited):
     french = "Trop de codes faux depuis cet appareil : scannez le QR, ou attendez dix minutes."
     english = "Too many wrong codes from this device: scan the QR code, or wait ten minutes."
     headers: ClassVar[dict[str, str]] = {"Retry-After": "600"}
+
+
+class FormTooLarge(BodyTooLarge):
+    """What people sent from a page, not a program."""
+
+    french = (
+        "C'est plus que la box ne prend en une fois (64 Kio) : "
+        "raccourcissez, ou envoyez en plusieurs parties."
+    )
+    english = (
+        "This is more than the box takes at once (64 KiB): shorten it, or send it in several parts."
+    )
 
 
 class RoleMissing(ScopeMissing):

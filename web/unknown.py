@@ -1,14 +1,15 @@
-"""An address that shows nothing, opened in a browser: a page with a way back, and no JSON."""
+"""What shows nothing or could not be done, in a browser: a page with a way back, and no JSON."""
 
 from aiohttp import web
 from yarl import URL
 
 from appliance.environment import Environment
-from appliance.errors import InternalError, Refusal
+from appliance.errors import InternalError, Refusal, Unavailable
+from appliance.house_errors import FormTooLarge
 from terminal_bridge.context import ENVIRONMENT
-from web.guest.answer import dead_link, page
+from web.guest.answer import dead_link, language_of, page
 from web.middleware import Handler, note_accident
-from web.portal.answer import portal_page, problem_page
+from web.portal.answer import portal_page, problem_page, refusal_text
 from web.portal.context import BOX, SESSION
 from web.portal.guard import find_living_session
 from web.portal.nearest import page_above
@@ -17,11 +18,15 @@ from web.public_page import wants_page
 
 _TEST = "/test"
 _OF_PROGRAMS = ("v1", "terminal", "static")
+_SAID = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 
 @web.middleware
 async def lead_back(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Show people a page of their room where there is none, and where the box had an accident."""
+    """Show people a page of their room where there is none, and where the box had an accident.
+
+    So also where it takes nothing just now, or was sent too much.
+    """
     try:
         return await handler(request)
     except web.HTTPNotFound:
@@ -33,13 +38,16 @@ async def lead_back(request: web.Request, handler: Handler) -> web.StreamRespons
         if not above:
             raise
         return web.Response(status=303, headers={"Location": str(URL.build(path=above))})
-    except (Refusal, web.HTTPException):
-        raise
+    except (Refusal, web.HTTPException) as declined:
+        kind = _SAID.get(declined.status)
+        if kind is None or not _is_for_people(request):
+            raise
+        return _declined(request, kind())
     except Exception as error:
         if not _is_for_people(request):
             raise
         note_accident(request, error)
-        return _accident(request)
+        return _declined(request, InternalError())
 
 
 def _nowhere(request: web.Request) -> web.Response:
@@ -48,10 +56,15 @@ def _nowhere(request: web.Request) -> web.Response:
     return dead_link(request)
 
 
-def _accident(request: web.Request) -> web.Response:
+def _declined(request: web.Request, refusal: Refusal) -> web.Response:
     if _is_in_the_portal(request):
-        return problem_page(request, InternalError())
-    return page(request, "guest/accident.html", {}, InternalError.status)
+        return problem_page(request, refusal)
+    if isinstance(refusal, FormTooLarge):
+        said = refusal_text(refusal, language_of(request))
+        return page(request, "guest/too_large.html", {"said": said}, refusal.status)
+    answer = page(request, "guest/accident.html", {}, refusal.status)
+    answer.headers.update(refusal.headers)
+    return answer
 
 
 def _is_for_people(request: web.Request) -> bool:
@@ -78,7 +91,10 @@ def _room_of(request: web.Request) -> str:
 
 def _is_signed_in(request: web.Request, house: Environment) -> bool:
     """Whether somebody of the house asks; the frame of the portal then bears their name."""
-    session = find_living_session(request, house) if is_private(request) else None
+    try:
+        session = find_living_session(request, house) if is_private(request) else None
+    except Unavailable:  # who it is cannot be told either
+        session = None
     if session is None:
         return False
     request[SESSION] = session
