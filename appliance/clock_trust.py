@@ -91,17 +91,28 @@ class ClockTrust:
         # The offset that was trusted last in this boot, with what was held of it then.
         self._good: tuple[int, int, bool] | None = None
 
-    def remember(self, mark: ClockMark | None, newest: int | None = None) -> None:
+    def remember(
+        self, mark: ClockMark | None, newest: int | None = None, *, stepped_far: bool = False
+    ) -> None:
         """Begin with what was written before; `newest` is the latest instant among it.
 
-        A clock far beyond that may have leapt while the box was off: nothing expires by it.
+        A clock far beyond that may have leapt while the box was off: nothing expires by it. Nor
+        by one that had `stepped_far` when the box stopped: what was written since proves nothing.
         """
+        self._stepped_far = stepped_far
         if mark is not None:
             self._mark = mark.at
             if mark.boot == self._boot:
-                self._offset, self._good = mark.offset, (mark.offset, 0, False)
+                self._offset, self._good = mark.offset, (mark.offset, 0, stepped_far)
+                return
         if newest is not None and self._clock.now() > newest + LONG_OFF_MS:
             self._stepped_far = True
+
+    def confirm(self) -> None:
+        """Somebody says that the clock is right as it stands: it has not stepped far."""
+        self._stepped_far = False
+        if self._good is not None:
+            self._good = (*self._good[:2], False)
 
     @property
     def mark(self) -> ClockMark | None:
@@ -125,7 +136,7 @@ class ClockTrust:
     def stepped_far(self) -> bool:
         """Whether it was set by more than 300 s, or lies far beyond all that was ever written.
 
-        Until a time server confirms it, or it is set back to where it was.
+        Until a time server or a person confirms it, or it is set back to where it was.
         """
         return self._stepped_far
 

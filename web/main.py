@@ -74,6 +74,7 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
 def _add_others(commands: Commands) -> None:
     from appliance.commands import (  # noqa: PLC0415 - a box that serves has no use for them
         backup,
+        clock,
         deliveries,
         doctor,
         doorlog,
@@ -96,7 +97,7 @@ def _add_others(commands: Commands) -> None:
 
     for command in (
         init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog,
-        tls, bridge,
+        tls, clock, bridge,
         backup, restore, verify, service, signing_key,
         version,
     ):  # fmt: skip

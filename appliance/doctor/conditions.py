@@ -9,6 +9,7 @@ from appliance.store.conditions import Condition, list_conditions
 from appliance.upkeep.nights import DAMAGED, NO_BACKUP
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
+    CLOCK_LEAPT,
     CLOCK_UNCONFIRMED,
     ENDPOINT_BLOCKED,
     ENDPOINT_FAILING,
@@ -22,6 +23,8 @@ FRENCH = {
     OFFLINE: "la box est coupée d'internet, les webhooks attendent",
     CLOCK_HELD: "l'horloge n'est pas sûre, les webhooks attendent",
     CLOCK_UNCONFIRMED: "les webhooks partent avec une heure qui n'est pas confirmée",
+    CLOCK_LEAPT: "l'horloge a fait un saut que rien ne confirme, rien n'expire ; si sa date est "
+    "juste, venuebox clock confirm",
     UNWRITTEN: "des résultats d'envois ne peuvent pas être écrits",
     ENDPOINT_FAILING: "une destination de webhooks ne répond pas",
     ENDPOINT_BLOCKED: "une destination de webhooks est à une adresse interdite",
@@ -36,6 +39,7 @@ ARABIC = {
     OFFLINE: "الجهاز غير متصل بالإنترنت، والويب هوك تنتظر",
     CLOCK_HELD: "الساعة غير موثوقة، والويب هوك تنتظر",
     CLOCK_UNCONFIRMED: "تُرسل الويب هوك بوقت غير مؤكد",
+    CLOCK_LEAPT: "قفزت الساعة ولم يؤكدها شيء، فلا ينتهي أي أجل في الأثناء",
     UNWRITTEN: "لا يمكن تدوين نتائج الإرسالات",
     ENDPOINT_FAILING: "نقطة استقبال للويب هوك لا تجيب",
     ENDPOINT_BLOCKED: "نقطة استقبال للويب هوك على عنوان غير مسموح",

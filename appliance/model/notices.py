@@ -58,3 +58,8 @@ class SessionEnded:
     """Somebody of the house is signed out of a browser, whoever ended that session."""
 
     session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClockConfirmed:
+    """Somebody says that the machine's clock is right."""

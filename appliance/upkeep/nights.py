@@ -26,11 +26,13 @@ from appliance.store.upgrade_copies import forget_copies
 from appliance.store.venue import get_venue
 from appliance.upkeep.beside import run_beside
 from appliance.upkeep.upkeep import Alarm, CallLater
+from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_LEAPT
 
 log = logging.getLogger(__name__)
 
 NO_BACKUP = "no_backup"
 DAMAGED = "database_damaged"
+_DOUBTS = {CLOCK_HELD, CLOCK_LEAPT}  # by such a clock nothing is old enough to go
 _DAY_MS = 86_400_000
 _FIRST_SECONDS = 60.0  # after a start: the first requests go first
 _AGAIN_SECONDS = 3600.0
@@ -89,7 +91,7 @@ class Nights:
         record, database = read_record(self._directory.root), self._box.live.database
         since = record.at or await database.read(find_first_instant)
         is_late = since is not None and self._box.clock.now() - since > _OVERDUE_MS
-        is_noted = NO_BACKUP in {each.name for each in await database.read(list_conditions)}
+        is_noted = NO_BACKUP in await self._list_noted()
         if is_late and not is_noted:
             why = f" ({record.trouble})" if record.trouble else ""
             await self._note(NO_BACKUP, f"no backup was made for more than 30 hours{why}")
@@ -128,12 +130,16 @@ class Nights:
         trouble = ""
         try:
             await run_beside(maker.make)
-            shelf = self._directory.root / "backups"
-            await run_beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
+            if not _DOUBTS & await self._list_noted():
+                shelf = self._directory.root / "backups"
+                await run_beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
         except Trouble as error:
             trouble = str(error)
             log.warning("no backup: %s", trouble)
         await self._note(NO_BACKUP, f"no backup was made: {trouble}" if trouble else "")
+
+    async def _list_noted(self) -> set[str]:
+        return {each.name for each in await self._box.live.database.read(list_conditions)}
 
     async def _note(self, name: str, sentence: str) -> None:
         try:

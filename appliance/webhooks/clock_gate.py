@@ -6,15 +6,22 @@ attempt. What is due is held instead, and goes out when the clock can be trusted
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from appliance.accidents import log_accident
 from appliance.clock import Clock
 from appliance.clock_trust import ClockMark, ClockTrust, Trust
 from appliance.errors import Unavailable
 from appliance.store.clock_marks import find_clock_mark, find_latest_instant, put_clock_mark
-from appliance.store.database import Database
-from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_UNCONFIRMED, Conditions
+from appliance.store.connection import Transaction
+from appliance.store.database import ChangedBeside, Database
+from appliance.store.heartbeat import set_heartbeat
+from appliance.webhooks.conditions import (
+    CLOCK_HELD,
+    CLOCK_LEAPT,
+    CLOCK_UNCONFIRMED,
+    Conditions,
+)
 from appliance.webhooks.outside import Outside
 from appliance.webhooks.uptime import Alarm
 from appliance.webhooks.waits import settle_waits
@@ -22,6 +29,10 @@ from appliance.webhooks.waits import settle_waits
 log = logging.getLogger(__name__)
 _CHECK_MS = 15_000
 _WRITE_EVERY_MS = 3_600_000
+_LEAPT = (
+    "the clock leapt, and no time server has confirmed it: nothing expires by it and no guest is "
+    "forgotten. If its date is right, say so with venuebox clock confirm"
+)
 
 
 class ClockGate:
@@ -58,7 +69,9 @@ class ClockGate:
     async def start(self) -> None:
         """Judge the clock; when it is trusted, waits are counted by it before this returns."""
         mark = self._database.peek(find_clock_mark)
-        self.trust.remember(mark, self._database.peek(find_latest_instant))
+        newest = self._database.peek(find_latest_instant)
+        self.trust.remember(mark, newest, stepped_far=self._conditions.holds(CLOCK_LEAPT))
+        self._database.on_commit(self._on_commit)
         self._stop_watching = self._outside.watch_clock_steps(self._on_set)
         self._look()
         if self._settling is not None:
@@ -114,6 +127,15 @@ class ClockGate:
         self._look()
         self._tell()
 
+    def _on_commit(self, notices: Sequence[object]) -> None:
+        """A person at the box may have said that the clock is right (`venuebox clock confirm`)."""
+        if not self.trust.stepped_far or not any(isinstance(n, ChangedBeside) for n in notices):
+            return
+        if self._conditions.was_taken_back(CLOCK_LEAPT):
+            log.info("somebody at the box says that the clock is right")
+            self.trust.confirm()
+            self._tell()
+
     def _tell(self) -> None:
         for callback in tuple(self._listeners):
             callback()
@@ -126,6 +148,10 @@ class ClockGate:
             log.info("the clock was set by %+.3f s", verdict.stepped / 1000)
             self._waits_are_stale = True
         self._trusted = verdict.trusted
+        if self.trust.stepped_far:
+            self._conditions.begin(CLOCK_LEAPT, _LEAPT)
+        else:
+            self._conditions.end(CLOCK_LEAPT, "the clock is where it should be")
         if verdict.trusted:
             self._set_alarm(None)
             self._warn(verdict)
@@ -171,7 +197,7 @@ class ClockGate:
         """Write the mark: while it was waited for, the clock may have been set."""
         mark = self.trust.mark
         if mark is not None:
-            await self._database.write(put_clock_mark, mark)
+            await self._database.write(_put_mark, mark, is_sure=not self.trust.stepped_far)
 
     def _has_to_settle(self) -> bool:
         return self._trusted and (self._waits_are_stale or not self._open)
@@ -191,3 +217,10 @@ class ClockGate:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = None if at is None else self._uptime.call_at(at, self._look)
+
+
+def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
+    """With the time: where nobody writes for months, the next start sees no leap in that."""
+    put_clock_mark(tx, mark)
+    if is_sure:
+        set_heartbeat(tx)

@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 OFFLINE = "box_offline"
 CLOCK_HELD = "clock_held"
 CLOCK_UNCONFIRMED = "clock_unconfirmed"
+CLOCK_LEAPT = "clock_leapt"  # outlives the process: a restart makes no wrong clock right
 UNWRITTEN = "unwritten_outcomes"
 ENDPOINT_FAILING = "endpoint_failing"
 ENDPOINT_BLOCKED = "endpoint_blocked"
@@ -50,6 +51,16 @@ class Conditions:
     def holds(self, name: str, subject: str = "") -> bool:
         """Whether it does."""
         return (name, subject) in self._holding
+
+    def was_taken_back(self, name: str) -> bool:
+        """Whether a command beside the box has dropped its row; then it holds no longer."""
+        key = (name, "")
+        if key not in self._holding or key in self._changed or self._task is not None:
+            return False
+        if any(condition.name == name for condition in self._database.peek(list_conditions)):
+            return False
+        del self._holding[key]
+        return True
 
     def begin(self, name: str, sentence: str, subject: str = "") -> None:
         """From now on it holds; `sentence` says so to the owner."""

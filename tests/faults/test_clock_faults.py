@@ -1,5 +1,7 @@
 """A real box with a wrong clock: nothing expires by it, and the door still admits (F12, F13)."""
 
+import asyncio
+import subprocess
 import uuid
 from datetime import date, timedelta
 
@@ -10,7 +12,7 @@ from appliance.tokens import Tokens
 from tests.builders import a_booking
 from tests.faults.own_time import OwnTime
 from tests.faults.rows import read_rows
-from tests.journeys.box_process import found_box
+from tests.journeys.box_process import PROGRAM, clean_environ, found_box
 from tests.journeys.partner_side import Receiver, calling
 
 ENDPOINTS = ("till", "crm")
@@ -63,6 +65,11 @@ class House:
         """What the partner reads, by id."""
         found = await self.partner.must(200, "GET", "/v1/reservations?limit=200")
         return {row["id"]: row for row in found["items"]}
+
+    async def states(self, *ids):
+        """What became of these reservations."""
+        rows = await self.rows()
+        return [rows[id_]["status"] for id_ in ids]
 
 
 def ask_for_tomorrow(founded):
@@ -156,3 +163,46 @@ async def test_a_box_that_starts_by_a_wrong_clock_ends_no_evening_and_forgets_no
 
             rows = (await house.rows()).values()
     assert {(row["status"], row["customerPhone"]) for row in rows} == {("confirmed", PHONE)}
+
+
+async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_persons_word(tmp_path):
+    founded, time = found_box(tmp_path), OwnTime(tmp_path)
+    asked = ask_for_tomorrow(founded)
+    at_once = {"VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0"}  # as ten minutes later
+    with time.box(founded, tmp_path, at_once) as box:
+        async with calling(box, founded, "live") as (partner, door):
+            house = House(partner, door, None)
+            await house.look_around()
+            await house.book()
+            evening = house.evening
+            assert box.stop() < 10
+            time.set("+1y")
+            box.start()
+            await house.look_around()
+            assert house.evening > evening  # it is believed, and what is written bears that year
+            await house.book()
+            for _ in range(2):
+                assert box.stop() < 10
+                box.start()
+            assert box.stop() < 10  # whatever began with the start is done
+            found = read_rows(founded.data / "live.db").reservations
+            assert found[asked]["status"] == "requested"
+            assert found[house.booked[0]["serviceReservationId"]]["status"] == "confirmed"
+
+            box.start()
+            confirm(box, founded)
+
+            expired = asked, house.booked[0]["serviceReservationId"]
+            async with asyncio.timeout(60):
+                while await house.states(*expired) != ["declined", "completed"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.1)
+
+
+def confirm(box, founded):
+    """What a person types who sees the date on this machine."""
+    environ = clean_environ(box.settings)
+    day = subprocess.run(
+        ["date", "-u", "+%F"], env=environ, capture_output=True, text=True, check=True
+    )
+    words = ("clock", "confirm", day.stdout.strip(), "--data", str(founded.data))
+    subprocess.run([PROGRAM, *words], env=environ, check=True, capture_output=True)

@@ -5,7 +5,7 @@ import pytest
 from appliance.backup.shelf import Record, read_record, write_record
 from appliance.clock import newest_zone_database, parse_instant
 from appliance.data_directory import DataDirectory
-from appliance.store.conditions import list_conditions
+from appliance.store.conditions import Condition, list_conditions, put_condition
 from appliance.upkeep.nights import DAMAGED, NO_BACKUP, Nights, seconds_until_due
 from tests.appliance.backup.making import MASTER_KEY
 
@@ -161,3 +161,14 @@ async def test_a_night_forgets_plain_copies_of_upgrades_long_ago(nights, box, tm
     await nights.do_now()
 
     assert (old.exists(), new.exists()) == (False, True)
+
+
+@pytest.mark.parametrize("doubt", ["clock_held", "clock_leapt"])
+async def test_by_a_doubtful_clock_no_copy_of_an_upgrade_is_old(nights, box, tmp_path, doubt):
+    copy = tmp_path / "backups" / f"live-before-upgrade-0001-{box.clock.now() - 15_000 * DAY}.db"
+    copy.write_bytes(b"")
+    await box.live.database.write(put_condition, Condition(doubt, "", 0, "the clock is wrong"))
+
+    await nights.do_now()
+
+    assert copy.exists()

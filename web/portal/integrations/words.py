@@ -8,6 +8,7 @@ from appliance.model.endpoint import Endpoint
 from appliance.store.conditions import Condition
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
+    CLOCK_LEAPT,
     CLOCK_UNCONFIRMED,
     ENDPOINT_BLOCKED,
     OFFLINE,
@@ -134,6 +135,12 @@ def banners(conditions: Collection[Condition], language: Language) -> list[Said]
         CLOCK_UNCONFIRMED: Said(
             _("No time server has confirmed the clock of the box; webhooks are sent all the same."),
             "wait", _("If receivers refuse signatures, look at the date of the box."),
+        ),
+        CLOCK_LEAPT: Said(
+            _("The clock of the box leapt, and nothing confirms it: nothing expires meanwhile."),
+            "wait",
+            _("Let it reach a time server. If its date is right: venuebox clock confirm, at the "
+              "box."),
         ),
         UNWRITTEN: Said(
             _("The disk takes nothing: what came of webhooks cannot be written, so they wait."),

@@ -1,0 +1,58 @@
+"""`venuebox clock`: a person's word about the time, where no time server gives its own."""
+
+import argparse
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+from appliance.actions.beat import beat
+from appliance.commands.console import Commands, Console, add_command, add_data, add_group
+from appliance.data_directory import ENVIRONMENTS
+from appliance.errors import Trouble
+from appliance.model.notices import ClockConfirmed
+from appliance.store.conditions import drop_condition
+from appliance.store.venue import get_venue
+from appliance.webhooks.conditions import CLOCK_LEAPT
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the command line."""
+    group = add_group(commands, "clock", "what the box holds of its clock")
+    parser = add_command(
+        group, "confirm", confirm, "say that the clock is right, after it leapt or a long time off"
+    )
+    add_data(parser)
+    parser.add_argument("day", metavar="DATE", type=_date, help="today, such as 2026-11-22")
+
+
+def confirm(arguments: argparse.Namespace, console: Console) -> int:
+    """Let things expire by this clock again; a running box goes on at once.
+
+    The day is asked for, so that nobody vouches for a clock that they did not look at.
+    """
+    directory = console.directory(arguments)
+    with console.reading(directory, "live") as reader:
+        zone = reader.zones.zone(get_venue(reader).time_zone)
+    now = _tell(console, zone)
+    if now.date() != arguments.day:
+        raise Trouble(
+            f"this machine's clock says {now:%Y-%m-%d %H:%M}: set it first (timedatectl set-time), "
+            "then confirm it"
+        )
+    for name in ENVIRONMENTS:
+        with console.transaction(directory, name) as tx:
+            drop_condition(tx, CLOCK_LEAPT, "")
+            beat(tx)
+            tx.notices.append(ClockConfirmed())
+    print(f"it is {now:%Y-%m-%d %H:%M} here: what is due by that is done from now on")
+    return 0
+
+
+def _tell(console: Console, zone: ZoneInfo) -> datetime:
+    return datetime.fromtimestamp(console.clock.now() / 1000, UTC).astimezone(zone)
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("a date such as 2026-11-22 is wanted") from None
