@@ -16,6 +16,7 @@ from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
+BOOTED = Path("/run/systemd/system")  # there while systemd runs the machine: sd_booted(3)
 _SCANNER_GROUPS = ("dialout", "input")
 _SYSTEM_USER = ("--system", "--no-create-home", "--shell", "/usr/sbin/nologin")
 _HOMES = ("/home", "/root", "/run/user")
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return 0
     directory.check()
     systemctl = shutil.which("systemctl")
-    if systemctl is None:
+    if systemctl is None or not BOOTED.is_dir():
         raise Trouble("there is no systemd here: start venuebox serve from what starts services")
     if os.geteuid() != 0:
         raise Trouble("only root may install a service: run it with sudo")

@@ -55,6 +55,7 @@ if os.geteuid() == 0:  # root alone installs a service
         script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
         monkeypatch.setattr(service, "UNIT", tmp_path / "venuebox.service")
+        monkeypatch.setattr(service, "BOOTED", tmp_path)
         monkeypatch.setattr(service, "find_program", lambda: shutil.which("true"))
         monkeypatch.setattr(sys, "executable", "/bin/sh")
         let_everybody_enter(tmp_path)
@@ -87,6 +88,18 @@ if os.geteuid() == 0:  # root alone installs a service
 
         assert f"nobody cannot reach {closed / 'venuebox'}: put it where" in box.err
         assert not (tmp_path / "venuebox.service").exists()
+        assert box.data.stat().st_uid == 0
+
+    def test_where_systemd_lies_but_does_not_run_as_in_a_container_nothing_is_changed(
+        installing, box, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr(service, "BOOTED", tmp_path / "not there")
+
+        assert installing() == 1
+
+        assert "there is no systemd here" in box.err
+        assert not (tmp_path / "venuebox.service").exists()
+        assert not (tmp_path / "calls").exists()
         assert box.data.stat().st_uid == 0
 
     def test_a_box_that_was_started_by_hand_is_stopped_first(installing, box, tmp_path):
