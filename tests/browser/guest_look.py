@@ -1,19 +1,11 @@
 """A browser in front of the guest's pages, for the tests of this folder."""
 
 import io
-from pathlib import Path
 
 from PIL import Image
 from playwright.async_api import Browser, Page
 
 PHONE, DESKTOP = (360, 640), (1280, 800)
-ROOT = Path(__file__).parents[2]
-AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()
-RULES = """async () => {
-  const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
-    "wcag22aa", "best-practice"], resultTypes: ["violations"] });
-  return found.violations.map((one) => `${one.id}: ${one.nodes.map((n) => n.html).join(" ")}`);
-}"""
 
 
 async def a_guests_page(browser: Browser, size=PHONE, locale="fr-MA", **options) -> Page:
@@ -28,14 +20,6 @@ async def a_guests_page(browser: Browser, size=PHONE, locale="fr-MA", **options)
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
     page.on("request", lambda request: page.addresses.append(request.url))
     return page
-
-
-async def violations(page: Page) -> list[str]:
-    """What axe-core finds. The page's policy lets no script in: the debugger runs it."""
-    session = await page.context.new_cdp_session(page)
-    await session.send("Runtime.evaluate", {"expression": AXE})
-    await session.detach()
-    return await page.evaluate(RULES)
 
 
 async def picture(page: Page) -> Image.Image:

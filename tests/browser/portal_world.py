@@ -14,15 +14,8 @@ from appliance.store.staff import set_password
 from tests.browser.chromium import Chromium
 from tests.browser.door_world import DoorWorld, door_world
 
-ROOT = Path(__file__).parents[2]
-AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()
 DESK = {"width": 1280, "height": 800}
 TABLET = {"width": 768, "height": 1024}
-_RULES = """async () => {
-  const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
-    "wcag22aa", "best-practice"], resultTypes: ["violations"] });
-  return found.violations.map((one) => `${one.id}: ${one.nodes.map((n) => n.html).join(" ")}`);
-}"""
 
 
 class PortalWorld:
@@ -63,16 +56,6 @@ class PortalWorld:
         # A refusal (4xx) is an answer that the page shows; the browser notes it all the same.
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.complaints.append(message.text)
-
-
-async def violations(page: Page) -> list[str]:
-    """What axe finds wrong on the page as it is now."""
-    # The page's policy lets no stranger's script in: it is run by the debugger instead.
-    session = await page.context.new_cdp_session(page)
-    await session.send("Runtime.evaluate", {"expression": AXE})
-    await session.detach()
-    found: list[str] = await page.evaluate(_RULES)
-    return found
 
 
 @asynccontextmanager

@@ -1,15 +1,14 @@
 """Guide, sandbox and start page in a real browser: found, usable, readable by everybody."""
 
 import json
-from pathlib import Path
 
 import pytest
 
+from tests.browser.accessibility import faults
 from tests.browser.chromium import browser_fixture
 from tests.builders import TONIGHT, table_id
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-AXE = Path(__file__).parents[2] / "web/frontend/node_modules/axe-core/axe.min.js"
 LOOKS = pytest.mark.parametrize(
     ("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")], ids=["desktop-light", "phone-dark"]
 )
@@ -30,14 +29,6 @@ async def page(running, browser):
 async def look(page, size, scheme):
     await page.set_viewport_size(size)
     await page.emulate_media(color_scheme=scheme)
-
-
-async def faults(page):
-    """What axe finds, as (rule, place)."""
-    # Given over the debugging protocol: the page's policy lets no script in by itself.
-    await page.evaluate(AXE.read_text("utf-8"))
-    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [(rule["id"], node["target"]) for rule in found["violations"] for node in rule["nodes"]]
 
 
 async def fits(page, size):

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from tests.browser.accessibility import violations
 from tests.browser.phones import eventually
-from tests.browser.test_door_page import violations
 
 SHOTS = os.environ.get("SHOTS")
 # Whether the button can be pressed, each time that a conflict comes up or is uncovered.
@@ -37,7 +37,7 @@ async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understo
         page = phone.page
         await page.wait_for_selector("#conflict[open]", timeout=60_000)
         assert other in await page.inner_text("#conflict-text")
-        assert await violations(phone) == []
+        assert await violations(phone.page) == []
         assert await page.evaluate("document.documentElement.scrollWidth") == 390
         if SHOTS:
             await page.screenshot(path=Path(SHOTS) / f"conflict-{other[-1]}.png")

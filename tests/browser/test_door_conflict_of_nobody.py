@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.test_door_page import violations
+from tests.browser.accessibility import violations
 from tests.browser.test_portal_conflict_of_nobody import SYNC
 
 SHOTS = os.environ.get("SHOTS")
@@ -27,6 +27,6 @@ async def test_the_phones_say_where_it_was_and_count_nobody(door, locale, told):
     assert told in text
     assert "Porte 1" in text
     assert await phone.page.inner_text("#conflict-count") == ""
-    assert await violations(phone) == []
+    assert await violations(phone.page) == []
     if SHOTS:
         await phone.page.screenshot(path=Path(SHOTS) / f"door-conflict-of-nobody-{locale}.png")

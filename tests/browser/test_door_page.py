@@ -1,23 +1,15 @@
 """The door app as a page: for everybody's eyes, installable, light, in three languages."""
 
-from pathlib import Path
-
 import pytest
 from aiohttp import ClientSession
 
+from tests.browser.accessibility import violations
 from tests.browser.films import film
 
-ROOT = Path(__file__).parents[2]
-AXE = (ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text()
 FIRST_LOAD_MOST = 700_000
 SHEETS = {
     "code": "#open-code", "list": "#open-list", "menu": "#open-menu", "ready": None,
 }  # fmt: skip
-RULES = """async () => {
-  const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
-    "wcag22aa", "best-practice"], resultTypes: ["violations"] });
-  return found.violations.map((one) => `${one.id}: ${one.nodes.map((n) => n.html).join(" ")}`);
-}"""
 
 KEPT = """async () => {
   const kept = [];
@@ -26,14 +18,6 @@ KEPT = """async () => {
   }
   return kept;
 }"""
-
-
-async def violations(phone):
-    # The page's policy lets no stranger's script in: it is run by the debugger instead.
-    session = await phone.context.new_cdp_session(phone.page)
-    await session.send("Runtime.evaluate", {"expression": AXE})
-    await session.detach()
-    return await phone.page.evaluate(RULES)
 
 
 @pytest.mark.parametrize("locale", ["fr-MA", "en-GB", "ar-MA"])
@@ -46,22 +30,22 @@ async def test_axe_finds_nothing_on_any_screen_and_nothing_is_wider_than_the_pho
     phone = await door.unpaired(locale=locale)
     await phone.open()
     await phone.page.wait_for_selector("#pairing:not([hidden])")
-    assert await violations(phone) == []
+    assert await violations(phone.page) == []
     phone = await door.phone(locale=locale)
 
     for opener in SHEETS.values():
         if opener:
             await phone.page.click(opener)
-        assert await violations(phone) == []
+        assert await violations(phone.page) == []
         assert await phone.page.evaluate("document.documentElement.scrollWidth") == 390
         await phone.page.keyboard.press("Escape")
     for colour, text in passes.items():
         await phone.scan(text)
         assert await phone.page.get_attribute("#verdict", "data-colour") == colour
-        assert await violations(phone) == []
+        assert await violations(phone.page) == []
         if await phone.page.is_visible("#override"):
             await phone.page.click("#override")
-            assert await violations(phone) == []
+            assert await violations(phone.page) == []
     assert phone.complaints == []
 
 
@@ -71,7 +55,7 @@ async def test_the_camera_screen_has_no_violation_either(door, tmp_path):
     await phone.page.click("#start")
     await phone.page.wait_for_selector("#video:not([hidden])", state="attached")
 
-    assert await violations(phone) == []
+    assert await violations(phone.page) == []
 
 
 async def test_the_page_is_installable_and_its_service_worker_rules_it_alone(door):

@@ -1,8 +1,8 @@
 """The code reader, the light and the sound: what breaks is said, and comes back by itself."""
 
 from appliance.actions.offer_pairing import offer_pairing
+from tests.browser.accessibility import violations
 from tests.browser.films import film
-from tests.browser.test_door_page import violations
 
 NO_WORKER = """() => {
   window.missing = true;
@@ -64,7 +64,7 @@ async def test_a_reader_that_does_not_load_is_said_above_the_picture_and_tried_w
     await page.wait_for_selector("#misread")
     await page.wait_for_timeout(3000)
 
-    assert await violations(phone) == []
+    assert await violations(phone.page) == []
     assert await page.is_visible("#video")
     assert await page.is_hidden("#aim")
     assert 2 <= await page.evaluate("workers") <= 4

@@ -8,9 +8,9 @@ from appliance.actions.check_in_by_staff import check_in_by_staff
 from appliance.actions.create_staff import create_staff
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.store.staff import find_staff
+from tests.browser.accessibility import violations
 from tests.browser.phones import eventually
 from tests.browser.test_door_decided_apart import is_apart, is_back
-from tests.browser.test_door_page import violations
 
 UNDOS = "SELECT kind, reason, admitted FROM scan WHERE kind = 'undo'"
 
@@ -20,7 +20,7 @@ async def take_back(phone):
     await phone.page.click("#open-list")
     await phone.page.click("#guests button")
     await phone.page.click("#guest-undo")
-    assert await violations(phone) == []
+    assert await violations(phone.page) == []
     await phone.page.click("#guest-reasons [data-reason='take_back.left']")
     await eventually(lambda: is_undone(phone))
 

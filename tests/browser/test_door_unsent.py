@@ -4,10 +4,10 @@ import pytest
 
 from appliance.actions.edit_terminal import edit_terminal, terminal_mark
 from appliance.actions.revoke_terminal import revoke_terminal
+from tests.browser.accessibility import violations
 from tests.browser.phones import eventually
 from tests.browser.portal_world import DESK
 from tests.browser.test_door_decided_apart import is_apart, let_in_anyway
-from tests.browser.test_door_page import violations
 
 _ONLINE = "dispatchEvent(new Event('online'))"
 
@@ -52,7 +52,7 @@ async def test_who_was_let_in_before_the_role_was_taken_is_counted_and_told(door
 
     assert told in await phone.page.inner_text("#conflict-text")
     assert (await door.now_of(guest)).arrived == 2
-    assert await violations(phone) == []
+    assert await violations(phone.page) == []
     assert phone.complaints == []
 
 

@@ -13,8 +13,8 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.model.verdict import COLOURS
 from appliance.store.guest_passes import pass_text
 from tests.appliance.arrivals import add_reservation
+from tests.browser.accessibility import violations
 from tests.browser.phones import eventually
-from tests.browser.test_door_page import violations
 
 SHOTS = os.environ.get("SHOTS")
 LOCALES = ["fr-MA", "ar-MA"] if SHOTS else ["fr-MA"]
@@ -187,7 +187,7 @@ async def check(phone, result, colour, locale):
     assert (await page.inner_text("#verdict-word")).strip()
     assert (await page.inner_text("#verdict-sentence")).strip()
     if result in UNLIKE_OTHERS:
-        assert await violations(phone) == []
+        assert await violations(phone.page) == []
     if SHOTS:
         await page.wait_for_timeout(300)
         await page.screenshot(path=Path(SHOTS) / f"{result}-{locale[:2]}.png")

@@ -12,9 +12,10 @@ import pytest
 from aiohttp import ClientSession
 
 from tests.appliance.mail.mail_servers import smtp_server
+from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.phones import PHONE, Phone
-from tests.browser.portal_world import DESK, TABLET, violations
+from tests.browser.portal_world import DESK, TABLET
 from tests.journeys.partner_side import Caller, Receiver
 from tests.web.processes import Serving
 

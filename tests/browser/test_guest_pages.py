@@ -5,8 +5,9 @@ from itertools import product
 import pytest
 from aiohttp.test_utils import TestServer
 
+from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
-from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, violations
+from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page
 from tests.builders import table_id
 from tests.conftest import with_settings
 from tests.soak.scale import FULL

@@ -9,8 +9,9 @@ from appliance.mail.composing import CATALOGUES, Composer
 from appliance.mail.contents import read_contents
 from appliance.model.letter import KINDS, WITH_PASS
 from tests.appliance.mail import conftest as mail
+from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
-from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture, violations
+from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture
 
 STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
           "payment_due": "pending"}  # fmt: skip

@@ -15,9 +15,10 @@ from appliance.log_files import FILE
 from appliance.store.conditions import Condition, put_condition
 from appliance.store.staff import set_password
 from appliance.tokens import Tokens
+from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
 from tests.browser.phones import PHONE
-from tests.browser.portal_world import DESK, TABLET, violations
+from tests.browser.portal_world import DESK, TABLET
 from tests.web.portal.people import a_person
 from tests.web.portal.test_account import HASH, OLD
 from tests.web.portal.test_backing_up import with_keys

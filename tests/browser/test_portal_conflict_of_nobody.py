@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.portal_world import DESK, violations
+from tests.browser.accessibility import violations
+from tests.browser.portal_world import DESK
 
 SHOTS = os.environ.get("SHOTS")
 SYNC = """(scan) => fetch("/terminal/v1/sync", {

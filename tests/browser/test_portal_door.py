@@ -4,8 +4,9 @@ import re
 
 import pytest
 
+from tests.browser.accessibility import violations
 from tests.browser.phones import PHONE, Phone
-from tests.browser.portal_world import DESK, TABLET, violations
+from tests.browser.portal_world import DESK, TABLET
 from tests.browser.test_portal_venue import tab_to
 
 

@@ -1,6 +1,6 @@
 """What somebody types in the drawer stays theirs, whatever else happens to the reservation."""
 
-from tests.browser.portal_world import violations
+from tests.browser.accessibility import violations
 from tests.browser.test_portal_tonight import chip
 
 NOTES = "#drawer [name=notes]"

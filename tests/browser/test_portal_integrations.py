@@ -4,20 +4,19 @@ import hashlib
 import hmac
 import os
 import re
-from pathlib import Path
 
 import pytest
 
 from appliance.store.conditions import Condition, put_condition
 from appliance.webhooks.conditions import CLOCK_HELD
 from tests.appliance.webhooks.receivers import OK, Receiver, a_server, an_answer
+from tests.browser.accessibility import faults
 from tests.browser.chromium import browser_fixture
 from tests.builders import a_body
 from tests.conftest import with_settings
 from tests.web.portal.people import a_person
 
 DESKTOP, TABLET = {"width": 1280, "height": 800}, {"width": 768, "height": 1024}
-AXE = Path(__file__).parents[2] / "web/frontend/node_modules/axe-core/axe.min.js"
 LOOKS = pytest.mark.parametrize(
     ("language", "size", "scheme"),
     [("fr", DESKTOP, "light"), ("ar", DESKTOP, "dark"), ("fr", TABLET, "light"),
@@ -107,13 +106,6 @@ async def follow(page, name, path):
     await tab_to(page, name)
     async with page.expect_navigation(url=re.compile(path)):
         await page.keyboard.press("Enter")
-
-
-async def faults(page):
-    """What axe finds, as (rule, place)."""
-    await page.evaluate(AXE.read_text("utf-8"))
-    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [(rule["id"], node["target"]) for rule in found["violations"] for node in rule["nodes"]]
 
 
 async def secret_of(page):

@@ -2,7 +2,7 @@
 
 import re
 
-from tests.browser.portal_world import violations
+from tests.browser.accessibility import violations
 from tests.builders import table_id
 
 SUNDAY, MONDAY = "2026-11-22", "2026-11-23"

@@ -3,8 +3,9 @@
 import pytest
 
 from appliance.actions.sign_in import start_session
+from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
-from tests.browser.portal_world import DESK, TABLET, violations
+from tests.browser.portal_world import DESK, TABLET
 
 SIZES = {"desk": DESK, "tablet": TABLET}
 PASSWORD = "une menthe fraîche au matin"

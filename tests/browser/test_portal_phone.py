@@ -2,8 +2,9 @@
 
 import pytest
 
+from appliance.actions.issue_terminal import issue_terminal
+from tests.browser.accessibility import violations
 from tests.browser.keyboard import is_within
-from tests.browser.portal_world import violations
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 ROOMS = ["tonight", "reservations", "venue", "door", "integrations", "people", "box"]
@@ -76,3 +77,13 @@ async def test_before_an_evening_is_closed_a_long_name_stays_within_its_sheet(po
     sheet = await page.locator(".sheet").bounding_box()
 
     assert link["x"] + link["width"] <= sheet["x"] + sheet["width"]
+
+
+async def test_a_terminal_with_a_long_name_does_not_widen_the_log_of_the_door(portal):
+    name = "Entrée du jardin, côté de la rue des Bouchers"
+    await portal.box.environment.database.write(issue_terminal, name)
+    page = await portal.desk(**PHONE)
+
+    await page.goto("/portal/door/log")
+
+    assert await is_within(page, 390)

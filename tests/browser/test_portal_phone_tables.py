@@ -1,7 +1,7 @@
 """Tables that go on beside a phone's screen: the keyboard moves them too."""
 
 from appliance.actions.offer_pairing import offer_pairing
-from tests.browser.portal_world import violations
+from tests.browser.accessibility import violations
 
 NARROW = {"viewport": {"width": 320, "height": 740}}
 

@@ -1,6 +1,6 @@
 """A form that is refused says so beside its field; what was typed stays where it is."""
 
-from tests.browser.portal_world import violations
+from tests.browser.accessibility import violations
 
 REFUSED = "label:has([name={}]) .refused"
 

@@ -4,8 +4,9 @@ import pytest
 
 from appliance.actions.ask_erasure import ask_erasure
 from tests.browser import keyboard
+from tests.browser.accessibility import violations
 from tests.browser.phones import eventually
-from tests.browser.portal_world import DESK, TABLET, violations
+from tests.browser.portal_world import DESK, TABLET
 
 SIZES = {"desk": DESK, "tablet": TABLET}
 

@@ -10,9 +10,10 @@ import zxingcpp
 from PIL import Image
 
 from appliance.model.totp import totp_code
+from tests.browser.accessibility import violations
 from tests.browser.keyboard import follow, is_within, press, reach, write
 from tests.browser.phones import PHONE
-from tests.browser.portal_world import DESK, violations
+from tests.browser.portal_world import DESK
 
 PASSWORD = "une menthe fraîche au matin"
 HASH = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(PASSWORD)

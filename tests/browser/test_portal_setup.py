@@ -6,9 +6,9 @@ A desk and a tablet go the whole way in test_first_journey.py.
 import re
 from urllib.parse import urlsplit
 
+from tests.browser.accessibility import violations
 from tests.browser.keyboard import is_within, press, write
 from tests.browser.phones import PHONE
-from tests.browser.portal_world import violations
 from tests.web.processes import Serving
 
 PASSWORD = "le thé est servi à minuit"

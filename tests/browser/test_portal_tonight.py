@@ -7,7 +7,8 @@ from appliance.actions.check_in import check_in
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.model.scan import Reading, Scan
 from appliance.store.terminals import get_terminal
-from tests.browser.portal_world import DESK, TABLET, violations
+from tests.browser.accessibility import violations
+from tests.browser.portal_world import DESK, TABLET
 
 SIZES = {"desk": DESK, "tablet": TABLET}
 

@@ -3,8 +3,9 @@
 import pytest
 
 from appliance.store.venue import list_tables
+from tests.browser.accessibility import violations
 from tests.browser.keyboard import is_within, press, reach, write
-from tests.browser.portal_world import DESK, TABLET, violations
+from tests.browser.portal_world import DESK, TABLET
 
 TWENTY = "A1-A12;Allée 1;2;4;standard;300\nB1-B6;Bar 1;1;2;bar\nV1;Salon Zellige;4;10;vip;3000\nV2"
 SIZES = pytest.mark.parametrize("size", [DESK, TABLET], ids=["desk", "tablet"])

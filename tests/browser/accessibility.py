@@ -1,0 +1,31 @@
+"""What axe-core finds wrong on a page."""
+
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Page
+
+_ROOT = Path(__file__).parents[2]
+_AXE = (_ROOT / "web/frontend/node_modules/axe-core/axe.min.js").read_text("utf-8")
+_RULES = """async () => {
+  const found = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
+    "wcag22aa", "best-practice"], resultTypes: ["violations"] });
+  return found.violations.map((one) => `${one.id}: ${one.nodes.map((n) => n.html).join(" ")}`);
+}"""
+
+
+async def violations(page: Page) -> list[str]:
+    """What breaks WCAG 2.2 AA or good practice on the page as it is now."""
+    # The page's policy lets no stranger's script in: it is run by the debugger instead.
+    session = await page.context.new_cdp_session(page)
+    await session.send("Runtime.evaluate", {"expression": _AXE})
+    await session.detach()
+    found: list[str] = await page.evaluate(_RULES)
+    return found
+
+
+async def faults(page: Page) -> list[tuple[str, Any]]:
+    """What breaks the rules that axe itself chooses, as (rule, place)."""
+    await page.evaluate(_AXE)
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [(rule["id"], node["target"]) for rule in found["violations"] for node in rule["nodes"]]
