@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 import sys
 from importlib import resources
@@ -148,9 +149,33 @@ def _find_user(name: str) -> pwd.struct_passwd:
 
 
 def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
-    """The data directory becomes theirs."""
-    for path in (directory.root, *directory.root.rglob("*")):
-        os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
+    """The data directory becomes theirs, and nothing else.
+
+    Whoever had it before may have put a link to another's file in it, or may do so meanwhile: what
+    is given is what was looked at, by its handle and not by its name.
+    """
+    for folder, folders, files, handle in os.fwalk(directory.root.resolve()):
+        os.fchown(handle, user.pw_uid, user.pw_gid)
+        for name in (*files, *folders):
+            with contextlib.suppress(FileNotFoundError):  # the service runs, and has had its use
+                _give_file(Path(folder, name), handle, user)
+
+
+def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
+    """Trouble for one with another name elsewhere, unless it is theirs already."""
+    handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):  # given when it is walked through
+            return
+        if found.st_nlink > 1 and found.st_uid != user.pw_uid:
+            raise Trouble(
+                f"{path} has another name elsewhere (a hard link) and is not given to "
+                f"{user.pw_name}: put a copy in its place, then try again"
+            )
+        os.chown(f"/proc/self/fd/{handle}", user.pw_uid, user.pw_gid)
+    finally:
+        os.close(handle)
 
 
 def _call(program: str, *words: str) -> subprocess.CompletedProcess[str]:

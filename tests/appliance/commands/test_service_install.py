@@ -121,6 +121,50 @@ if os.geteuid() == 0:  # root alone installs a service
         assert installing() == 0
         assert "backups cannot be written" not in box.out
 
+    def test_anothers_file_behind_a_hard_link_is_not_given_away(installing, box, tmp_path):
+        foreign = tmp_path / "shadow"
+        foreign.write_text("root's")
+        planted = box.data / "log" / "planted"
+        planted.hardlink_to(foreign)
+
+        assert installing() == 1
+
+        assert f"{planted} has another name elsewhere (a hard link)" in box.err
+        assert foreign.stat().st_uid == 0
+        assert not (tmp_path / "venuebox.service").exists()
+
+    def test_a_link_is_given_and_not_what_it_leads_to(installing, box, tmp_path):
+        folder, file = tmp_path / "elsewhere", tmp_path / "file"
+        folder.mkdir()
+        file.touch()
+        links = [box.data / "to-a-folder", box.data / "to-a-file", box.data / "to-nothing"]
+        for link, target in zip(links, (folder, file, tmp_path / "gone"), strict=True):
+            link.symlink_to(target)
+
+        assert installing() == 0, box.err
+
+        nobody = pwd.getpwnam("nobody").pw_uid
+        assert [link.lstat().st_uid for link in links] == [nobody] * 3
+        assert (folder.stat().st_uid, file.stat().st_uid) == (0, 0)
+
+    def test_what_is_the_users_already_may_have_another_name(installing, box):
+        own = box.data / "log" / "own"
+        own.touch()
+        (box.data / "log" / "too").hardlink_to(own)
+        shutil.chown(own, "nobody")
+
+        assert installing() == 0, box.err
+
+    def test_a_directory_that_a_link_leads_to_is_given(installing, box, tmp_path):
+        real = tmp_path / "real"
+        box.data.rename(real)
+        box.data.symlink_to(real)
+
+        assert installing() == 0, box.err
+
+        nobody = pwd.getpwnam("nobody").pw_uid
+        assert {path.stat().st_uid for path in (real, *real.rglob("*"))} == {nobody}
+
     def test_a_user_who_cannot_be_made_is_one_sentence(installing, box, tmp_path):
         useradd = tmp_path / "bin" / "useradd"
         useradd.write_text("#!/bin/sh\necho 'useradd: invalid user name' >&2\nexit 3\n")
