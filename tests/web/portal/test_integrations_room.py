@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from tests.builders import a_body, a_key
 from tests.conftest import with_settings
 from tests.web.portal.integrations import (
     ROOM,
@@ -56,3 +57,15 @@ async def test_of_a_delivery_that_never_arrived_nobody_says_that_it_did(running)
 
     assert "it has not arrived yet" in text
     assert "What was delivered" not in text
+
+
+async def test_a_warning_names_the_evening_in_words(running):
+    person = await a_person(running, "manager")
+    key = await a_key(running.test)
+    for guests in (2, 3):
+        body = a_body(guests=guests)
+        await running.call("POST", "/test/v1/reservations", json=body, key=key)
+
+    _, text, _ = await person.get(f"{ROOM}/warnings")
+
+    assert "T1 · <bdi>Sat, 21 Nov 2026</bdi> · 19:30" in text

@@ -1,5 +1,7 @@
 """`/portal/integrations`: keys and endpoints at a glance, and what partners got wrong."""
 
+from datetime import date
+
 from aiohttp import web
 
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES, ApiKey
@@ -42,7 +44,7 @@ async def go_to_overview(request: web.Request) -> web.Response:
 
 async def show_warnings(request: web.Request) -> web.Response:
     """Idempotency keys that came back with another body, by the key that sent them."""
-    database = request[ENVIRONMENT].database
+    database, language = request[ENVIRONMENT].database, language_of(request)
     around = await database.read(read_surroundings)
     keys, found = await database.read(_read_warnings)
     by_line: dict[str, list[ApiKey]] = {}
@@ -53,6 +55,7 @@ async def show_warnings(request: web.Request) -> web.Response:
         groups.setdefault(mismatch.lineage, []).append(mismatch)
     values: dict[str, object] = {
         "groups": [(by_line.get(line, []), told) for line, told in groups.items()],
+        "day": lambda day: language.short_date(date.fromisoformat(day), year=True),
         "shown": SHOWN,
         "many": len(found) == SHOWN,
     }
