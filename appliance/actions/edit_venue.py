@@ -66,7 +66,9 @@ def _check(tx: Transaction, wished: Venue) -> None:
         raise field_invalid("name", "il faut un nom.", "please give a name.")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", wished.slug):
         raise field_invalid(
-            "slug", "minuscules et chiffres joints par -.", "lower-case words joined by -."
+            "slug",
+            "il faut des minuscules sans accent et des chiffres, joints par des tirets.",
+            "please give lower-case letters and digits, joined by hyphens.",
         )
     if wished.status not in STATUSES or wished.reservation_mode not in MODES:
         raise field_invalid("status", "une valeur de la liste.", "one of the list.")
@@ -78,7 +80,11 @@ def _check(tx: Transaction, wished: Venue) -> None:
             longest=_HOURS_MAX,
         )
     if not re.fullmatch("[A-Z]{3}", wished.currency):
-        raise field_invalid("currency", "trois majuscules (MAD).", "three capital letters (MAD).")
+        raise field_invalid(
+            "currency",
+            "il faut trois lettres majuscules, telles que MAD.",
+            "please give three capital letters, such as MAD.",
+        )
     if not is_slot(wished.evening_ends_at) or minutes(wished.evening_ends_at) > _LATEST_END:
         raise field_invalid(
             "evening_ends_at", "une heure de 00:00 à 12:00.", "a time from 00:00 to 12:00."
@@ -103,7 +109,9 @@ def _check_place(wished: Venue) -> None:
 
 def _check_zone(tx: Transaction, name: str) -> None:
     fault: ValidationError = field_invalid(
-        "time_zone", "un nom tel que Africa/Casablanca.", "a name such as Africa/Casablanca."
+        "time_zone",
+        "il faut un nom de la liste, tel que Africa/Casablanca.",
+        "please give a name of the list, such as Africa/Casablanca.",
     )
     if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", name):  # it names a file
         raise fault

@@ -45,10 +45,12 @@ def value_of(page: str, name: str) -> str:
     [
         ("venue", {**VENUE, "name": ""}, "name", "Please give a name."),
         ("venue", {**VENUE, "name": LONG}, "name", "Please give at most 200 characters."),
-        ("venue", {**VENUE, "slug": "Dar Zitoun"}, "slug", "Lower-case words joined by -."),
+        ("venue", {**VENUE, "slug": "Dar Zitoun"}, "slug",
+         "Please give lower-case letters and digits, joined by hyphens."),
         ("venue", {**VENUE, "time_zone": "Morocco time"}, "time_zone",
-         "A name such as Africa/Casablanca."),
-        ("venue", {**VENUE, "currency": "dirham"}, "currency", "Three capital letters (MAD)."),
+         "Please give a name of the list, such as Africa/Casablanca."),
+        ("venue", {**VENUE, "currency": "dirham"}, "currency",
+         "Please give three capital letters, such as MAD."),
         ("tables", {"tables": "", "do": "look"}, "tables", "Please give at least one line."),
         ("slots", {**SLOT, "start": "10 pm"}, "start", "A time such as 19:30."),
         ("slots", {**SLOT, "days": "9"}, "days", "Please give weekdays."),
@@ -99,6 +101,9 @@ async def test_a_mail_password_is_kept_and_told_nobody_when_another_field_is_ref
 
     _, page, _ = await owner.post("/portal/setup/mail", {**MAIL, "port": "?"})
     assert MAIL["password"] not in page
+    assert "leave it empty to keep it" in page
+    again = {**MAIL, "password": "", "do": "try", "recipient": "nobody"}
+    _, page, _ = await owner.post("/portal/setup/mail", again)
     assert "leave it empty to keep it" in page
     status, _, _ = await owner.post("/portal/setup/mail", {**MAIL, "password": ""})
 

@@ -40,13 +40,14 @@ async def show_mail(request: web.Request) -> web.Response:
 async def save_mail(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/mail`: try a letter with what was typed, or keep it."""
     form, stored = await read_form(request), saved_settings(request).mail
+    known = replace(stored, host=_host(form), password=_password(request, form, stored))
     try:
-        wished = _mail(request, form, stored)
+        wished = _mail(form, known)
         if form.text("do") == "try":
             _check_trial(wished, form)
     except Refusal as refusal:
-        _keep_typed(request, form, stored)
-        return await _mail_page(request, _as_typed(form, stored), refusal=refusal)
+        _keep_tried(request, known, stored)
+        return await _mail_page(request, _as_typed(form, known), refusal=refusal)
     if form.text("do") == "try":
         result = await try_letter(request, wished, form.text("recipient", 254))
         _keep_tried(request, wished, stored)
@@ -118,20 +119,17 @@ def _phone(form: Form) -> tuple[str, str]:
     return name, role
 
 
-def _mail(request: web.Request, form: Form, stored: MailSettings) -> MailSettings:
-    """What was typed; an empty password is the one that was tried or is stored for that server."""
+def _mail(form: Form, known: MailSettings) -> MailSettings:
+    """What was typed; the password is what is `known` of it."""
     host, security = form.text("host", _HOST_MAX), form.text("security")
     if security not in SECURITIES:
         raise field_error("security", "starttls, tls ou none.", "starttls, tls or none.")
     return replace(
-        stored,
+        known,
         host=host,
         port=form.whole("port", 1, _PORT_MAX),
         security=security,
         user=form.text("user"),
-        password=form.secret("password")[:_PASSWORD_MAX]
-        or _take_tried(request, host)
-        or _stored_password(stored, host),
         sender=form.text("sender", 254),
     )
 
@@ -155,13 +153,20 @@ def _as_stored(mail: MailSettings) -> dict[str, object]:
 
 def _as_typed(form: Form, mail: MailSettings) -> dict[str, object]:
     shown = {name: text for name, text in form.typed().items() if name != "password"}
-    return {**_as_stored(mail), **shown, "password": bool(mail.password or form.secret("password"))}
+    return {**_as_stored(mail), **shown}
 
 
-def _keep_typed(request: web.Request, form: Form, stored: MailSettings) -> None:
-    host = form.typed().get("host", "").strip()
-    password = form.secret("password")[:_PASSWORD_MAX]
-    _keep_tried(request, replace(stored, host=host, password=password), stored)
+def _host(form: Form) -> str:
+    return form.typed().get("host", "").strip()
+
+
+def _password(request: web.Request, form: Form, stored: MailSettings) -> str:
+    """An empty one is the one that was tried, or is stored, for that server."""
+    return (
+        form.secret("password")[:_PASSWORD_MAX]
+        or _take_tried(request, _host(form))
+        or _stored_password(stored, _host(form))
+    )
 
 
 def _stored_password(stored: MailSettings, host: str) -> str:
