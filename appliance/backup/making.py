@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -107,8 +108,12 @@ class Maker:
             hand_over(file.fileno(), owner)
             self._seal(key, scratch, file)
             proven = prove(aside, key, scratch, self.clock, self.zones, self._telling("prove"))
-            path = _free_name(shelf, proven.header)
-            put_in_place(aside, path)
+            path = _take_name(shelf, proven.header)
+            try:
+                put_in_place(aside, path)
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
             return path, proven
 
     def _seal(self, key: RecoveryKey, scratch: Path, file: BinaryIO) -> None:
@@ -172,12 +177,24 @@ def _aside(shelf: Path) -> Iterator[tuple[Path, BinaryIO]]:
         aside.unlink(missing_ok=True)
 
 
-def _free_name(shelf: Path, header: Header) -> Path:
-    """A name that sorts by date; two of one second get a number."""
+def _take_name(shelf: Path, header: Header) -> Path:
+    """A name that sorts by date; two of one second get a number, however close they are.
+
+    An empty file keeps it: not every volume can rename a file without replacing another.
+    """
     at = header.made_at[:19].replace(":", "")
-    more = ("", *(f"-{number}" for number in range(2, 99)))
-    names = (f"{header.slug}-{at}Z{number}{SUFFIX}" for number in more)
-    return next(path for name in names if not (path := shelf / name).exists())
+    more = ("" if number == 1 else f"-{number}" for number in count(1))
+    paths = (shelf / f"{header.slug}-{at}Z{number}{SUFFIX}" for number in more)
+    return next(path for path in paths if _is_mine(path))
+
+
+def _is_mine(path: Path) -> bool:
+    """Whether nobody had this name before."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    return True
 
 
 def _find_folder(to: Path) -> Path:

@@ -1,5 +1,6 @@
 """Two backups at once: the night's and one that was asked for. Each is whole (F31)."""
 
+import errno
 import os
 import threading
 import time
@@ -9,7 +10,7 @@ import pytest
 
 from appliance.backup.alone import alone
 from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.backup.shelf import SUFFIX, list_backups, read_record
+from appliance.backup.shelf import SUFFIX, list_backups, put_in_place, read_record
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.tokens import Tokens
@@ -67,6 +68,37 @@ def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile
     assert path.exists()
     a_maker(made, patience=0.2).make()
     assert read_record(made.root).trouble == ""
+
+
+def test_two_of_one_second_into_another_folder_replace_neither(made, tmp_path, monkeypatch):
+    shelf, together = tmp_path / "usb", threading.Barrier(2)
+    shelf.mkdir()
+
+    def put_together(aside, path):
+        together.wait(60)  # both have chosen their names
+        put_in_place(aside, path)
+
+    monkeypatch.setattr("appliance.backup.making.put_in_place", put_together)
+    with ThreadPoolExecutor(2) as pool:
+        paths = set(pool.map(lambda _: a_maker(made).make(to=shelf)[0], range(2)))
+
+    assert set(shelf.iterdir()) == paths
+    assert {path for path, _ in list_backups(shelf)} == paths
+    assert len(paths) == 2
+
+
+def test_one_that_cannot_be_put_in_place_leaves_no_name_behind(made, tmp_path, monkeypatch):
+    def put_nothing(_aside, _path):
+        raise OSError(errno.EIO, "the volume is gone")
+
+    shelf = tmp_path / "usb"
+    shelf.mkdir()
+    monkeypatch.setattr("appliance.backup.making.put_in_place", put_nothing)
+
+    with pytest.raises(Trouble, match="the volume is gone"):
+        a_maker(made).make(to=shelf)
+
+    assert list(shelf.iterdir()) == []
 
 
 def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
