@@ -26,7 +26,7 @@ HARMLESS = {
     ("docs/partners.md", "svc_test_" + "0123456789abcdef" * 3),
     ("tests/vectors/webhook_signature.json", "whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI"),
     ("tests/vectors/webhook_signature.json", "whsec_b2xkLXNlY3JldC1vbGQtc2VjcmV0LW9sZC1zZWNyZXQ"),
-    ("tests/appliance/webhooks/corpus.py", "secret"),  # a receiver's address that is refused
+    ("tests/appliance/webhooks/spellings.py", "secret"),  # a receiver's address that is refused
 }
 HERE = "tests/attacks/test_no_secrets.py"  # it names what is harmless
 LOCKS = re.compile(r"requirements/.*\.txt|.*package-lock\.json")  # hashes and nothing else

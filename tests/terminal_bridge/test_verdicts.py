@@ -262,31 +262,6 @@ def test_every_verdict_of_the_vocabulary_has_a_test_in_this_file():
     assert [result for result in COLOURS if f'"{result}"' not in tested] == []
 
 
-@pytest.mark.parametrize(
-    ("language", "staff"),
-    [("fr", "Entrée validée : Terrasse 1, 2 personnes."), ("en", "Let in: Terrasse 1, 2 guests."),
-     ("ar", "يُسمح بالدخول: \u2068Terrasse 1\u2069، \u2068شخصان\u2069.")],
-)  # fmt: skip
-async def test_a_verdict_speaks_the_language_of_its_terminal(door, language, staff):
-    there = await door.other(language=language)
-
-    verdict = await there.scan(await door.pass_of(await door.guest()))
-
-    assert verdict["say"]["staff"] == staff
-
-
-async def test_no_verdict_ever_shows_a_contact(door):
-    guest = await door.guest(access_code="SVC-7K2M")
-    text = await door.pass_of(guest)
-
-    said = [await door.scan(code) for code in (text, text, "7K2M", "Salma")]
-    said += [await door.call("GET", "/evening?q=457")]
-
-    assert "salma@example.com" not in str(said)
-    assert "123 457" not in str(said)
-    assert "Idrissi" not in str(said)
-
-
 async def test_a_replaced_signing_key_still_verifies_the_passes_it_signed(door):
     guest = await door.guest()
     old = await door.pass_of(guest)

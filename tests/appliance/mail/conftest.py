@@ -10,6 +10,8 @@ from appliance.actions.queue_letter import queue_letter
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.environment import Environment, Links
 from appliance.live.feed import Feed
+from appliance.mail.postman import Postman
+from appliance.mail.smtp import SmtpSender
 from appliance.settings import MailSettings, Settings
 from appliance.store.database import Database
 from appliance.store.letters import find_letter
@@ -145,3 +147,31 @@ def _at_port(environment, port, **settings):
     mail = dataclasses.replace(environment.settings.mail, port=port, **settings)
     return dataclasses.replace(environment, settings=dataclasses.replace(
         environment.settings, mail=mail))  # fmt: skip
+
+
+@pytest.fixture
+async def postman(environment, clock, mailbox):
+    started = Postman(environment, clock, mailbox)
+    await started.start()
+    yield started
+    await started.close()
+
+
+@pytest.fixture
+async def deliver(at_port, clock, a_letter, letter_row):
+    """Queue a letter for the server at a port, as a booking does: what was answered, its row."""
+    postmen = []
+
+    async def through(port, *, answer_within=5.0, deadlines=None, **letter):
+        environment = at_port(port)
+        server = SmtpSender(environment.settings.mail, **(deadlines or {}))
+        postman = Postman(environment, clock, server, answer_within=answer_within)
+        await postman.start()
+        postmen.append(postman)
+        letter_id = await a_letter(**letter)
+        outcome = await postman.send_now(letter_id)
+        return outcome, letter_row(letter_id), postman
+
+    yield through
+    for postman in postmen:
+        await postman.close()

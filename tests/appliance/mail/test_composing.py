@@ -1,9 +1,5 @@
-import dataclasses
-import email
-import email.policy
 import io
 import re
-from html.parser import HTMLParser
 
 import pytest
 import zxingcpp
@@ -15,35 +11,14 @@ from appliance.errors import NotFound
 from appliance.mail.composing import Composer, UnusableAddress
 from appliance.mail.contents import read_contents
 from appliance.mail.outbox import render_letter
-
-SENDER = "table@riad.example"
+from tests.appliance.mail.conftest import SENDER
+from tests.appliance.mail.reading import HOSTILE, check_one_letter, parts, received, with_changes
 
 
 @pytest.fixture
 async def contents(environment, a_letter):
     letter_id = await a_letter(access_code="SVC-7K2M", starts=1170, ends=1320)
     return await environment.database.read(read_contents, environment, letter_id)
-
-
-def received(message):
-    """The letter as a receiver parses it from the wire."""
-    return email.message_from_bytes(message.as_bytes(), policy=email.policy.default)
-
-
-def parts(message):
-    plain = message.get_body(("plain",)).get_content().replace("\r\n", "\n")
-    html = message.get_body(("html",)).get_content()
-    pictures = [p for p in message.walk() if p.get_content_maintype() == "image"]
-    return plain, html, pictures
-
-
-def with_changes(contents, **changes):
-    """The contents with fields of letter, reservation or venue replaced: `venue__name=…`."""
-    for path, value in changes.items():
-        part, _, field = path.partition("__")
-        inner = dataclasses.replace(getattr(contents, part), **{field: value})
-        contents = dataclasses.replace(contents, **{part: inner})
-    return contents
 
 
 async def test_the_letter_tells_code_link_evening_table_and_party_in_both_parts(
@@ -184,18 +159,6 @@ async def test_no_slot_is_the_whole_evening_and_a_late_slot_ends_next_morning(co
     assert "de 23:00 à 02:00" in parts(received(Composer(SENDER).compose(late)))[0]
 
 
-HOSTILE = [
-    "Riad\r\nBcc: victim@evil.example",
-    "Riad\nSubject: won\n\n<script>alert(1)</script>",
-    'Évil" <boss@bank.example>, "x',
-    "É" * 90 + ", boss@bank.example, " + "é" * 90,
-    "=?utf-8?q?=0D=0ABcc=3A_victim=40evil.example?=",
-    "\u2028Bcc: x@evil.example\u202e",
-    "<b>Riad</b> & {venue} {0} {{ 7*7 }} %s",
-    "Riad\x00\x1b[31m",
-]
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_a_hostile_name_adds_no_header_no_address_and_no_markup(contents, text):
     changed = with_changes(contents, venue__name=text, reservation__customer_name=text,
@@ -225,34 +188,6 @@ def test_no_name_whatever_breaks_out_of_its_place(sample, name, guest):
 async def sample(contents, monkeypatch):
     monkeypatch.setattr("appliance.mail.composing.qr_png", lambda *_: b"\x89PNG")
     return contents, Composer(SENDER)
-
-
-def check_one_letter(message, benign):
-    """It has the headers, the addresses and the elements of a benign letter, and no others."""
-    letter, usual = received(message), received(benign)
-    assert letter.keys() == usual.keys()
-    assert [a.addr_spec for a in letter["From"].addresses] == [SENDER]
-    assert [a.addr_spec for a in letter["To"].addresses] == ["yasmine@guest.example"]
-    assert not letter.defects
-    head = message.as_bytes().split(b"\r\n\r\n")[0]
-    names = [line.split(b":")[0] for line in head.split(b"\r\n") if line[:1] not in b" \t"]
-    usual_head = benign.as_bytes().split(b"\r\n\r\n")[0]
-    assert names == [
-        line.split(b":")[0] for line in usual_head.split(b"\r\n") if line[:1] not in b" \t"
-    ]
-    assert elements(parts(letter)[1]) == elements(parts(usual)[1])
-    assert parts(letter)[0].count("\n") == parts(usual)[0].count("\n")
-
-
-def elements(html):
-    found = []
-
-    class Collector(HTMLParser):
-        def handle_starttag(self, tag, attributes):
-            found.append((tag, [name for name, _ in attributes]))
-
-    Collector().feed(html)
-    return found
 
 
 async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):

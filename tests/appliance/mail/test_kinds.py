@@ -13,8 +13,8 @@ from appliance.actions.queue_letter import queue_letter
 from appliance.mail.composing import CATALOGUES, Composer
 from appliance.mail.contents import read_contents
 from appliance.model.letter import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS
-from tests.appliance.mail.conftest import GUEST, a_reservation
-from tests.appliance.mail.test_composing import (
+from tests.appliance.mail.conftest import GUEST, SENDER, a_reservation
+from tests.appliance.mail.reading import (
     HOSTILE,
     check_one_letter,
     parts,
@@ -22,7 +22,6 @@ from tests.appliance.mail.test_composing import (
     with_changes,
 )
 
-SENDER = "table@riad.example"
 STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
           "payment_due": "partial"}  # fmt: skip
 

@@ -2,22 +2,12 @@ import asyncio
 import logging
 import time
 
-import pytest
-
 from appliance.clock import SystemClock
 from appliance.errors import Unavailable
 from appliance.mail.postman import Postman
 from tests.appliance.mail.mail_servers import pass_time, settle, until
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
-
-
-@pytest.fixture
-async def postman(environment, clock, mailbox):
-    started = Postman(environment, clock, mailbox)
-    await started.start()
-    yield started
-    await started.close()
 
 
 async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(

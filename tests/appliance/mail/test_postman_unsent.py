@@ -8,14 +8,6 @@ from tests.appliance.mail.mail_servers import pass_time
 MINUTE = 60
 
 
-@pytest.fixture
-async def postman(environment, clock, mailbox):
-    started = Postman(environment, clock, mailbox)
-    await started.start()
-    yield started
-    await started.close()
-
-
 async def test_without_a_mail_server_letters_fail_at_once_and_wait(
     at_port, clock, a_letter, letter_row
 ):

@@ -16,8 +16,9 @@ from appliance.webhooks.addresses import EgressPolicy
 from appliance.webhooks.dialling import connect_directly
 from appliance.webhooks.egress import EgressGuard, SystemResolver, is_own_address
 from tests.appliance.webhooks.attempts import REQUEST
-from tests.appliance.webhooks.corpus import NAMES, ODD, REFUSED
+from tests.appliance.webhooks.corpus import NAMES, REFUSED
 from tests.appliance.webhooks.receivers import an_answer
+from tests.appliance.webhooks.spellings import ODD
 
 _PORT = re.compile(r"^(https?://)([^/?#@\\]*?)(?::\d+)?([/?#].*|)$", re.IGNORECASE | re.DOTALL)
 
