@@ -195,6 +195,16 @@ def test_every_file_and_folder_that_the_readme_names_is_there():
     assert missing == []
 
 
+def test_the_figures_that_the_readme_begins_with_are_those_of_the_last_soak():
+    (claim,) = (line for line in README.split("\n") if "(docs/promises.md):" in line)
+    promises = (ROOT / "docs" / "promises.md").read_text("utf-8")
+
+    figures = re.findall(r"[\d,]*\d,\d{3}", claim)
+
+    assert len(figures) == 3
+    assert [figure for figure in figures if f"| {figure} " not in promises] == []
+
+
 def test_every_test_that_the_readme_names_is_there():
     missing = [
         f"{path}::{name}"
