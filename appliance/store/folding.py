@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 
 from appliance.store.connection import open_connection
+from appliance.store.unusable import quota_as_full
 
 log = logging.getLogger(__name__)
 
@@ -78,13 +79,17 @@ class Folder:
     def _fold(self, passes: int) -> bool:
         """Copy the log until little is left; whether the disk let it."""
         try:
-            for _ in range(passes):
-                pages, folded = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                if pages - folded <= _FEW_PAGES:
-                    break
+            with quota_as_full(self._connection):
+                self._copy(passes)
         except apsw.Error as trouble:  # the log grows, and loses nothing
             log.warning("the write-ahead log could not be folded into the database: %s", trouble)
             if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
                 self._loop.call_soon_threadsafe(self._on_broken, trouble)
             return False
         return True
+
+    def _copy(self, passes: int) -> None:
+        for _ in range(passes):
+            pages, folded = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            if pages - folded <= _FEW_PAGES:
+                break

@@ -16,6 +16,7 @@ from appliance.store.unusable import (
     describe_newer,
     describe_unopenable,
     is_unopenable,
+    quota_as_full,
 )
 from appliance.store.upgrade_copies import keep_copy
 
@@ -61,7 +62,8 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(BUSY_MILLISECONDS)
-        return _migrate(connection, path, clock, list_migrations())
+        with quota_as_full(connection):
+            return _migrate(connection, path, clock, list_migrations())
     except apsw.FullError:
         raise Trouble(
             f"{path.name} is not upgraded: {path.parent} has no room for it. Make some, then "

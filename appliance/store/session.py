@@ -9,7 +9,7 @@ from appliance.errors import Trouble
 from appliance.store.connection import Batch, Transaction, open_connection
 from appliance.store.log_again import secure_log
 from appliance.store.start_check import refuse_damaged_log
-from appliance.store.unusable import UNUSABLE, describe_unusable
+from appliance.store.unusable import UNUSABLE, describe_unusable, quota_as_full
 from appliance.store.watermark import FilesBeside, Watermark
 from appliance.tokens import Tokens
 
@@ -34,9 +34,10 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
             batch = Batch(connection, clock, zones, tokens)
             tx = Transaction(batch)
             yield tx
-            tx.keep()
-            batch.write_appended()
-            connection.execute("COMMIT")
+            with quota_as_full(connection):
+                tx.keep()
+                batch.write_appended()
+                connection.execute("COMMIT")
             with closing(FilesBeside(path)) as files:
                 Watermark(connection, files).rise()
         finally:

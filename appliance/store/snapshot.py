@@ -7,7 +7,7 @@ import apsw
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection, open_for_command
 from appliance.store.live_files import guard_live_file
-from appliance.store.unusable import describe_unopenable, is_unopenable
+from appliance.store.unusable import describe_unopenable, is_unopenable, quota_as_full
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
 
@@ -21,7 +21,8 @@ def copy_database(path: Path, copy: Path) -> None:
     guard_live_file(path)
     connection = open_for_command(path)
     try:
-        connection.execute("VACUUM INTO :copy", {"copy": str(copy)})
+        with quota_as_full(connection):
+            connection.execute("VACUUM INTO :copy", {"copy": str(copy)})
     except apsw.FullError as error:
         raise OSError(f"no room for a copy of {path.name}") from error
     except DAMAGE as error:

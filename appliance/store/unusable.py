@@ -1,6 +1,9 @@
 """Why a database file cannot be used, in one sentence, and what to do. A full disk is no damage."""
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -18,6 +21,23 @@ UNUSABLE = (
     apsw.NotADBError,
     apsw.ReadOnlyError,
 )
+
+
+@contextmanager
+def quota_as_full(connection: apsw.Connection) -> Iterator[None]:
+    """FullError where a quota is used up: SQLite calls that a failed write, as of a broken disk."""
+    try:
+        yield
+    except apsw.IOError as error:
+        if is_over_quota(error, connection):
+            raise apsw.FullError("disk quota exceeded") from error
+        raise
+
+
+def is_over_quota(error: BaseException, connection: apsw.Connection) -> bool:
+    """Whether `error`, the latest of that connection, is a write for which a quota had no room."""
+    is_write = getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE
+    return is_write and connection.system_errno == errno.EDQUOT
 
 
 def is_unopenable(error: BaseException) -> bool:

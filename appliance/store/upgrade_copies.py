@@ -11,6 +11,7 @@ import apsw
 from appliance.clock import Clock
 from appliance.durable import sync
 from appliance.errors import Trouble
+from appliance.store.unusable import quota_as_full
 
 _KEPT = 2  # schemas, of each the latest copy
 _NAME = re.compile(r"(live|test)-before-upgrade-(\d{4})-(\d+)\.db")
@@ -29,7 +30,8 @@ def keep_copy(connection: apsw.Connection, path: Path, schema: int, clock: Clock
         for left in folder.glob(f".{path.stem}-before-upgrade-*.part"):  # of an interruption
             left.unlink()
         try:
-            connection.execute("VACUUM INTO :copy", {"copy": str(aside)})
+            with quota_as_full(connection):
+                connection.execute("VACUUM INTO :copy", {"copy": str(aside)})
             aside.chmod(0o600)
             sync(aside)
             aside.replace(copy)

@@ -11,6 +11,7 @@ import apsw
 
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection
+from appliance.store.unusable import quota_as_full
 
 _TRIES = 5
 _MIB = 1 << 20
@@ -45,11 +46,12 @@ def wipe(path: Path) -> bool:
             connection.pragma("temp_store_directory", str(path.parent.absolute()))
             connection.execute("PRAGMA temp_store = FILE")
             connection.execute("PRAGMA cache_size = -2000")
-        connection.execute("VACUUM")
-        for _ in range(_TRIES):
-            busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
-            if not busy:
-                return True
+        with quota_as_full(connection):
+            connection.execute("VACUUM")
+            for _ in range(_TRIES):
+                busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+                if not busy:
+                    return True
     except (apsw.BusyError, apsw.LockedError, apsw.FullError):
         return False
     finally:

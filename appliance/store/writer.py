@@ -17,6 +17,7 @@ import apsw
 
 from appliance.errors import Unavailable
 from appliance.store.connection import BUSY_MILLISECONDS, Batch, Transaction
+from appliance.store.unusable import is_over_quota
 
 log = logging.getLogger(__name__)
 
@@ -212,11 +213,12 @@ class Writer:
         if not self._failing:  # a full disk refuses thousands of commits for one reason
             self._failing = True
             log.error("commits fail, nothing of them is kept: %s", trouble)
-        if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):
+        is_full = isinstance(trouble, apsw.FullError) or is_over_quota(trouble, self._connection)
+        if isinstance(trouble, (apsw.IOError, apsw.CorruptError)) and not is_full:
             self.fail(trouble)
         elif self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
-        if isinstance(trouble, apsw.FullError):
+        if is_full:
             self.on_full()
         self._refuse(batch)
 

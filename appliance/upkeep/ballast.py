@@ -17,6 +17,7 @@ NAME = "ballast"
 MEBIBYTES = 64
 _MIB = 1 << 20
 _LEAST = _MIB
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _SPARE = 4  # a volume must have so many times the ballast free before it is made
 
 
@@ -25,6 +26,7 @@ class Ballast:
 
     def __init__(self, folder: Path, size: int = MEBIBYTES * _MIB) -> None:
         self._path = folder / NAME
+        self._aside = folder / f".{NAME}"
         self._size = size
         self._released = 0
 
@@ -45,19 +47,12 @@ class Ballast:
         size = min(self._size, self.free() // _SPARE)
         if size < _LEAST:
             return False
-        aside = self._path.with_name(f".{NAME}")
         try:
-            aside.unlink(missing_ok=True)  # of a power cut; root follows no link of the box's user
-            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            try:
-                hand_over(handle, self._path.parent)
-                os.posix_fallocate(handle, 0, size)
-            finally:
-                os.close(handle)
-            aside.replace(self._path)
+            self._take(size)
+            self._aside.replace(self._path)
         except OSError as error:
-            aside.unlink(missing_ok=True)
-            if error.errno not in {errno.ENOSPC, errno.EOPNOTSUPP, errno.EDQUOT}:
+            self._aside.unlink(missing_ok=True)
+            if error.errno not in {*_NO_ROOM, errno.EOPNOTSUPP}:
                 log.warning("no reserve for a full disk: %s", error.strerror)
             return False
         return True
@@ -73,8 +68,34 @@ class Ballast:
             self.release()
 
     def has_room_for_all(self) -> bool:
-        """Whether there is room again beyond what was released."""
-        return self.free() > self._released + _LEAST
+        """Whether there is room again beyond what was released.
+
+        What a quota leaves the box is known to nobody before it is taken.
+        """
+        needed = self._released + _LEAST
+        return self.free() > needed and self._can_take(needed)
+
+    def _can_take(self, size: int) -> bool:
+        try:
+            self._take(size)
+        except OSError as error:
+            return error.errno not in _NO_ROOM
+        finally:
+            self._aside.unlink(missing_ok=True)
+        return True
+
+    def _take(self, size: int) -> None:
+        """So much room, under another name than the ballast's."""
+        self._aside.unlink(
+            missing_ok=True
+        )  # of a power cut; root follows no link of the box's user
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        handle = os.open(self._aside, flags, 0o600)
+        try:
+            hand_over(handle, self._path.parent)
+            os.posix_fallocate(handle, 0, size)
+        finally:
+            os.close(handle)
 
     def release(self) -> bool:
         """Give the room back; whether there was any."""
