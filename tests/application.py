@@ -29,5 +29,10 @@ _COMPILED = _Compiled()
 def application_of(box: Box) -> web.Application:
     """What `venuebox serve` serves of `box`."""
     app = build_application(box)
-    app[TEMPLATES].bytecode_cache = _COMPILED
+    share_templates(app)
     return app
+
+
+def share_templates(app: web.Application) -> None:
+    """Let `app` take what others have compiled."""
+    app[TEMPLATES].bytecode_cache = _COMPILED

@@ -2,6 +2,7 @@
 
 import pytest
 import pytest_asyncio
+from aiohttp.test_utils import TestServer
 
 from tests.browser.chromium import browser_fixture, running_chromium
 from tests.browser.door_world import door_world
@@ -67,3 +68,10 @@ async def portal(tmp_path, clock, settings, chromium, browser):
     """The live environment of a box, and the browser of the house."""
     async with portal_world(tmp_path, clock, settings, chromium, browser) as world:
         yield world
+
+
+@browser_fixture
+async def server(world):
+    """What serves the pages of the guests' `world` that the test has made."""
+    async with TestServer(world.app) as started:
+        yield started

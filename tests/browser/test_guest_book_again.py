@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from aiohttp.test_utils import TestServer
 
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import a_guests_page
@@ -25,12 +24,6 @@ def settings():
 async def world(box, clock):
     clock.set("2026-11-21T12:00:00Z")
     return guest_worlds(box, clock)[0]
-
-
-@browser_fixture
-async def server(world):
-    async with TestServer(world.app) as started:
-        yield started
 
 
 @browser_fixture

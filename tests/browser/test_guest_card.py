@@ -1,16 +1,14 @@
 """The guest's pages as a real browser shows them."""
 
-import io
-
 import pytest
 import zxingcpp
-from aiohttp.test_utils import TestServer
 from PIL import Image
 
 from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture
 from tests.web.guest.guest_world import guest_worlds
 
-PHONE, SMALL_PHONE, DESKTOP = (360, 640), (320, 568), (1280, 800)
+SMALL_PHONE = (320, 568)
 A4 = (210, 297)
 
 
@@ -20,35 +18,17 @@ async def world(box, clock):
 
 
 @browser_fixture
-async def server(world):
-    async with TestServer(world.app) as started:
-        yield started
-
-
-@browser_fixture
 async def look(browser, server):
     """Opens a path of the box in a fresh browser profile."""
 
     async def opened(path, size=PHONE, locale="fr-MA", script=None, **options):
-        width, height = size
-        context = await browser.new_context(
-            viewport={"width": width, "height": height}, locale=locale, **options
-        )
-        page = await context.new_page()
-        page.complaints, page.addresses = [], []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("request", lambda request: page.addresses.append(request.url))
+        page = await a_guests_page(browser, size, locale, **options)
         if script:
             await page.add_init_script(script)
         await page.goto(str(server.make_url(path)))
         return page
 
     return opened
-
-
-async def picture(page) -> Image.Image:
-    return Image.open(io.BytesIO(await page.screenshot(full_page=True))).convert("L")
 
 
 def codes(image: Image.Image) -> list[str]:

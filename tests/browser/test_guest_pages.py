@@ -3,7 +3,6 @@
 from itertools import product
 
 import pytest
-from aiohttp.test_utils import TestServer
 
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture
@@ -36,12 +35,6 @@ async def world(box, clock):
         lambda tx: tx.execute("UPDATE venue SET address = '12 derb El Ferrane, Marrakech'")
     )
     return world
-
-
-@browser_fixture
-async def server(world):
-    async with TestServer(world.app) as started:
-        yield started
 
 
 async def book(page, clock, name="Youssef El Amrani", **options):

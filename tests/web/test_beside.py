@@ -13,7 +13,6 @@ from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
 from appliance.store.session import session
 from appliance.tokens import Keyring, Tokens
-from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.web.processes import Serving
 from web.main import main
 
@@ -41,13 +40,6 @@ def data(tmp_path):
         '[webhooks]\nallow_networks = ["127.0.0.1"]\nallow_http = true\n'
     )
     return found
-
-
-@pytest.fixture
-async def receiver():
-    found = Receiver()
-    async with a_server(found.converse) as found.port:
-        yield found
 
 
 def transaction(data):

@@ -13,6 +13,7 @@ from appliance.store.connection import Transaction
 from appliance.store.database import Database
 from appliance.store.reservations import update_reservation
 from terminal_bridge.context import ENVIRONMENT
+from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
 from web.guest.desk import open_desks
 from web.guest.routes import GUEST_ROUTES
@@ -69,6 +70,7 @@ def guest_application(box: Box) -> web.Application:
 
     app = web.Application(middlewares=[enter])
     prepare_pages(app)
+    share_templates(app)
     open_desks(app, box)
     for prefix in ("", "/test"):
         app.add_routes([web.route(method, prefix + path, do) for method, path, do in GUEST_ROUTES])

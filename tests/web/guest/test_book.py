@@ -22,11 +22,6 @@ def settings():
     return with_settings(booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000})
 
 
-@pytest.fixture
-def early(clock):
-    clock.set("2026-11-21T12:00:00Z")
-
-
 @pytest.mark.usefixtures("early")
 async def test_the_page_offers_the_hours_of_the_evening_and_their_free_tables(world, guest):
     await world.reserve(table_id=table_id("T1"))

@@ -14,11 +14,6 @@ def settings():
     return with_settings(booking={"enabled": True, "hourly_for_address": 1000, "hourly": 1000})
 
 
-@pytest.fixture
-def early(clock):
-    clock.set("2026-11-21T12:00:00Z")
-
-
 @pytest.mark.usefixtures("early")
 async def test_a_program_that_fills_in_everything_books_nothing(world, guest):
     answer = await send(guest, a_form(await token_of(world, guest), website="https://spam.example"))

@@ -7,7 +7,7 @@ import pytest
 
 from appliance.store.conditions import Condition, put_condition
 from appliance.webhooks.conditions import CLOCK_HELD, OFFLINE
-from tests.appliance.webhooks.receivers import OK, Receiver, a_server, an_answer
+from tests.appliance.webhooks.receivers import OK, an_answer
 from tests.builders import a_body
 from tests.conftest import with_settings
 from tests.web.portal.integrations import ROOM, die, eventually, has, register, send_test
@@ -18,14 +18,6 @@ from tests.web.portal.test_integrations_keys import a_form
 @pytest.fixture
 def settings():
     return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",), "clock_grace_minutes": 0})
-
-
-@pytest.fixture
-async def receiver():
-    found = Receiver()
-    async with a_server(found.converse) as port:
-        found.port = port
-        yield found
 
 
 async def test_a_dead_delivery_shows_what_was_sent_and_goes_out_again_once(running, receiver):

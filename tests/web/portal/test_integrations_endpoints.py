@@ -7,7 +7,6 @@ import pytest
 from appliance.store.conditions import Condition, put_condition
 from appliance.store.endpoints import list_endpoints
 from appliance.webhooks.conditions import ENDPOINT_BLOCKED
-from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import a_body
 from tests.conftest import with_settings
 from tests.web.portal.integrations import ROOM, SECRET, eventually, has, register, send_test
@@ -18,14 +17,6 @@ from tests.web.portal.test_integrations_keys import a_form
 @pytest.fixture
 def settings():
     return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",), "clock_grace_minutes": 0})
-
-
-@pytest.fixture
-async def receiver():
-    found = Receiver()
-    async with a_server(found.converse) as port:
-        found.port = port
-        yield found
 
 
 async def test_an_endpoint_receives_at_once_signed_with_the_secret_said_once(running, receiver):

@@ -1,0 +1,14 @@
+"""What the tests of several rooms ask for."""
+
+import pytest
+
+from tests.appliance.webhooks.receivers import Receiver, a_server
+
+
+@pytest.fixture
+async def receiver():
+    """A partner's program on loopback."""
+    found = Receiver()
+    async with a_server(found.converse) as port:
+        found.port = port
+        yield found
