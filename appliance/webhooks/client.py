@@ -30,7 +30,10 @@ Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """How long an attempt may take, in seconds: `total` is the contract's (section 6.3)."""
+    """How long an attempt may take, in seconds: `total` is the contract's (section 6.3).
+
+    `connect` is for TCP alone: who does not take up in that time is not there.
+    """
 
     total: float = 10.0
     connect: float = 4.0
@@ -150,16 +153,16 @@ class Client:
         context = await self._trust() if receiver.secure else None
         async with asyncio.timeout(self._budgets.connect):
             sock = await self._connect(addresses, receiver.port)
-            if receiver.secure:
-                call.phase = TLS
-            _, connection = await self._loop.create_connection(
-                Connection,
-                sock=sock,
-                ssl=context,
-                server_hostname=receiver.host if receiver.secure else None,
-            )
-            if isinstance(self._trust, PinnedCertificate):
-                self._check_pin(self._trust, connection)
+        if receiver.secure:  # slow or not: it is the receiver's own time, of which it has the rest
+            call.phase = TLS
+        _, connection = await self._loop.create_connection(
+            Connection,
+            sock=sock,
+            ssl=context,
+            server_hostname=receiver.host if receiver.secure else None,
+        )
+        if isinstance(self._trust, PinnedCertificate):
+            self._check_pin(self._trust, connection)
         return connection
 
     @staticmethod

@@ -108,7 +108,8 @@ async def a_server(converse, **options):
         finally:
             writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, **options)
+    where = {} if "sock" in options else {"host": "127.0.0.1", "port": 0}
+    server = await asyncio.start_server(connected, **where, **options)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

@@ -17,7 +17,7 @@ from appliance.errors import ValidationError
 from appliance.model.endpoint import parse_ca, parse_pin
 from appliance.store.endpoints import get_endpoint
 from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust
-from tests.appliance.webhooks.attempts import REQUEST, SHORT_CONNECT
+from tests.appliance.webhooks.attempts import BUDGETS, REQUEST, SHORT
 from tests.appliance.webhooks.receivers import Receiver, a_server, an_answer
 from tests.appliance.webhooks.test_dialling import load
 
@@ -190,10 +190,11 @@ async def test_row_8_a_pin_takes_no_old_tls_either(attempt):
 
 @pytest.mark.parametrize("trust", ["system", "own authority", "pinned"])
 @pytest.mark.parametrize(
-    ("behaviour", "code"), [("plain http", "tls_other"), ("stall", "conn_timeout")]
+    ("behaviour", "budgets", "code"),
+    [("plain http", BUDGETS, "tls_other"), ("stall", SHORT, "timeout")],
 )
 async def test_row_8_what_speaks_no_tls_on_the_port_is_refused_in_time(
-    make_client, names, authority, trust, behaviour, code
+    make_client, names, authority, trust, behaviour, budgets, code
 ):
     names.known[HOST] = ["127.0.0.1"]
     heard = bytearray()
@@ -212,10 +213,9 @@ async def test_row_8_what_speaks_no_tls_on_the_port_is_refused_in_time(
     }
     await trusts["system"]()  # its first use reads files: that is no part of the handshake
     async with a_server(converse) as port:
-        client = make_client(f"https://{HOST}:{port}/", trust=trusts[trust], budgets=SHORT_CONNECT)
+        client = make_client(f"https://{HOST}:{port}/", trust=trusts[trust], budgets=budgets)
         outcome = await client.post(REQUEST)
 
-    # Given up with the connection's budget, which is half of the attempt's.
     assert (outcome.phase, outcome.code) == ("tls", code)
     assert b"POST" not in heard
 
