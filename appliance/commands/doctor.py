@@ -1,7 +1,6 @@
 """`venuebox doctor`: what is wrong with this box, and what to do about it."""
 
 import argparse
-from dataclasses import asdict
 
 from appliance.commands.console import (
     Commands,
@@ -49,7 +48,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     checks = examine(patient)
     if arguments.json:
         print_json(
-            {"status": worst(checks), "checks": [asdict(check) for check in checks],
+            {"status": worst(checks), "checks": [_as_json(check) for check in checks],
              "fixed": [str(path) for path in changed]}
         )  # fmt: skip
     else:
@@ -71,6 +70,15 @@ def _settings(console: Console, directory: DataDirectory) -> Settings | str:
 def _language(console: Console) -> str:
     known = (console.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     return next((text for text in known if text), "")
+
+
+def _as_json(check: Check) -> dict[str, object]:
+    return {
+        "name": check.name,
+        "status": check.status,
+        "finding": check.finding.texts(),
+        "remedy": check.remedy and check.remedy.texts(),
+    }
 
 
 def _print(check: Check, *, french: bool) -> None:

@@ -6,6 +6,7 @@ from appliance.backup.shelf import find_shelf, read_record
 from appliance.clock import format_instant
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import Patient
+from appliance.doctor.words import Instant
 from appliance.errors import Trouble
 from appliance.upkeep.nights import is_overdue
 
@@ -36,7 +37,7 @@ def backups(patient: Patient) -> Check:
             "Make one on the page about the box, or by venuebox backup, then print the kit.",
             because=because,
         )
-    when = format_instant(record.at)[:16].replace("T", " ")
+    when = Instant(record.at, format_instant(record.at)[:16].replace("T", " "))
     if is_overdue(record, patient.clock):
         judge = fail if patient.clock.now() - record.at > _WEEK_MS else warn
         return judge(

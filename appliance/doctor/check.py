@@ -1,6 +1,7 @@
 """A check: what was found about one thing, in three languages, and what mends it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from appliance.doctor.arabic import in_arabic
@@ -11,11 +12,21 @@ _RANK = ("ok", "warn", "fail")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One sentence in three languages."""
+    """One sentence in three languages.
+
+    `french` and `english` are it without what fills its `blanks`; words.py knows it by its English.
+    """
 
     fr: str
     en: str
     ar: str
+    french: str = field(default="", compare=False)
+    english: str = field(default="", compare=False)
+    blanks: Mapping[str, object] = field(default_factory=dict, compare=False)
+
+    def texts(self) -> dict[str, str]:
+        """By the codes of the languages."""
+        return {"fr": self.fr, "en": self.en, "ar": self.ar}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +41,8 @@ class Check:
 
 def say(fr: str, en: str, **blanks: object) -> Said:
     """A sentence of the checks, its `{name}` filled from `blanks`; arabic.py has the third."""
-    return Said(fr.format(**blanks), en.format(**blanks), in_arabic(en, blanks))
+    filled = fr.format(**blanks), en.format(**blanks), in_arabic(en, blanks)
+    return Said(*filled, french=fr, english=en, blanks=blanks)
 
 
 def well(name: str, /, fr: str, en: str, **blanks: object) -> Check:

@@ -76,6 +76,7 @@ def conditions(patient: Patient) -> Check:
         f"La box signale : {french}.",
         f"The box reports: {english}{more}.",
         f"يشير الجهاز إلى ما يلي: {arabic}.",
+        english="The box reports: {english}.",
     )
     failing = any(condition.name == UNWRITTEN for condition in found)
     return Check("conditions", "fail" if failing else "warn", said, _REMEDY)

@@ -8,6 +8,7 @@ from appliance.clock import format_instant
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import NotExamined, Patient
+from appliance.doctor.words import Instant
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.store.examination import find_newest_instant
@@ -109,7 +110,7 @@ def clock(patient: Patient) -> Check:
     """The clock is not behind what the box has written, and the machine keeps it right."""
     now = patient.clock.now()
     newest = max(_newest(patient, environment) for environment in ENVIRONMENTS)
-    told = format_instant(now)
+    told = Instant(now, format_instant(now))
     remedy = (
         "Réglez l'heure : timedatectl set-ntp true, et vérifiez l'accès à internet.",
         "Set the time: timedatectl set-ntp true, and check the way to the internet.",
@@ -121,7 +122,7 @@ def clock(patient: Patient) -> Check:
             "The clock says {told}, and the box has already written {newest}.",
             *remedy,
             told=told,
-            newest=format_instant(newest),
+            newest=Instant(newest, format_instant(newest)),
         )
     state = patient.machine.clock_state()
     if state in {None, _UNSYNCHRONISED}:

@@ -10,6 +10,7 @@ from appliance.clock import format_instant
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import NotExamined, Patient
+from appliance.doctor.words import Instant
 from appliance.settings import MailSettings
 from appliance.store.endpoints import list_active_endpoints
 from appliance.store.examination import read_delivery_health
@@ -123,7 +124,7 @@ def deliveries(patient: Patient) -> Check:
             "Si la box est en marche et internet là, le partenaire ne répond pas.",
             "If the box runs and the internet is there, the partner does not answer.",
             pending=pending,
-            oldest=format_instant(oldest),
+            oldest=Instant(oldest, format_instant(oldest)),
         )
     return well("deliveries", "{pending} envois attendent, aucun abandonné.",
                 "{pending} deliveries wait, none died.", pending=pending)  # fmt: skip

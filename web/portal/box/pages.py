@@ -1,15 +1,18 @@
 """`/portal/box`: one lamp, one sentence, and below them everything that makes it so."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from aiohttp import web
 from markupsafe import Markup
 
 from appliance.actions.set_up import STEPS
-from appliance.doctor.arabic import END, FREE, LATIN
+from appliance.doctor.arabic import END, FREE, LATIN, fill
 from appliance.doctor.check import Check, Said, worst
 from appliance.doctor.conditions import FRENCH, say_in_arabic
+from appliance.doctor.words import PLAIN, PLAIN_CONDITIONS, Instant
 from appliance.store.conditions import Condition, list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
@@ -70,7 +73,7 @@ async def box_page(
     directory = directory_of(request)
     values: dict[str, object] = {
         "lamp": worst(checks) if findings else None,
-        "checks": [_shown(check, language) for check in checks],
+        "checks": [_shown(check, language, zone) for check in checks],
         "looked_at": moment(findings.at, zone, language) if findings else None,
         "conditions": [
             (moment(c.since, zone, language), _noted(c, language)) for c in conditions
@@ -127,23 +130,41 @@ def _read_mail(reader: Reader) -> MailState:
     )
 
 
-def _shown(check: Check, language: Language) -> Shown:
-    remedy = _say(check.remedy, language) if check.remedy else None
-    return Shown(check.name, check.status, _say(check.finding, language), remedy)
+def _shown(check: Check, language: Language, zone: ZoneInfo) -> Shown:
+    remedy = _say(check.remedy, language, zone) if check.remedy else None
+    return Shown(check.name, check.status, _say(check.finding, language, zone), remedy)
 
 
-def _say(said: Said, language: Language) -> str:
+def _say(said: Said, language: Language, zone: ZoneInfo) -> str:
+    """In the words of the house where it has any, with instants in venue time."""
+    plain = PLAIN.get(said.english)
+    blanks = {
+        name: moment(value.at, zone, language) if isinstance(value, Instant) else value
+        for name, value in said.blanks.items()
+    }
+    if language.code == "ar" and plain is not None:
+        return _with_elements(_fill_arabic(plain.ar, said.blanks, blanks))
     if language.code == "ar":
         return _with_elements(said.ar)
-    return said.en if language.code == "en" else set_french(said.fr)
+    if language.code == "en":
+        return (said.english if plain is None else plain.en).format(**blanks)
+    return set_french(said.french if plain is None else plain.fr).format(**blanks)
+
+
+def _fill_arabic(text: str, known: Mapping[str, object], shown: Mapping[str, object]) -> str:
+    """An instant in words is Arabic itself; the rest that fills a blank is Latin mostly."""
+    for name in (name for name, value in known.items() if isinstance(value, Instant)):
+        text = text.replace(f"{{{name}}}", str(shown[name]))
+    return fill(text, shown)
 
 
 def _noted(condition: Condition, language: Language) -> str:
+    plain = PLAIN_CONDITIONS.get(condition.name)
     if language.code == "ar":
-        return _with_elements(say_in_arabic(condition))
+        return _with_elements(plain.ar if plain else say_in_arabic(condition))
     if language.code == "en":
-        return condition.detail
-    return set_french(FRENCH.get(condition.name, condition.detail))
+        return plain.en if plain else condition.detail
+    return set_french(plain.fr if plain else FRENCH.get(condition.name, condition.detail))
 
 
 def _with_elements(arabic: str) -> Markup:
