@@ -5,12 +5,16 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from appliance.errors import Trouble
 from appliance.settings_checks import check_setting
 from appliance.settings_readers import ReaderSettings, parse_readers
+
+
+_MEANT = 0.8  # how like a section's name another is that was meant for it: `webhook`, `mails`
 
 
 def _setting(default: Any, meaning: str) -> Any:
@@ -244,8 +248,11 @@ def _bad(name: str, value: Any, hint: Any) -> Trouble:
 
 
 def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Those of a section of ours, or of what was meant for one: others' tools set some, too."""
     names = {variable for _, variable, _, _ in describe_settings()}
     for variable in environ:
         section = variable.removeprefix("VENUEBOX_").split("_")[0].lower()
-        if variable.startswith("VENUEBOX_") and section in known and variable not in names:
+        if not variable.startswith("VENUEBOX_") or variable in names:
+            continue
+        if get_close_matches(section, known, cutoff=_MEANT):
             raise Trouble(f"unknown setting {variable}: see the table of settings in the README")

@@ -147,6 +147,8 @@ def test_a_mistake_is_one_sentence_with_the_setting_the_value_and_what_is_allowe
         ("VENUEBOX_SERVER_PORT", "9" * 5000, "server.port is '999"),
         ("VENUEBOX_WEBHOOKS_ALLOW_HTTP", "yes", "webhooks.allow_http is 'yes'"),
         ("VENUEBOX_SERVER_PROT", "1", "VENUEBOX_SERVER_PROT"),
+        ("VENUEBOX_WEBHOOK_ALLOW_HTTP", "true", "VENUEBOX_WEBHOOK_ALLOW_HTTP"),
+        ("VENUEBOX_MAILS_HOST", "m.example", "VENUEBOX_MAILS_HOST"),
     ],
 )
 def test_a_bad_variable_is_named(variable: str, text: str, word: str):
@@ -156,6 +158,8 @@ def test_a_bad_variable_is_named(variable: str, text: str, word: str):
 
 def test_variables_of_others_and_the_one_of_the_data_directory_are_let_be():
     environ = {"VENUEBOX_DATA": "box", "SERVER_PORT": "x", "VENUEBOXER": "y"}
+    of_a_cluster = {"VENUEBOX_SERVICE_HOST": "10.0.0.9", "VENUEBOX_PORT": "tcp://10.0.0.9:80"}
+    assert read_settings(ABSENT, of_a_cluster) == Settings()
 
     assert read_settings(ABSENT, environ) == Settings()
 
