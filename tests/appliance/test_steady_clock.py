@@ -5,7 +5,7 @@ import pytest
 from appliance.clock import StoppedClock, parse_instant
 from appliance.clock_trust import ClockMark
 from appliance.steady_clock import SteadyClock
-from tests.appliance.webhooks.conftest import ManualUptime
+from tests.appliance.webhooks.alarms import ManualUptime
 
 NOW = "2026-11-21T19:00:00Z"
 GRACE_MS = 600_000

@@ -17,7 +17,9 @@ from appliance.webhooks.dispatcher import Dispatcher
 from appliance.webhooks.egress import EgressGuard
 from appliance.webhooks.outside import Outside
 from appliance.webhooks.receiver import parse_receiver
+from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.attempts import BUDGETS
+from tests.appliance.webhooks.internet import Internet
 from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import TONIGHT, table_id
 from tests.conftest import with_settings
@@ -44,51 +46,6 @@ async def open_receiver():
 @pytest.fixture
 async def receiver(open_receiver):
     return await open_receiver()
-
-
-class ManualUptime:
-    """An uptime that stands still until the test lets time pass."""
-
-    def __init__(self, clock, boot="first boot", milliseconds=1_000_000):
-        self.boot = boot
-        self.now = milliseconds
-        self.alarms = {}
-        self.alarms_set = 0
-        self._clock = clock
-
-    def milliseconds(self):
-        return self.now
-
-    def call_at(self, milliseconds, callback):
-        self.alarms_set += 1
-        alarm = _Alarm(self.alarms, self.alarms_set)
-        self.alarms[alarm.number] = (milliseconds, callback)
-        if milliseconds <= self.now:
-            asyncio.get_running_loop().call_soon(self.advance, 0)
-        return alarm
-
-    def advance(self, seconds):
-        """Let time pass on every clock, and ring the alarms that became due."""
-        self.now += round(seconds * 1000)
-        self._clock.advance(seconds)
-        for number, (at, callback) in list(self.alarms.items()):
-            if at <= self.now and self.alarms.pop(number, None):
-                callback()
-
-    @property
-    def next_alarm(self):
-        """Seconds until the earliest alarm, or None."""
-        earliest = min((at for at, _ in self.alarms.values()), default=None)
-        return None if earliest is None else (earliest - self.now) / 1000
-
-
-class _Alarm:
-    def __init__(self, alarms, number):
-        self.number = number
-        self._alarms = alarms
-
-    def cancel(self):
-        self._alarms.pop(self.number, None)
 
 
 @pytest.fixture
@@ -292,3 +249,12 @@ def change_outside(world):
         world.outside = dataclasses.replace(world.outside, **parts)
 
     return change
+
+
+@pytest.fixture
+def internet(names, surroundings, change_outside):
+    """A way out that a test can cut."""
+    internet = Internet(names, surroundings)
+    policy = EgressPolicy(("127.0.0.0/8",), lambda _address: False)
+    change_outside(guard=EgressGuard(policy, names), connect=internet.connect)
+    return internet

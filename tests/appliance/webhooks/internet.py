@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 from appliance.store.conditions import list_conditions
 from appliance.webhooks.dialling import connect_directly
-from tests.appliance.webhooks.test_retries import alarm_is
+from tests.appliance.webhooks.alarms import alarm_is
 
 PUBLIC, OTHER_PUBLIC = "93.184.216.34", "93.184.216.35"
 NO_NETWORK = OSError(errno.ENETUNREACH, "network is unreachable")

@@ -3,6 +3,7 @@
 import pytest
 
 from appliance.actions.beat import beat
+from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
     A_YEAR_ON,
     GRACE,
@@ -11,7 +12,6 @@ from tests.appliance.webhooks.clocks import (
     nothing_more,
     set_clock,
 )
-from tests.appliance.webhooks.conftest import ManualUptime
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 
 from appliance.clock import parse_instant
 from appliance.webhooks.waits import settle_waits
+from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
     A_YEAR_BACK,
     A_YEAR_ON,
@@ -17,7 +18,6 @@ from tests.appliance.webhooks.clocks import (
     nothing_more,
     set_clock,
 )
-from tests.appliance.webhooks.conftest import ManualUptime
 from tests.appliance.webhooks.receivers import an_answer
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from appliance.actions.beat import beat
 from appliance.store.conditions import drop_condition
+from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import A_YEAR_ON, GRACE, GRACED, conditions, set_clock
-from tests.appliance.webhooks.conftest import ManualUptime
 
 LONG = 50 * 86_400
 

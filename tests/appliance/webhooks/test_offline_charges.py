@@ -5,27 +5,16 @@ import socket
 
 import pytest
 
-from appliance.webhooks.addresses import EgressPolicy
 from appliance.webhooks.dialling import connect_directly
-from appliance.webhooks.egress import EgressGuard
+from tests.appliance.webhooks.alarms import alarm_is
 from tests.appliance.webhooks.internet import (
     NO_ANSWER,
     NO_NETWORK,
     OTHER_PUBLIC,
     PUBLIC,
-    Internet,
     charged,
 )
 from tests.appliance.webhooks.receivers import an_answer
-from tests.appliance.webhooks.test_retries import alarm_is
-
-
-@pytest.fixture
-def internet(names, surroundings, change_outside):
-    internet = Internet(names, surroundings)
-    policy = EgressPolicy(("127.0.0.0/8",), lambda _address: False)
-    change_outside(guard=EgressGuard(policy, names), connect=internet.connect)
-    return internet
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,9 @@ import asyncio
 import pytest
 
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.webhooks.addresses import EgressPolicy
-from appliance.webhooks.egress import EgressGuard
+from tests.appliance.webhooks.alarms import alarm_is
 from tests.appliance.webhooks.internet import PUBLIC, Internet, charged, conditions, probe_fails
 from tests.appliance.webhooks.receivers import an_answer
-from tests.appliance.webhooks.test_retries import alarm_is
-
-
-@pytest.fixture
-def internet(names, surroundings, change_outside):
-    internet = Internet(names, surroundings)
-    policy = EgressPolicy(("127.0.0.0/8",), lambda _address: False)
-    change_outside(guard=EgressGuard(policy, names), connect=internet.connect)
-    return internet
 
 
 @pytest.mark.parametrize("cut", [Internet.lose_the_route, Internet.drop_packets])

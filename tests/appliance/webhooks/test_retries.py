@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from appliance.actions.register_endpoint import EndpointsChanged
-from tests.appliance.webhooks.conftest import ManualUptime
+from tests.appliance.webhooks.alarms import ManualUptime, alarm_is
 from tests.appliance.webhooks.receivers import an_answer
 
 LADDER = [60, 300, 1800, 7200, 43200]
@@ -19,16 +19,6 @@ async def failing(world, receiver):
     receiver.always = an_answer(500)
     await world.start()
     return receiver
-
-
-def _rings_in(uptime, seconds):
-    return uptime.next_alarm is not None and abs(uptime.next_alarm - seconds) < 0.001
-
-
-async def alarm_is(uptime, seconds):
-    async with asyncio.timeout(60):
-        while not _rings_in(uptime, seconds):  # noqa: ASYNC110 - a commit brings it about
-            await asyncio.sleep(0.002)
 
 
 async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_current_state(
