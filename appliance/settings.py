@@ -5,16 +5,12 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from appliance.errors import Trouble
 from appliance.settings_checks import check_setting
 from appliance.settings_readers import ReaderSettings, parse_readers
-
-
-_MEANT = 0.8  # how like a section's name another is that was meant for it: `webhook`, `mails`
 
 
 def _setting(default: Any, meaning: str) -> Any:
@@ -254,5 +250,12 @@ def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, st
         section = variable.removeprefix("VENUEBOX_").split("_")[0].lower()
         if not variable.startswith("VENUEBOX_") or variable in names:
             continue
-        if get_close_matches(section, known, cutoff=_MEANT):
+        if section in known or _was_meant(section, known):
             raise Trouble(f"unknown setting {variable}: see the table of settings in the README")
+
+
+def _was_meant(section: str, known: Mapping[str, Any]) -> bool:
+    """`webhook` for `webhooks`, `mails` for `mail`."""
+    from difflib import get_close_matches  # noqa: PLC0415 - most starts can spare its 10 ms
+
+    return bool(get_close_matches(section, known, cutoff=0.8))
