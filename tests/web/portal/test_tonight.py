@@ -143,6 +143,7 @@ async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(runni
     assert page.count("☐") == 3
     assert "Anniversaire" in page
     assert "SVC-2345" in page
+    assert "<bdi>Riad Atlas</bdi> · as of Sat 21 Nov 19:00" in page
     _, empty, _ = await host.get("/portal/tonight/sheet?date=2026-12-24")
     assert "Nobody is expected on this evening yet." in empty
 

@@ -7,7 +7,10 @@ from aiohttp import web
 
 from appliance.errors import InvalidDate
 from appliance.model.evening import parse_date
+from appliance.store.connection import Reader
+from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
+from web.portal.account.pages import find_zone, moment
 from web.portal.answer import language_of, portal_page
 from web.portal.context import SESSION
 from web.portal.tonight.board import Board, read_board
@@ -27,8 +30,14 @@ async def show_rows(request: web.Request) -> web.Response:
 
 
 async def show_sheet(request: web.Request) -> web.Response:
-    """The evening on paper, for when everything fails."""
-    return await _page(request, "portal/tonight/sheet.html", await _read(request))
+    """The evening on paper, for when everything fails; it says of which venue and of when."""
+
+    def read_house(reader: Reader) -> dict[str, object]:
+        as_of = moment(reader.now, find_zone(reader), language_of(request))
+        return {"venue": get_venue(reader).name, "as_of": as_of}
+
+    house = await request[ENVIRONMENT].database.read(read_house)
+    return await _page(request, "portal/tonight/sheet.html", await _read(request), house)
 
 
 def asked_date(request: web.Request) -> date | None:
@@ -49,7 +58,9 @@ async def _read(request: web.Request, tables: frozenset[str] | None = None) -> B
     )
 
 
-async def _page(request: web.Request, template: str, board: Board) -> web.Response:
+async def _page(
+    request: web.Request, template: str, board: Board, more: dict[str, object] | None = None
+) -> web.Response:
     language = language_of(request)
     near = {-1: language.gettext("Last night"), 0: language.gettext("Tonight"),
             1: language.gettext("Tomorrow")}  # fmt: skip
@@ -58,6 +69,7 @@ async def _page(request: web.Request, template: str, board: Board) -> web.Respon
         "title": near.get((board.day - board.tonight).days) or language.short_date(board.day),
         "sees_guests": request[SESSION].person.may("host"),
         "long_date": language.long_date(board.day),
+        **(more or {}),
     }
     # A big board takes tens of milliseconds: the door's scans need not wait for it.
     return await asyncio.get_running_loop().run_in_executor(
