@@ -137,9 +137,9 @@ def test_nothing_planted_is_in_logs_metrics_doctor_or_what_an_accident_leaves(ho
     assert metrics[0] == 200
     written = house.written()
     assert "failed: SQLError" in written, "the accident was noted"
-    for text in (accident[1], metrics[1], examined, house.seen, written):
-        found = [it for it in (*PERSONAL, *house.secrets) if it.lower() in text.lower()]
-        assert found == []
+    planted = [it.lower() for it in (*PERSONAL, *house.secrets)]
+    for text in map(str.lower, (accident[1], metrics[1], examined, house.seen, written)):
+        assert [it for it in planted if it in text] == []
 
 
 def test_what_is_planted_is_found_where_it_is_kept(house):
