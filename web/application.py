@@ -107,8 +107,8 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
         may_expire = clock_gate.may_expire
         beside = (
             Upkeep(environment, box.clock, None, may_expire, clock_gate.watch),
-            Retention(environment, box.clock, may_expire),
-            ContactRetention(environment, box.clock, may_expire),
+            Retention(environment, box.clock, may_expire, None, clock_gate.watch),
+            ContactRetention(environment, box.clock, may_expire, None, clock_gate.watch),
             Erasures(environment),
         )
         app.cleanup_ctx.append(_lifecycle(services, *beside))

@@ -11,6 +11,7 @@ from appliance.actions.check_in_by_staff import check_in_by_staff, undo_by_staff
 from appliance.actions.sync_scans import sync_scans
 from appliance.actions.undo_check_in import undo_check_in
 from appliance.box import Box
+from appliance.clock_steps import watch_clock_steps
 from appliance.data_directory import DataDirectory
 from appliance.upkeep.ballast import Ballast
 from appliance.upkeep.nights import Nights
@@ -85,7 +86,7 @@ async def living(
     """Entered when the box is ready to serve, left before it stops."""
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
     reserve = Reserve(box, ballast)
-    nights = Nights(box, directory)
+    nights = Nights(box, directory, watch_clock=watch_clock_steps)
     reserve.start()
     await nights.start()
     watchdog.start()

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -11,6 +12,7 @@ from appliance.backup.making import Maker
 from appliance.backup.shelf import Record, read_record
 from appliance.box import Box
 from appliance.clock import Clock
+from appliance.clock_steps import WatchClockSteps
 from appliance.data_directory import DataDirectory
 from appliance.errors import Refusal, Trouble
 from appliance.store.conditions import (
@@ -49,11 +51,17 @@ class Nights:
         box: Box,
         directory: DataDirectory,
         call_later: CallLater | None = None,
+        watch_clock: WatchClockSteps | None = None,
     ) -> None:
-        """`call_later` is the event loop's own unless a test owns the time."""
+        """`call_later` is the event loop's own unless a test owns the time.
+
+        `watch_clock` as of Upkeep.
+        """
         self._box = box
         self._directory = directory
         self._call_later = call_later
+        self._watch_clock = watch_clock
+        self._stop_watching: Callable[[], None] | None = None
         self._alarm: Alarm | None = None
         self._watch: Alarm | None = None
         self._noting: asyncio.Task[None] | None = None
@@ -63,11 +71,16 @@ class Nights:
     async def start(self) -> None:
         """Begin a minute from now, or when the night comes."""
         self._set(_FIRST_SECONDS)
+        if self._watch_clock is not None:
+            self._stop_watching = self._watch_clock(self._look_soon)
         self._watch_later()
 
     async def close(self) -> None:
         """Stop; a backup that is being made is left unfinished, and made after the next start."""
         self._closed = True
+        if self._stop_watching is not None:
+            self._stop_watching()
+            self._stop_watching = None
         for alarm in (self._alarm, self._watch):
             if alarm is not None:
                 alarm.cancel()
@@ -98,7 +111,14 @@ class Nights:
         elif is_noted and not is_late and not record.trouble:
             await self._note(NO_BACKUP, "")
 
+    def _look_soon(self) -> None:
+        """The clock was set or the machine slept, which the timer does not count."""
+        if self._alarm is not None:  # else it reckons when it has done
+            self._alarm.cancel()
+            self._set(_FIRST_SECONDS)
+
     def _look(self) -> None:
+        self._alarm = None
         self._task = asyncio.get_running_loop().create_task(self._work(), name="nights")
 
     async def _work(self) -> None:

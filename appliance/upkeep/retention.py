@@ -8,6 +8,7 @@ from functools import partial
 
 from appliance.accidents import log_accident
 from appliance.clock import Clock
+from appliance.clock_steps import WatchClockSteps
 from appliance.environment import Environment
 from appliance.errors import Refusal
 from appliance.store.connection import Reader, Transaction
@@ -38,6 +39,7 @@ DAY_MS = 86_400_000
 _HOUR = 4  # in the night of the venue, when nobody books
 _PAUSE_SECONDS = 0.02
 _AGAIN_SECONDS = 3600.0
+_DAY_SECONDS = 86_400.0
 
 Find = Callable[[Reader], list[Key]]
 Drop = Callable[[Transaction, Sequence[Key]], None]
@@ -52,24 +54,36 @@ class Retention:
         clock: Clock,
         may_expire: Callable[[], bool],
         call_later: CallLater | None = None,
+        watch_clock: WatchClockSteps | None = None,
     ) -> None:
-        """`may_expire` says whether the clock is good enough to tell how old something is."""
+        """`may_expire` says whether the clock is good enough to tell how old something is.
+
+        `watch_clock` as of Upkeep.
+        """
         self._database = environment.database
         self._settings = environment.settings.retention
         self._clock = clock
         self._may_expire = may_expire
         self._call_later = call_later
+        self._watch_clock = watch_clock
+        self._stop_watching: Callable[[], None] | None = None
         self._alarm: Alarm | None = None
+        self._due = 0
         self._task: asyncio.Task[None] | None = None
         self._closed = False
 
     async def start(self) -> None:
         """Begin beside the first requests."""
+        if self._watch_clock is not None:
+            self._stop_watching = self._watch_clock(self._look_anew)
         self._begin()
 
     async def close(self) -> None:
         """Stop after the step that is being written."""
         self._closed = True
+        if self._stop_watching is not None:
+            self._stop_watching()
+            self._stop_watching = None
         if self._alarm is not None:
             self._alarm.cancel()
         await self.settle()
@@ -79,7 +93,18 @@ class Retention:
         if self._task is not None:
             await self._task
 
+    def _look_anew(self) -> None:
+        """The clock was set, the machine slept, or the clock is trusted again."""
+        if self._alarm is not None and not self._closed:  # else it reckons when it has done
+            self._alarm.cancel()
+            self._set(min(max((self._due - self._clock.now()) / 1000, 0.0), _DAY_SECONDS))
+
+    def _set(self, seconds: float) -> None:
+        later = self._call_later or asyncio.get_running_loop().call_later
+        self._alarm = later(seconds, self._begin)
+
     def _begin(self) -> None:
+        self._alarm = None
         self._task = asyncio.get_running_loop().create_task(self._work(), name="retention")
 
     async def _work(self) -> None:
@@ -93,8 +118,8 @@ class Retention:
         except Exception as error:  # noqa: BLE001 - it tries again in an hour
             log_accident("retention", error)
         if not self._closed:
-            later = self._call_later or asyncio.get_running_loop().call_later
-            self._alarm = later(wait, self._begin)
+            self._due = self._clock.now() + round(wait * 1000)
+            self._set(wait)
 
     async def _forget(self) -> None:
         keep, now = self._settings, self._clock.now()

@@ -8,6 +8,7 @@ from appliance.data_directory import DataDirectory
 from appliance.store.conditions import Condition, list_conditions, put_condition
 from appliance.upkeep.nights import DAMAGED, NO_BACKUP, Nights, seconds_until_due
 from tests.appliance.backup.making import MASTER_KEY
+from tests.appliance.upkeep.keeping import Timer
 
 ZONE = newest_zone_database().zone("Africa/Casablanca")
 NOW = parse_instant("2026-11-21T19:00:00Z")
@@ -172,3 +173,26 @@ async def test_by_a_doubtful_clock_no_copy_of_an_upgrade_is_old(nights, box, tmp
     await nights.do_now()
 
     assert copy.exists()
+
+
+async def test_after_a_sleep_of_the_machine_the_night_is_looked_at_within_a_minute(
+    nights, box, tmp_path
+):
+    del nights  # it made the directory
+    told, timer = [], Timer()
+    slept = Nights(box, DataDirectory(tmp_path), timer, told.append)
+    write_record(tmp_path, Record(at=box.clock.now()))
+    slept._watch_later = lambda: None  # the look at what is overdue has a timer of its own
+    await slept.start()
+    timer.callback()
+    await slept.settle()
+    assert timer.seconds == 6 * 3600
+
+    box.clock.advance(DAY)  # and no timer counted it
+    [tell] = told
+    tell()
+    assert timer.seconds == 60
+    timer.callback()
+    await slept.settle()
+
+    assert read_record(tmp_path).at == box.clock.now()

@@ -13,6 +13,7 @@ from appliance.clock import parse_instant
 from appliance.store.failed_requests import find_failed_request
 from appliance.store.sessions import add_failure
 from appliance.upkeep.retention import DAY_MS, Retention
+from tests.appliance.upkeep.keeping import Timer
 from tests.conftest import with_settings
 
 NOW = parse_instant("2026-11-21T19:00:00Z")
@@ -164,6 +165,30 @@ async def test_it_comes_back_at_four_in_the_night_of_the_venue(world):
     await world.forget()
 
     assert world.timers == [9 * 3600]
+
+
+@pytest.mark.parametrize(("slept_hours", "seconds"), [(3, 6 * 3600), (10, 0)])
+async def test_what_a_machine_slept_is_taken_off_the_wait(world, clock, slept_hours, seconds):
+    told, stopped, timer = [], [], Timer()
+
+    def watch(call):
+        told.append(call)
+        return lambda: stopped.append(call)
+
+    retention = Retention(world.environment, clock, lambda: True, timer, watch)
+    await retention.start()
+    await retention.settle()
+    await world.add("dead", 31)
+
+    clock.advance(slept_hours * 3600)  # and no timer counted it
+    told[0]()
+    assert timer.seconds == seconds
+    timer.callback()
+    await retention.settle()
+
+    assert world.count("delivery") == 0
+    await retention.close()
+    assert stopped == told
 
 
 async def test_no_step_changes_more_than_five_hundred_rows(world):
