@@ -1,0 +1,47 @@
+"""Commits and checkpoints on a box's file as fast as they go, beside the box itself.
+
+`python -m tests.faults.hammering DATABASE SECONDS NAME`: each round is one committed row of the
+security log, by the same code as every command's, and a checkpoint of whichever kind, RESTART and
+TRUNCATE among them: those begin the log anew under whoever writes. Each row's number is printed
+once it is committed, and at the end how often the log was begun anew.
+"""
+
+import random
+import sys
+import time
+from pathlib import Path
+
+import apsw
+
+from appliance.actions.note_security import note_security
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.store.connection import open_connection
+from appliance.store.session import session
+from appliance.tokens import Tokens
+
+ANEW = (apsw.SQLITE_CHECKPOINT_RESTART, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+KINDS = (apsw.SQLITE_CHECKPOINT_PASSIVE, apsw.SQLITE_CHECKPOINT_FULL, *ANEW)
+
+
+def main(path, seconds, name):
+    path, draw, number = Path(path), random.Random(name), 0
+    resets = 0
+    clock, zones = SystemClock(), newest_zone_database()
+    folder = open_connection(path)
+    until = time.monotonic() + float(seconds)
+    while time.monotonic() < until:
+        with session(path, clock, Tokens(), zones) as tx:
+            note_security(tx, name, "hammered", number=number)
+        print(number, flush=True)
+        number += 1
+        kind = draw.choice(KINDS)
+        try:
+            folder.wal_checkpoint(mode=kind)
+        except apsw.BusyError:
+            continue  # somebody reads or writes: the next one will do
+        resets += kind in ANEW
+    print(resets)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
