@@ -72,3 +72,19 @@ async def test_what_a_replay_is_asked_for_fills_the_width_of_a_phone(portal):
     for field in await page.locator("input[type=datetime-local]").all():
         box = await field.bounding_box()
         assert (box["x"], box["width"]) == (form["x"], form["width"])
+
+
+async def test_what_an_endpoint_is_trusted_by_is_typed_where_it_was_chosen(portal):
+    endpoint_id = await an_endpoint(portal)
+    page = await portal.desk("manager", viewport=PHONE)
+
+    await page.goto(f"/portal/integrations/endpoints/{endpoint_id}")
+    await page.click("summary:has-text('Faire confiance à autre chose')")
+    seen = {}
+    for which in ("system", "ca", "pin"):
+        await page.check(f"[name=which][value={which}]")
+        seen[which] = [
+            name for name in ("ca", "pin") if await page.locator(f"[name={name}]").is_visible()
+        ]
+
+    assert seen == {"system": [], "ca": ["ca"], "pin": ["pin"]}
