@@ -235,6 +235,7 @@ def _lifecycle(
     async def run(_app: web.Application) -> AsyncIterator[None]:
         await services.dispatcher.start()
         await services.postman.start()
+        services.dispatcher.clock_gate.watch(services.postman.look_anew)
         for each in beside:
             await each.start()
         yield

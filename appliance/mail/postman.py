@@ -57,6 +57,7 @@ class Postman:
         self._unrecorded: tuple[str, Outcome] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._round: asyncio.Task[None] | None = None
+        self._reckoning: asyncio.Task[None] | None = None
         self._closed = False
 
     async def start(self) -> None:
@@ -105,10 +106,17 @@ class Postman:
             self._disarm()
             self._round = asyncio.get_running_loop().create_task(self._go_round())
 
+    def look_anew(self) -> None:
+        """The clock was set or the machine slept, which no wait counts: some may be over."""
+        if self._due and not self._closed and self._reckoning is None:
+            self._reckoning = asyncio.get_running_loop().create_task(self._reckon_anew())
+
     async def close(self) -> None:
         """Stop. The letter in flight gets as long as a booking would wait; the rest waits."""
         self._closed = True
         self._disarm()
+        if self._reckoning is not None:
+            await self._reckoning
         if self._round is not None:
             _, slow = await asyncio.wait([self._round], timeout=self._answer_within)
             for task in slow:
@@ -116,6 +124,20 @@ class Postman:
             await asyncio.gather(*slow, return_exceptions=True)
         for asked in self._fresh.values():
             asked.cancel()
+
+    async def _reckon_anew(self) -> None:
+        try:
+            waiting = await self._environment.database.read(list_waiting_letters)
+            now, monotonic = self._clock.now(), self._clock.monotonic()
+            for letter in waiting:
+                if letter.id in self._due:
+                    due = monotonic + remaining_delay(letter, now)
+                    self._due[letter.id] = min(due, self._due[letter.id])
+        except Unavailable:
+            log.info("letters that wait are tried when their time has come by the timer")
+        finally:
+            self._reckoning = None
+            self._arm()
 
     def _notice(self, notices: Sequence[object]) -> None:
         if self._server is None or self._closed:

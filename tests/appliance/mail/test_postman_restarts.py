@@ -99,6 +99,27 @@ async def test_letters_that_waited_for_the_owner_are_tried_at_once_after_a_resta
     assert letter_row(letter_id).state == "sent"
 
 
+async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
+    environment, clock, mailbox, a_letter, letter_row
+):
+    mailbox.refuse("deferred")
+    letter_id = await a_letter()
+    postman = Postman(environment, clock, mailbox)
+    await postman.start()
+    await postman.send_now(letter_id)
+    await settle(postman)
+    mailbox.accept()
+
+    postman.wake()
+    await settle(postman)
+    assert letter_row(letter_id).state == "waiting"
+    clock.milliseconds += 10 * MINUTE * 1000  # and the monotonic clock did not count it
+    postman.look_anew()
+
+    await until(lambda: letter_row(letter_id).state == "sent")
+    await postman.close()
+
+
 async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mailbox, a_letter):
     postman = Postman(environment, clock, mailbox)
     await postman.start()
