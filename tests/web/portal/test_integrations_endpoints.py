@@ -1,5 +1,6 @@
 """Endpoints in the portal, with a real receiver on loopback."""
 
+import html
 import re
 
 import pytest
@@ -145,6 +146,19 @@ async def test_a_receiver_of_the_house_is_trusted_by_its_certificate_alone(runni
     assert "authorities that this machine trusts" in before
     assert wrong == 400
     assert "ab" * 32 in pinned
+
+
+@pytest.mark.parametrize(("which", "text"), [("ca", "-----BEGIN <x>"), ("pin", "12:34")])
+async def test_a_certificate_that_is_refused_stays_in_its_field(running, which, text):
+    person = await a_person(running, "manager")
+    page, _ = await register(person, "https://127.0.0.1:9443/")
+
+    status, refused, _ = await person.post(f"{page}/trust", {"which": which, which: text})
+
+    assert status == 400
+    assert f'value="{which}" checked' in refused
+    assert html.escape(text) in refused
+    assert '<details class="more" open><summary>Trust something else' in refused
 
 
 async def test_a_blocked_endpoint_says_so_and_what_to_do(running):

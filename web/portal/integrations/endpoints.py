@@ -144,7 +144,7 @@ async def trust_one(request: web.Request) -> web.Response:
         pin = parse_pin(form.text("pin")) if which == "pin" else None
         await request[ENVIRONMENT].database.write(trust_receiver, endpoint_id, ca=ca, pin=pin)
     except Refusal as refusal:
-        return await _page(request, endpoint_id, refusal)
+        return await _page(request, endpoint_id, refusal, form.typed())
     return _done(request, "saved")
 
 
@@ -187,8 +187,12 @@ def _done(request: web.Request, note: str) -> web.Response:
 
 
 async def _page(
-    request: web.Request, endpoint_id: str, refusal: Refusal | None = None
+    request: web.Request,
+    endpoint_id: str,
+    refusal: Refusal | None = None,
+    typed: dict[str, str] | None = None,
 ) -> web.Response:
+    """The page; `typed` is the form about its certificate, open as it was sent."""
     database, language = request[ENVIRONMENT].database, language_of(request)
     around = await database.read(read_surroundings)
     endpoint, queue, latest = await database.read(_read, endpoint_id)
@@ -203,11 +207,17 @@ async def _page(
         "old_signs": (endpoint.previous_secret_expires_at or 0) > around.now,
         "is_plain": endpoint.url[:5].lower() == "http:",
         "secret": take_secret(request, endpoint_id),
+        "typed": typed,
+        "which": (typed or {}).get("which") or _trusted(endpoint),
         "problem": None if refusal is None else refusal_text(refusal, language),
     }
     return room_page(
         request, "endpoint", around, values, 200 if refusal is None else refusal.status
     )
+
+
+def _trusted(endpoint: Endpoint) -> str:
+    return "pin" if endpoint.pin else "ca" if endpoint.ca else "system"
 
 
 async def _form(
