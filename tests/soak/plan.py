@@ -48,6 +48,15 @@ PLAN = (
         f"{FAULTS}/test_full_disk.py", f"{FAULTS}/test_read_only.py", f"{FAULTS}/test_locked.py",
         f"{FAULTS}/test_clock_faults.py", f"{FAULTS}/test_network_cuts.py",
         f"{FAULTS}/test_corruption.py", f"{FAULTS}/test_restore.py", f"{FAULTS}/test_checker.py",
+        f"{FAULTS}/test_year_old_backup.py",
+    ),
+    pytest_step(
+        "resets", "commits by three processes while the log is begun anew all the time", 300,
+        f"{FAULTS}/test_log_resets.py",
+    ),
+    pytest_step(
+        "month", "thirty days in time-lapse, in 256 MiB and with 256 files", 240,
+        f"{FAULTS}/test_thirty_days.py",
     ),
     pytest_step(
         "flooding", "half-open, slow and huge requests, and a thousand handshakes a second", 120,
