@@ -25,13 +25,16 @@ export function dragTables(): void {
     const next = others.find((other) => event.clientY < middle(other)) ?? null;
     if (next !== row.nextElementSibling) body.insertBefore(row, next);
   });
+  // A tap on a link and a finger that scrolls end here, too: they are about no row's place.
   body.addEventListener("pointerup", () => {
-    row?.classList.remove("dragged");
+    if (!row) return;
+    row.classList.remove("dragged");
     row = null;
     if (order() !== before) void send(room, order());
   });
   body.addEventListener("pointercancel", () => {
-    row?.classList.remove("dragged");
+    if (!row) return;
+    row.classList.remove("dragged");
     row = null;
     window.location.reload();
   });
