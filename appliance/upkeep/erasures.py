@@ -29,6 +29,7 @@ _AGAIN_SECONDS, _LONGEST_AGAIN_SECONDS = 60.0, 3600.0
 _DAY_SECONDS, _NIGHT_SECONDS = 86_400.0, 3600.0
 _LONGEST_SECONDS = 6 * 3600.0  # the clock may be set while it sleeps
 _LATE_MS = 12 * 3_600_000  # a box that is off at night does it at its start
+_A_NIGHT_MS = 26 * 3_600_000  # and one that sleeps through it, when it is awake
 
 
 class Erasures:
@@ -62,11 +63,8 @@ class Erasures:
         if found:
             log.warning("%d guests were erased again: a backup had brought them back", found)
         missing = known.keys() - set(read_list(self._folder, self._name))
-        since = self._mark.since()
-        if found or missing or since is not None:
-            self._at_once = found > 0 or (
-                since is not None and self._database.clock.now() - since > _LATE_MS
-            )
+        if found or missing or self._mark.since() is not None:
+            self._at_once = found > 0 or self._mark_is_older(_LATE_MS)
             self._follow()
 
     async def close(self) -> None:
@@ -117,10 +115,14 @@ class Erasures:
 
     async def _find_wait(self) -> float:
         """Seconds to wait before the file is written anew, while nobody else can write."""
-        if self._at_once or is_small(self._database.path):
+        if self._at_once or is_small(self._database.path) or self._mark_is_older(_A_NIGHT_MS):
             return 0.0
         wait = await self._database.read(seconds_until_the_night)
         return 0.0 if wait > _DAY_SECONDS - _NIGHT_SECONDS else min(wait, _LONGEST_SECONDS)
+
+    def _mark_is_older(self, milliseconds: int) -> bool:
+        since = self._mark.since()
+        return since is not None and self._database.clock.now() - since > milliseconds
 
     async def _wipe(self) -> None:
         self._at_once = False

@@ -124,6 +124,22 @@ async def test_a_box_that_is_off_at_night_wipes_at_its_start(house):
     assert not list(house.folder.glob("unwiped*"))
 
 
+async def test_a_box_that_sleeps_through_the_night_wipes_when_it_is_awake(house):
+    await house.erase()
+    mark_at(house, "2026-11-21T18:00:00Z")
+    house.clock.set("2026-11-22T19:59:00Z")
+    house.timer.callback()
+    await house.erasures.settle()
+    assert not house.is_wiped()
+
+    house.clock.set("2026-11-22T20:01:00Z")
+    house.timer.callback()
+    await house.erasures.settle()
+
+    assert house.is_wiped()
+    assert not list(house.folder.glob("unwiped*"))
+
+
 def mark_at(house, instant):
     seconds = parse_instant(instant) / 1000
     os.utime(house.folder / "unwiped-live", (seconds, seconds))
