@@ -77,3 +77,4 @@ async def test_the_list_of_checks_names_no_command_and_no_setting(running, langu
     checks = "".join(re.findall(r'<ul class="checks">.*?</ul>', page, re.DOTALL))
     assert checks.count("<li") > 5
     assert TECHNICAL.findall(re.sub(r"<[^>]+>", "", checks)) == []
+    assert re.search(r'<p class="hint">[^<&]*\bvenuebox doctor\b[^<&]*</p>', page)
