@@ -57,3 +57,23 @@ async def test_an_amber_verdict_is_set_aside_with_a_reason(door, size):
     await phone.page.click("#reason-form button", timeout=5000)
 
     await phone.page.wait_for_selector("#verdict[data-result=checked_in]")
+
+
+@pytest.mark.parametrize("locale", ["fr-MA", "ar-MA"])
+async def test_how_many_are_here_is_in_sight_beside_a_note(door, locale):
+    guest = await door.guest(guests=4, notes="Près de la fenêtre, gâteau d’anniversaire à 22 h")
+    phone = await door.phone(viewport=SIZES["small"], locale=locale)
+
+    assert await phone.scan(await door.pass_of(guest)) == "checked_in"
+
+    assert await phone.page.evaluate(OUT_OF_REACH, ["shape", "verdict-stepper", "next"]) == []
+    assert await phone.page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+async def test_the_question_before_unpairing_is_in_sight(door):
+    phone = await door.phone(viewport=SIZES["small"])
+
+    await phone.page.click("#open-menu")
+    await phone.page.click("#unpair")
+
+    assert await phone.page.evaluate(OUT_OF_REACH, ["unpair-yes"]) == []

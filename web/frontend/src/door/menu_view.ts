@@ -22,7 +22,11 @@ export class MenuView {
       box.checked = signals[what];
       box.addEventListener("change", () => signals.turn(what, box.checked));
     }
-    part("unpair").addEventListener("click", () => (part("unpair-sure").hidden = false));
+    part("unpair").addEventListener("click", () => {
+      const sure = part("unpair-sure");
+      sure.hidden = false;
+      sure.scrollIntoView({ block: "end" }); // on a small phone it comes below what shows
+    });
     part("unpair-yes").addEventListener("click", unpair);
     for (const place of document.querySelectorAll(".languages")) {
       for (const [code, { name }] of Object.entries(words.all)) {
