@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import os
-import re
 
 import pytest
 
@@ -12,6 +11,7 @@ from appliance.webhooks.conditions import CLOCK_HELD
 from tests.appliance.webhooks.receivers import OK, Receiver, a_server, an_answer
 from tests.browser.accessibility import faults
 from tests.browser.chromium import browser_fixture
+from tests.browser.tabbing import follow, press, tab_to, write
 from tests.builders import a_body
 from tests.conftest import with_settings
 from tests.web.portal.people import a_person
@@ -25,7 +25,6 @@ LOOKS = pytest.mark.parametrize(
 )  # fmt: skip
 SIZES = pytest.mark.parametrize("size", [DESKTOP, TABLET], ids=["desktop", "tablet"])
 ROOM = "/test/portal/integrations"
-MOST_TABS = 80
 
 
 @pytest.fixture
@@ -69,43 +68,6 @@ async def sign_in(running, context, person):
     name, _, value = person.headers["Cookie"].partition("=")
     url = str(running.client.make_url("/")).replace("http:", "https:")
     await context.add_cookies([{"name": name, "value": value, "url": url, "secure": True}])
-
-
-_FOCUSED = """() => {
-  const at = document.activeElement;
-  const label = at.labels?.[0]?.innerText ?? at.getAttribute('aria-label') ?? at.innerText ?? '';
-  return label.trim().replace(/\\s+/g, ' ');
-}"""
-
-
-async def tab_to(page, name):
-    """Reach what is called `name` as somebody without a pointer does."""
-    seen = []
-    for _ in range(MOST_TABS):
-        await page.keyboard.press("Tab")
-        seen.append(await page.evaluate(_FOCUSED))
-        if seen[-1].startswith(name):
-            return
-    raise AssertionError(f"no way to {name!r} by Tab: {seen}")
-
-
-async def press(page, name, key="Enter"):
-    """Reach it and press."""
-    await tab_to(page, name)
-    await page.keyboard.press(key)
-
-
-async def write(page, text):
-    """Type into the field that has the focus when the page opens."""
-    await page.locator("main input:focus").wait_for()
-    await page.keyboard.type(text)
-
-
-async def follow(page, name, path):
-    """Press what leads to a page whose address has `path`, and wait for it."""
-    await tab_to(page, name)
-    async with page.expect_navigation(url=re.compile(path)):
-        await page.keyboard.press("Enter")
 
 
 async def secret_of(page):
