@@ -18,6 +18,7 @@ Row = tuple[Any, ...]
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 BUSY_MILLISECONDS = 5000
+_CACHE, _READER_CACHE = -32_000, -8_000  # KiB; several read beside the one who writes
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
 _CHANGES = re.compile(
     r"\b(?:INTO|UPDATE|FROM)\s+(?:venue|venue_table|slot|closing_day|endpoint)\b", re.IGNORECASE
@@ -55,6 +56,8 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
     configure(connection)
+    if not writable:
+        connection.execute(f"PRAGMA cache_size = {_READER_CACHE}")
     return connection
 
 
@@ -79,7 +82,7 @@ def configure(connection: apsw.Connection) -> None:
         "secure_delete = ON",
         "trusted_schema = OFF",
         "temp_store = MEMORY",
-        "cache_size = -32000",
+        f"cache_size = {_CACHE}",
         "journal_size_limit = 33554432",
         "wal_autocheckpoint = 1000",
     ):

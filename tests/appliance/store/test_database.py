@@ -131,6 +131,15 @@ async def test_every_connection_syncs_fully(database: Database):
     assert database._writer_connection.pragma("foreign_keys") == 1
 
 
+async def test_the_several_who_read_keep_less_in_memory_than_the_one_who_writes(database: Database):
+    kept = [
+        -connection.pragma("cache_size") * 1024
+        for connection in (database._writer_connection, database._peeker.connection)
+    ]
+
+    assert kept == [32_768_000, 8_192_000]
+
+
 async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
     monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 3)
 
