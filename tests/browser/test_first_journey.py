@@ -6,7 +6,6 @@ interface alone; the house uses its keyboard and nothing else.
 
 import re
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 
 import pytest
 from aiohttp import ClientSession
@@ -197,7 +196,7 @@ async def a_phone(chromium, address, directory, secret):
         str(profile), [], viewport=PHONE, has_touch=True, locale="fr-MA"
     )
     context.set_default_timeout(PATIENCE)
-    phone = Phone(SimpleNamespace(url=address, name="live"), context, context.pages[0], profile)
+    phone = Phone(address, "live", context, context.pages[0], profile, forget=lambda _: None)
     await phone.pair(secret)
     yield phone
     await context.close()
