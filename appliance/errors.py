@@ -54,7 +54,7 @@ class DateOutOfRange(Refusal):
 
 class InvalidDateRange(Refusal):
     status, code = 400, "INVALID_DATE"
-    french = "Période invalide : deux dates AAAA-MM-JJ, la première avant la seconde."
+    french = "Période invalide : deux dates AAAA-MM-JJ, la seconde pas avant la première."
     english = "Invalid period: two dates YYYY-MM-DD, the first not after the second."
 
 

@@ -185,11 +185,11 @@ ARABIC = {
     "Check mail.* in settings.toml and the way to the internet.":
         "تحققوا من `mail.*` في `settings.toml` ومن الاتصال بالإنترنت.",
     "{server} accepts us.": "{server} يقبلنا.",
-    "{count} webhook endpoints take nothing: {named}.":
+    "Webhook endpoints that take nothing ({count}): {named}.":
         "نقاط استقبال الويب هوك التي لا تقبل شيئًا ({count}): {named}.",
     "Tell the partner; if the address is blocked, see webhooks.allow_networks.":
         "أخبروا الشريك؛ وإن كان العنوان محظورًا فانظروا `webhooks.allow_networks`.",
-    "{count} webhook endpoints, none failing.":
+    "Webhook endpoints: {count}, none failing.":
         "نقاط استقبال الويب هوك: {count}، ولا تفشل أي منها.",
     "{count} deliveries died in the last 7 days.":
         "الإرسالات التي فشلت نهائيًا في آخر 7 أيام: {count}.",

@@ -87,15 +87,15 @@ def endpoints(patient: Patient) -> Check:
     if failing:
         return warn(
             "endpoints",
-            "{count} destinations de webhooks n'acceptent rien : {named}.",
-            "{count} webhook endpoints take nothing: {named}.",
+            "Destinations de webhooks qui n'acceptent rien ({count}) : {named}.",
+            "Webhook endpoints that take nothing ({count}): {named}.",
             "Prévenez le partenaire ; si l'adresse est bloquée, voyez webhooks.allow_networks.",
             "Tell the partner; if the address is blocked, see webhooks.allow_networks.",
             count=len(failing),
             named=", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3]),
         )
-    return well("endpoints", "{count} destinations de webhooks, aucune en échec.",
-                "{count} webhook endpoints, none failing.", count=active)  # fmt: skip
+    return well("endpoints", "Destinations de webhooks : {count}, aucune en échec.",
+                "Webhook endpoints: {count}, none failing.", count=active)  # fmt: skip
 
 
 def deliveries(patient: Patient) -> Check:
