@@ -86,9 +86,8 @@ class Ballast:
 
     def _take(self, size: int) -> None:
         """So much room, under another name than the ballast's."""
-        self._aside.unlink(
-            missing_ok=True
-        )  # of a power cut; root follows no link of the box's user
+        self._aside.unlink(missing_ok=True)  # of a power cut
+        # O_EXCL: root follows no link of the box's user.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         handle = os.open(self._aside, flags, 0o600)
         try:
