@@ -14,6 +14,8 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
+import apsw
+
 from appliance.backup.alone import alone
 from appliance.backup.archive import Progress, list_files, make_manifest, write_archive
 from appliance.backup.proof import Proven, prove
@@ -77,7 +79,7 @@ class Maker:
             if to is not None:
                 return self._make(_find_folder(to), owner=to)
             return self._make_for_the_box(may_rotate=may_rotate)
-        except (Trouble, OSError) as error:
+        except (Trouble, OSError, apsw.Error) as error:
             trouble = _sentence(error)
             if to is None:
                 before = read_record(self.directory.root)
@@ -211,6 +213,10 @@ def _own_version() -> str:
 
 
 def _sentence(error: Exception) -> str:
+    if isinstance(error, apsw.FullError):
+        return f"the backup could not be written: {_NO_ROOM}"
+    if isinstance(error, apsw.Error):
+        return f"the backup could not be made ({error}): run venuebox doctor"
     if not isinstance(error, OSError):
         return str(error)
     why = _WAYS_OUT.get(error.errno or 0, error.strerror or str(error))

@@ -19,6 +19,7 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 BUSY_MILLISECONDS = 5000
 _CACHE, _READER_CACHE = -32_000, -8_000  # KiB; several read beside the one who writes
+_CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
 _CHANGES = re.compile(
     r"\b(?:INTO|UPDATE|FROM)\s+(?:venue|venue_table|slot|closing_day|endpoint)\b", re.IGNORECASE
@@ -48,6 +49,11 @@ def check_pages() -> None:
         raise Trouble(f"SQLite's page checksums are missing ({error}): install anew") from None
     finally:
         connection.close()
+
+
+def reserve_checksums(connection: apsw.Connection) -> None:
+    """Leave room for a checksum in each page of a new database; without it, it gets none."""
+    connection.reserve_bytes("main", _CHECKSUM_BYTES)
 
 
 def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:

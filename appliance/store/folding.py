@@ -81,6 +81,8 @@ class Folder:
         try:
             with quota_as_full(self._connection):
                 self._copy(passes)
+        except apsw.BusyError:  # a command folds it just now
+            return False
         except apsw.Error as trouble:  # the log grows, and loses nothing
             log.warning("the write-ahead log could not be folded into the database: %s", trouble)
             if isinstance(trouble, (apsw.IOError, apsw.CorruptError)):

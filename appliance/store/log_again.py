@@ -14,6 +14,7 @@ from typing import Protocol
 import apsw
 
 from appliance.errors import Trouble
+from appliance.store.unusable import describe_unusable
 
 _BLOCK = 1 << 20  # bytes
 
@@ -68,7 +69,9 @@ def secure_log(connection: apsw.Connection, path: Path) -> None:
         return
     try:
         write_log_again(connection, LogBeside(handle))
-    except (OSError, apsw.IOError, apsw.BusyError, apsw.ReadOnlyError) as error:
+    except apsw.BusyError as error:
+        raise Trouble(describe_unusable(path, error)) from None
+    except (OSError, apsw.IOError, apsw.ReadOnlyError) as error:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         raise Trouble(
             f"the log of {path.name} cannot be written ({error}): check the disk, then start again"

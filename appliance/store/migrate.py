@@ -8,7 +8,12 @@ import apsw
 
 from appliance.clock import Clock
 from appliance.errors import Trouble
-from appliance.store.connection import BUSY_MILLISECONDS, check_engine, check_pages
+from appliance.store.connection import (
+    BUSY_MILLISECONDS,
+    check_engine,
+    check_pages,
+    reserve_checksums,
+)
 from appliance.store.live_files import guard_live_file
 from appliance.store.snapshot import read_schema_number
 from appliance.store.unusable import (
@@ -21,8 +26,6 @@ from appliance.store.unusable import (
 from appliance.store.upgrade_copies import keep_copy
 
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
-
-_CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
 
 
 def list_migrations() -> list[tuple[int, str]]:
@@ -90,7 +93,7 @@ def _migrate(
     if found:
         keep_copy(connection, path, found, clock)
     else:
-        connection.reserve_bytes("main", _CHECKSUM_BYTES)
+        reserve_checksums(connection)
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.pragma("journal_mode", "wal")

@@ -6,8 +6,9 @@ import apsw
 
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection, open_for_command
+from appliance.store.copying import write_copy
 from appliance.store.live_files import guard_live_file
-from appliance.store.unusable import describe_unopenable, is_unopenable, quota_as_full
+from appliance.store.unusable import describe_unopenable, is_unopenable
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
 
@@ -19,19 +20,18 @@ def copy_database(path: Path, copy: Path) -> None:
     room.
     """
     guard_live_file(path)
-    connection = open_for_command(path)
     try:
-        with quota_as_full(connection):
-            connection.execute("VACUUM INTO :copy", {"copy": str(copy)})
+        connection = open_for_command(path)
+        try:
+            write_copy(connection, copy)
+        finally:
+            connection.close()
     except apsw.FullError as error:
         raise OSError(f"no room for a copy of {path.name}") from error
     except DAMAGE as error:
         if is_unopenable(error):
             raise Trouble(describe_unopenable(path)) from None
         raise Trouble(f"{path.name} is damaged ({error}): run venuebox doctor") from None
-    finally:
-        connection.close()
-    copy.chmod(0o600)
 
 
 def count_rows(path: Path) -> dict[str, int]:

@@ -11,7 +11,7 @@ import apsw
 from appliance.clock import Clock
 from appliance.durable import sync
 from appliance.errors import Trouble
-from appliance.store.unusable import quota_as_full
+from appliance.store.copying import write_copy
 
 _KEPT = 2  # schemas, of each the latest copy
 _NAME = re.compile(r"(live|test)-before-upgrade-(\d{4})-(\d+)\.db")
@@ -27,12 +27,10 @@ def keep_copy(connection: apsw.Connection, path: Path, schema: int, clock: Clock
     aside = folder / f".{copy.name}.part"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        for left in folder.glob(f".{path.stem}-before-upgrade-*.part"):  # of an interruption
+        for left in folder.glob(f".{path.stem}-before-upgrade-*.part*"):  # of an interruption
             left.unlink()
         try:
-            with quota_as_full(connection):
-                connection.execute("VACUUM INTO :copy", {"copy": str(aside)})
-            aside.chmod(0o600)
+            write_copy(connection, aside)
             sync(aside)
             aside.replace(copy)
         except BaseException:

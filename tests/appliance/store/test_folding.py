@@ -115,3 +115,27 @@ async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(
         assert broken == [trouble]
     finally:
         await database.close()
+
+
+async def test_where_a_command_folds_just_now_nobody_is_warned(
+    database: Database, path: Path, caplog: pytest.LogCaptureFixture
+):
+    folder = database._folder
+    real, tries = folder._connection, []
+
+    class BusyOnce:
+        def wal_checkpoint(self, **mode: int) -> tuple[int, int]:
+            tries.append(mode)
+            if len(tries) == 1:
+                raise apsw.BusyError("database is locked")
+            return real.wal_checkpoint(**mode)
+
+        def close(self) -> None:
+            real.close()
+
+    folder._connection = BusyOnce()
+    await work(database, 3 * DUE_PAGES // 40)
+
+    await until(lambda: size_of(path) > DUE_PAGES * PAGE)
+    assert len(tries) > 1
+    assert caplog.text == ""

@@ -94,3 +94,21 @@ def test_a_command_does_not_build_on_such_a_log_either(left, disk):
         tx.new_id()
 
     assert left.with_name("live.db-wal").read_bytes() == before
+
+
+@pytest.mark.parametrize("who", ["a start", "a command"])
+def test_a_log_that_somebody_else_writes_all_the_time_is_no_fault_of_the_disk(
+    left, monkeypatch, who
+):
+    monkeypatch.setattr("appliance.store.connection.BUSY_MILLISECONDS", 20)
+    other = open_connection(left)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(Trouble, match=r"live\.db was in use all the time: nothing was changed"):
+            if who == "a start":
+                check_before_serving(left)
+            else:
+                with open_session(left):
+                    pass
+    finally:
+        other.close()
