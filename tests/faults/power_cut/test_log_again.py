@@ -105,10 +105,14 @@ def test_a_log_that_somebody_else_writes_all_the_time_is_no_fault_of_the_disk(
     other.execute("BEGIN IMMEDIATE")
     try:
         with pytest.raises(Trouble, match=r"live\.db was in use all the time: nothing was changed"):
-            if who == "a start":
-                check_before_serving(left)
-            else:
-                with open_session(left):
-                    pass
+            BEGINNINGS[who](left)
     finally:
         other.close()
+
+
+def begin_session(path):
+    with open_session(path):
+        pass
+
+
+BEGINNINGS = {"a start": check_before_serving, "a command": begin_session}
