@@ -4,6 +4,7 @@ import aiohttp
 import pytest
 
 from appliance.actions.issue_terminal import issue_terminal
+from appliance.actions.offer_pairing import offer_pairing
 from tests.browser.phones import eventually
 
 TABLES = "[...document.querySelectorAll('#guests .guest-table')].map((one) => one.textContent)"
@@ -123,6 +124,18 @@ async def test_without_the_box_a_table_is_found_by_its_number_too(door):
         await phone.until(f"() => {TABLES}.join() === 'Terrasse 2'")
         await phone.page.reload()
         await phone.page.click("#open-list")
+
+
+async def test_the_signed_list_is_read_where_the_boxs_own_does_not_come(door):
+    await door.guest(table="T2", guests=2)
+    phone = await door.unpaired()
+    await phone.context.route("**/terminal/v1/evening*", lambda _route: None)  # never answered
+    offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
+    await phone.pair(offered.secret)
+
+    await phone.page.click("#open-list")
+
+    await phone.until(f"() => {TABLES}.join() === 'Terrasse 2'")
 
 
 async def test_how_many_are_here_is_asked_only_where_there_is_a_choice(door):

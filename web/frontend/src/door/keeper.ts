@@ -241,7 +241,12 @@ export class Keeper {
     const written = await this.storage.replaceSnapshot(signed, heard);
     this.unwritten = written === null;
     this.arrived = written ?? heard;
-    if (!this.may("search")) this.fillFromSnapshot();
+    if (!this.may("search") || !this.hasTonightsGuests()) this.fillFromSnapshot();
+  }
+
+  /** Whether the box's own list, which says more than the signed one, has come for this evening. */
+  private hasTonightsGuests(): boolean {
+    return [...this.guests.values()].some((guest) => guest.date === this.me?.evening);
   }
 
   /** A scan that the box can never take: it waits no more, and whom it let in somebody is told. */
