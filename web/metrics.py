@@ -11,7 +11,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.errors import NotFound
-from appliance.store.metrics import Counts, count_for_metrics
+from appliance.store.metrics import Counts, Tally, count_for_metrics
 from appliance.upkeep.watchdog import Lateness
 from web.middleware import REQUESTS, Handler
 from web.names.secure import SECURE
@@ -24,15 +24,18 @@ class Metrics:
     def __init__(self, box: Box) -> None:
         self._box = box
         self._lateness = Lateness()
+        self._tallies = {each.name: Tally() for each in box.environments}
+        self._turn = asyncio.Lock()
 
     async def show(self, request: web.Request) -> web.Response:
         """`GET /metrics`; no such page but for the owner, the token's holder and this machine."""
         if not self._may(request):
             raise NotFound
-        counts: dict[str, Counts] = {
-            each.name: await each.database.read(count_for_metrics)
-            for each in self._box.environments
-        }
+        async with self._turn:
+            counts: dict[str, Counts] = {
+                each.name: await each.database.read(count_for_metrics, self._tallies[each.name])
+                for each in self._box.environments
+            }
         page = await asyncio.to_thread(_read_page)
         late = await self._lateness.measure()
         body = page.render(self._box, counts, request.app[REQUESTS].total, late)

@@ -36,6 +36,11 @@ def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Rese
     return [found for found in reservations if words and _is_named(found, words)]
 
 
+def names_table(name: str, number: str, word: str) -> bool:
+    """Whether a folded word is in the table's name, or is its number."""
+    return word in fold(name) or word == fold(number)
+
+
 def is_name(text: str) -> bool:
     """Whether a text that was typed may be somebody's name: words of letters, no lone one."""
     folded = fold(text).strip()
@@ -46,8 +51,7 @@ def _fits(reservation: Reservation, word: str) -> bool:
     code = (reservation.access_code or "").lower()
     return (
         word in fold(reservation.customer_name or "")
-        or word in fold(reservation.table_name)
-        or word == fold(reservation.table_number)
+        or names_table(reservation.table_name, reservation.table_number, word)
         or (bool(code) and word in {code, code[4:], code.replace("-", "")})
         or (word.isdecimal() and _ends_phone(reservation.customer_phone, _read_number(word)))
     )

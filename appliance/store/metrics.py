@@ -1,6 +1,6 @@
 """Counts for whoever watches the box from outside."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from appliance.store.connection import Reader
 
@@ -15,11 +15,32 @@ class Counts:
     conditions: int
 
 
-def count_for_metrics(reader: Reader) -> Counts:
-    """Counted by indexes where there are any; some milliseconds for a year of evenings."""
+@dataclass(slots=True)
+class Tally:
+    """Scans by result up to `seq`. Their log is only ever added to: none is counted again."""
+
+    seq: int = 0
+    scans: dict[str, int] = field(default_factory=dict)
+
+    def take(self, reader: Reader) -> dict[str, int]:
+        """Count those that came since."""
+        rows = reader.rows(
+            "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result",
+            {"seq": self.seq},
+        )
+        scans, seq = dict(self.scans), self.seq
+        for result, count, last in rows:
+            scans[result] = scans.get(result, 0) + count
+            seq = max(seq, last)
+        self.scans, self.seq = scans, seq
+        return scans
+
+
+def count_for_metrics(reader: Reader, tally: Tally) -> Counts:
+    """As they are now; `tally` is kept from one call to the next."""
     return Counts(
         deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
-        scans=dict(reader.rows("SELECT result, count(*) FROM scan GROUP BY result")),
+        scans=tally.take(reader),
         reservations=dict(reader.rows("SELECT status, count(*) FROM reservation GROUP BY status")),
         conditions=int(reader.value("SELECT count(*) FROM condition")),
     )

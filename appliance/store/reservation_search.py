@@ -1,14 +1,17 @@
 """Finding reservations of any evening, as staff look for them."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from appliance.model.guest_search import fits
+from appliance.model.folded import fold
+from appliance.model.guest_search import fits, names_table
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Reader
 from appliance.store.reservations import RESERVATION_COLUMNS, RESERVATION_FROM
+from appliance.store.venue import list_tables
 
 Order = Literal["evening", "latest-evening", "newest"]
 _ORDERS = {
@@ -16,6 +19,10 @@ _ORDERS = {
     "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
     "newest": "r.created_at DESC, r.id DESC",
 }
+
+
+_KNOWN = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
+    OR r.access_code IS NOT NULL OR r.table_id IN (SELECT value FROM json_each(:tables)))"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +48,21 @@ def page_found(
             if begin < total <= begin + limit:
                 shown.append(found)
         return shown, total
-    where, values = _conditions(wanted)
+    where, values = _conditions(reader, wanted)
     total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
     return list(islice(_iterate(reader, wanted, begin, limit), limit)), int(total)
 
 
 def list_found(reader: Reader, wanted: Wanted) -> list[int]:
     """The `seq` of everything that was found, in its order."""
-    return [found.seq for found in _iterate(reader, wanted)]
+    if wanted.text:
+        return [found.seq for found in _iterate(reader, wanted)]
+    where, values = _conditions(reader, wanted)
+    rows = reader.rows(
+        f"SELECT r.seq FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}",  # noqa: S608
+        values,
+    )
+    return [row[0] for row in rows]
 
 
 def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
@@ -66,7 +80,7 @@ def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
 def _iterate(
     reader: Reader, wanted: Wanted, begin: int = 0, limit: int = -1
 ) -> Iterator[Reservation]:
-    where, values = _conditions(wanted)
+    where, values = _conditions(reader, wanted)
     rows = reader.rows(
         f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
             ORDER BY {_ORDERS[wanted.order]} LIMIT :limit OFFSET :begin""",
@@ -78,8 +92,12 @@ def _iterate(
             yield found
 
 
-def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
-    conditions, values = ["1"], {}
+def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
+    conditions: list[str] = ["1"]
+    values: dict[str, Any] = {}
+    if wanted.text:  # of whom nothing is known any more, that is of most, only the table is left
+        conditions.append(_KNOWN)
+        values["tables"] = json.dumps(_list_named_tables(reader, fold(wanted.text).split()))
     if wanted.first is not None:
         conditions.append("r.date >= :first")
         values["first"] = wanted.first
@@ -92,3 +110,12 @@ def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
             conditions.append(f"r.{column} IN ({', '.join(':' + name for name in names)})")
             values |= dict(zip(names, chosen, strict=True))
     return " AND ".join(conditions), values
+
+
+def _list_named_tables(reader: Reader, words: list[str]) -> list[str]:
+    """The ids of the tables that any of the words names."""
+    return [
+        table.id
+        for table in list_tables(reader)
+        if any(names_table(table.name, table.number, word) for word in words)
+    ]

@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import a_body
 from tests.conftest import running_box, with_settings
+from tests.web.portal.door_room import a_terminal, scan
 
 
 async def test_the_numbers_are_those_of_the_rows(running):
@@ -38,3 +39,13 @@ async def test_a_tunnel_to_a_public_box_finds_no_such_page_and_the_token_opens_i
         assert await ask(Authorization="Bearer " + "u" * 16) == 404
         assert await ask(Authorization="Bearer ") == 404
         assert await ask(Authorization=f"Bearer {token}") == 200
+
+
+async def test_a_scan_is_counted_once_however_often_somebody_asks(running):
+    _, token = await a_terminal(running)
+    for number in (1, 2, 3):
+        await scan(running, token, "no pass at all", f"scan-{number}")
+        async with running.client.get("/metrics") as response:
+            text = await response.text()
+        [line] = [line for line in text.splitlines() if line.startswith("venuebox_scans")]
+        assert line == f'venuebox_scans{{environment="live",result="unknown_code"}} {number}.0'

@@ -1,0 +1,50 @@
+"""What SQL leaves out of a search is nobody whom it looks for."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from appliance.actions.enter import enter_by_staff
+from appliance.actions.erase_guest import erase_past_guests
+from appliance.model.guest_search import fits
+from appliance.store.connection import Transaction
+from appliance.store.reservation_search import Wanted, list_by_seq, list_found, page_found
+from tests.builders import TONIGHT, a_booking, table_id
+
+NAMES = ("Salma Bennani", "Émile Zola", "Ines T2", "Omar", "Terrasse Noire", "Salma Haddad")
+QUERIES = ("", "salma", "t2", "terrasse", "terrasse 2", "emile", "salma terrasse", "noire", "zz",
+           "salma t1", "600000003", "03", "SVC-", "2")  # fmt: skip
+
+
+def enter(tx: Transaction) -> None:
+    for number in range(18):
+        name = NAMES[number % len(NAMES)]
+        booking = a_booking(
+            date=date.fromisoformat(TONIGHT) + timedelta(days=number // 3),
+            table_id=table_id(f"T{number % 3 + 1}"),
+            customer_name=name,
+            customer_phone=f"+2126000000{number:02}",
+        )
+        entered = enter_by_staff(tx, booking, actor="staff:1")
+        if number % 2:
+            erase_past_guests(tx, [entered.id])
+        if number % 3 == 0:  # as of an evening that is over
+            tx.execute(
+                "UPDATE reservation SET access_code = NULL WHERE id = :id", {"id": entered.id}
+            )
+
+
+@pytest.mark.parametrize("query", QUERIES)
+async def test_a_search_finds_whom_a_look_at_everybody_finds(box, query):
+    await box.live.database.write(enter)
+    everybody = await box.live.database.read(
+        lambda reader: list_by_seq(reader, list_found(reader, Wanted()))
+    )
+    assert len(everybody) == 18
+    wanted = [found.seq for found in everybody if fits(found, query)]
+
+    shown, total = await box.live.database.read(page_found, Wanted(text=query), 1, 50)
+
+    assert [found.seq for found in shown] == wanted
+    assert total == len(wanted)
+    assert await box.live.database.read(list_found, Wanted(text=query)) == wanted
