@@ -5,6 +5,7 @@ move to another one. Only a file that is written anew has none of them.
 """
 
 import os
+import time
 from pathlib import Path
 
 import apsw
@@ -13,7 +14,9 @@ from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 from appliance.store.unusable import quota_as_full
 
-_TRIES = 5
+_PATIENCE_SECONDS = 60.0
+_PAUSE_SECONDS = 0.05
+_WAIT_MILLISECONDS = 250
 _MIB = 1 << 20
 _SMALL = 4 * _MIB
 _SPARE = _MIB
@@ -48,14 +51,26 @@ def wipe(path: Path) -> bool:
             connection.execute("PRAGMA cache_size = -2000")
         with quota_as_full(connection):
             connection.execute("VACUUM")
-            for _ in range(_TRIES):
-                busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
-                if not busy:
-                    return True
+            return _cut_log(connection)
     except (apsw.BusyError, apsw.LockedError, apsw.FullError):
         return False
     finally:
         connection.close()
+
+
+def _cut_log(connection: apsw.Connection) -> bool:
+    """Fold the whole log into the file and cut it; False when others read of it all the time."""
+    connection.set_busy_timeout(_WAIT_MILLISECONDS)  # while it waits nobody can write
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < until:
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # most, beside the work
+            busy, *_sizes = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+            if not busy:
+                return True
+        except apsw.BusyError:  # the box folds it just now
+            pass
+        time.sleep(_PAUSE_SECONDS)
     return False
 
 

@@ -7,7 +7,7 @@ restore takes it back to an earlier state, so it knows what a backup must not br
 import asyncio
 import logging
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from appliance.accidents import log_accident
@@ -16,6 +16,7 @@ from appliance.belonging import hand_over
 from appliance.durable import sync
 from appliance.environment import Environment
 from appliance.errors import Refusal, Trouble
+from appliance.store.database import ChangedBeside
 from appliance.store.erasing import list_erasures
 from appliance.store.wiping import is_small, wipe
 from appliance.upkeep.erasure_list import LIST, append_to_list, find_unreadable, read_list
@@ -44,6 +45,7 @@ class Erasures:
         self._task: asyncio.Task[None] | None = None
         self._mark = _Mark(self._folder, environment.name)
         self._again: Alarm | None = None
+        self._look: Alarm | None = None
         self._delay = _AGAIN_SECONDS
         self._at_once = False
         self._more = False
@@ -70,8 +72,9 @@ class Erasures:
     async def close(self) -> None:
         """Finish what is being wiped."""
         self._closed = True
-        if self._again is not None:
-            self._again.cancel()
+        for alarm in (self._again, self._look):
+            if alarm is not None:
+                alarm.cancel()
         await self.settle()
 
     async def settle(self) -> None:
@@ -81,6 +84,14 @@ class Erasures:
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         if any(isinstance(notice, GuestErased) for notice in notices):
+            self._follow()
+        elif self._look is None and any(isinstance(one, ChangedBeside) for one in notices):
+            self._look = self._set(_AGAIN_SECONDS, self._look_beside)
+
+    def _look_beside(self) -> None:
+        """Whether a command has erased, and found no moment to wipe."""
+        self._look = None
+        if self._mark.since() is not None:
             self._follow()
 
     def _follow(self) -> None:
@@ -140,9 +151,11 @@ class Erasures:
     def _later(self, seconds: float) -> None:
         if self._again is not None:
             self._again.cancel()
-        if not self._closed:
-            later = self._call_later or asyncio.get_running_loop().call_later
-            self._again = later(seconds, self._follow)
+        self._again = self._set(seconds, self._follow)
+
+    def _set(self, seconds: float, call: Callable[[], None]) -> Alarm | None:
+        later = self._call_later or asyncio.get_running_loop().call_later
+        return None if self._closed else later(seconds, call)
 
 
 class _Mark:
@@ -175,7 +188,7 @@ class _Mark:
 def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
     """For a command beside the box: list what it erased in the database at `path`, and wipe it.
 
-    False when the box was in the way: then it does that after its next start.
+    False when others were in the way all the time: then the box does it, tonight at the latest.
     """
     mark = _Mark(path.parent, environment)
     mark.set()

@@ -69,6 +69,18 @@ def test_nothing_of_them_is_left_in_the_files(box, booked):
             assert not any(t in content for t in (b"zqxanthe", b"699 424", b"canary")), path
 
 
+def test_where_the_box_is_busy_the_guest_is_erased_and_the_box_wipes(box, booked, monkeypatch):
+    monkeypatch.setattr("appliance.upkeep.erasures.wipe", lambda _path: False)
+
+    assert box("guest", "erase", "--environment", "live", "--phone", PHONE) == 0
+
+    assert "is forgotten" in box.out
+    assert "the box wipes its files by tonight" in box.out
+    assert (box.data / "unwiped-live").exists()
+    again = box.json("guest", "erase", "--environment", "live", "--reservation", booked[0])
+    assert again == {"erased": [booked[0]], "wiped": False}
+
+
 def test_of_whom_nothing_is_held_that_is_said(box, booked):
     argv = ("--environment", "live", "--email", "nobody@x.example")
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import apsw
 import pytest
 
 from appliance.actions.erase_guest import erase_guest
@@ -140,6 +141,29 @@ async def test_a_box_that_sleeps_through_the_night_wipes_when_it_is_awake(house)
     assert not list(house.folder.glob("unwiped*"))
 
 
+async def test_what_a_command_could_not_wipe_the_box_wipes_without_a_restart(house, monkeypatch):
+    await house.erase()
+    await house.wait_for_the_timer()
+    await house.wait_for_the_timer()
+    monkeypatch.setattr(wiping, "_SMALL", MIB)
+    house.box.live.database.look_again()  # as a command's poke makes it
+    assert house.timer.seconds == 60
+    (house.folder / "unwiped-live").touch()
+
+    await house.wait_for_the_timer()
+
+    assert not list(house.folder.glob("unwiped*"))
+
+
+async def test_a_command_that_wiped_leaves_the_box_nothing_to_do(house, monkeypatch):
+    house.box.live.database.look_again()
+    house.box.live.database.look_again()
+    assert house.timer.set_times == 1
+    monkeypatch.setattr(house.erasures, "_follow", lambda: pytest.fail("nothing was left to wipe"))
+
+    await house.wait_for_the_timer()
+
+
 def mark_at(house, instant):
     seconds = parse_instant(instant) / 1000
     os.utime(house.folder / "unwiped-live", (seconds, seconds))
@@ -200,6 +224,49 @@ def test_a_command_that_finds_no_room_says_so(tmp_path, monkeypatch):
 
     with pytest.raises(Trouble, match=r"live\.db cannot be wiped: that takes \d+ MiB on the disk"):
         wiping.wipe(path)
+
+
+def test_a_log_that_somebody_else_folds_just_then_is_cut_all_the_same(tmp_path, monkeypatch):
+    path, tries = a_large_file(tmp_path, 1), []
+
+    class Busy:
+        def __init__(self, path):
+            self.connection = open_connection(path)
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+        def wal_checkpoint(self, **mode):
+            tries.append(mode)
+            if len(tries) < 4:
+                raise apsw.BusyError("database is locked")
+            return self.connection.wal_checkpoint(**mode)
+
+        def execute(self, sql):
+            assert sql != "VACUUM" or not tries, "it was written anew once more"
+            return self.connection.execute(sql)
+
+    monkeypatch.setattr(wiping, "open_connection", Busy)
+    beside = open_connection(path)  # so that closing alone does not fold it
+    try:
+        assert wiping.wipe(path)
+        assert path.with_name("live.db-wal").stat().st_size == 0
+    finally:
+        beside.close()
+    assert len(tries) == 4
+
+
+def test_a_log_that_is_read_all_the_time_is_left_for_later(tmp_path, monkeypatch):
+    monkeypatch.setattr(wiping, "_PATIENCE_SECONDS", 0.2)
+    path = a_large_file(tmp_path, 1)
+    reading = open_connection(path, writable=False)
+    reading.execute("BEGIN")
+    reading.execute("SELECT count(*) FROM filler").fetchall()
+    try:
+        assert not wiping.wipe(path)
+    finally:
+        reading.close()
+    assert wiping.wipe(path)
 
 
 def test_a_large_file_is_not_held_in_memory(tmp_path):
