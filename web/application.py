@@ -123,7 +123,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
     app[REQUESTS] = Counter()
     for method, path, handler in Metrics(box).routes():
-        _add(app, method, path, _public(handler, box.live), ANYBODY)
+        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
     health = Health(box)
     app.cleanup_ctx.append(health.running)
     for method, path, handler in health.routes():
@@ -135,7 +135,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
         *sign_in_routes(box.clock),
     )
     for method, path, handler in of_the_house:
-        _add(app, method, path, _public(handler, box.live), ANYBODY)
+        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
     app.cleanup_ctx.append(app[INTEGRATIONS].running)
     app[READERS] = readers_of(box)
     app.cleanup_ctx.append(_reading)

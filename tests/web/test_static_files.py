@@ -54,3 +54,14 @@ async def test_another_content_has_another_address(tmp_path):
     (tmp_path / "guest.css").write_text("b{}")
 
     assert StaticFiles(tmp_path).url("guest.css") != before
+
+
+@pytest.mark.parametrize("name", ["static/book.css", "portal/sign-in", "metrics", "health", "docs"])
+async def test_of_what_may_be_read_the_headers_may_be_asked_for_alone(running, name):
+    answers = {}
+    for method in ("GET", "HEAD"):
+        async with running.client.request(method, f"/{name}", allow_redirects=False) as answer:
+            answers[method] = answer.status, answer.content_type, len(await answer.read())
+
+    assert answers["HEAD"] == (*answers["GET"][:2], 0)
+    assert answers["GET"][2] > 0
