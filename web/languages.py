@@ -18,6 +18,7 @@ from babel.dates import format_date, format_skeleton
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
+from babel.units import format_unit
 
 from appliance.typesetting import set_french
 
@@ -26,6 +27,7 @@ _LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("ا
 _DEFAULT = "fr"
 _WRITTEN_IN = "en"
 _REFUSED = ("refusals.ar.po", "rules.ar.po")
+_SIZES = (("digital-gigabyte", 10**9), ("digital-megabyte", 10**6), ("digital-kilobyte", 1000))
 _TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -59,6 +61,13 @@ class Language:
     def long_date(self, day: date) -> str:
         """`samedi 21 novembre 2026`."""
         return format_date(day, "full", locale=self.locale)
+
+    def size(self, bytes_: int) -> str:
+        """`36 ko`, `1,5 Mo`, `288 Mo`: of a file, in the thousands that its reader counts in."""
+        unit, one = next((pair for pair in _SIZES if bytes_ >= pair[1]), _SIZES[-1])
+        is_told_by_tenths = 1000 < one and bytes_ < 10 * one
+        number = round(bytes_ / one, 1) if is_told_by_tenths else -(-bytes_ // one)
+        return format_unit(number, unit, length="short", locale=self.locale)
 
 
 class Languages:

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     )
     path, proven = maker.make(to=Path(arguments.to).absolute() if arguments.to else None)
     print(
-        f"{path}: {path.stat().st_size // 1024 + 1} KiB, restored once and found whole "
+        f"{path}: {path.stat().st_size // 1_000_000 + 1} MB, restored once and found whole "
         f"({proven.reservations} reservations)"
     )
     return 0

@@ -55,7 +55,7 @@ async def test_health_backups_letters_log_and_languages_are_seen_and_tried(porta
     assert await violations(page) == []
     assert await is_within(page, SIZES[size]["width"])
 
-    for expected in ("7 réservations", "36 kB", "warning web: slow", "30 jours", "العربية"):
+    for expected in ("7 réservations", "36\u202fko", "warning web: slow", "30 jours", "العربية"):
         assert expected in told
     assert portal.complaints == []
 

@@ -137,3 +137,18 @@ def test_arabic_runs_from_right_to_left_and_the_others_do_not():
 def test_a_name_cannot_turn_the_sentence_around_it():
     assert isolate("Sal\u202ema\u2069") == "\u2068Salma\u2069"
     assert isolate(None) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "size", "said"),
+    [
+        ("fr", 35_489, "36\u202fko"),
+        ("fr", 1_520_000, "1,5\u202fMo"),
+        ("fr", 301_700_000, "302\u202fMo"),
+        ("en", 35_489, "36 kB"),
+        ("en", 1_460_000_000, "1.5 GB"),
+        ("ar", 301_700_000, "302 م.ب"),
+    ],
+)
+def test_a_size_is_told_in_the_units_of_its_reader(code, size, said):
+    assert LANGUAGES.get(code).size(size) == said

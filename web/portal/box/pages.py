@@ -104,6 +104,7 @@ async def _read_backups(request: web.Request, kit_problem: str | None = None) ->
     shelf = await asyncio.to_thread(look_at_shelf, directory_of(request), box.settings, venue.id)
     return {
         "shelf": shelf,
+        "size": language_of(request).size(shelf.record.size),
         "proven_at": moment(shelf.record.at, zone, language_of(request)),
         "making": making,
         "kit_problem": kit_problem,

@@ -17,11 +17,6 @@ class Shelf:
     folder: Path | None
     count: int
 
-    @property
-    def kilobytes(self) -> int:
-        """How big the last one is, rounded up."""
-        return -(-self.record.size // 1000)
-
 
 def look_at_shelf(directory: DataDirectory, settings: Settings, venue_id: str) -> Shelf:
     """Reads the heads of the files: not for the loop."""
