@@ -65,7 +65,7 @@ class Language:
     def size(self, bytes_: int) -> str:
         """`36 ko`, `1,5 Mo`, `288 Mo`: of a file, in the thousands that its reader counts in."""
         unit, one = next((pair for pair in _SIZES if bytes_ >= pair[1]), _SIZES[-1])
-        is_told_by_tenths = 1000 < one and bytes_ < 10 * one
+        is_told_by_tenths = one > 1000 and bytes_ < 10 * one
         number = round(bytes_ / one, 1) if is_told_by_tenths else -(-bytes_ // one)
         return format_unit(number, unit, length="short", locale=self.locale)
 
