@@ -236,6 +236,8 @@ def _parse_policies(fields: _Fields) -> dict[str, Any] | None:
         return None
     try:
         json.dumps(policies, allow_nan=False)
+    except RecursionError:  # as deep as the parser just so read
+        raise Trouble("policies is nested too deep in the venue file: a few levels do") from None
     except (TypeError, ValueError):
         raise fields.bad("policies", "a table of texts, numbers, truths and lists") from None
     if not isinstance(policies, dict):

@@ -133,7 +133,7 @@ def _judge(status: int, raw: bytes) -> dict[str, Any]:
     """A gateway's or a broken box's answer decides nothing."""
     try:
         answer = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict) or status >= 500 or 300 <= status < 400:
         raise OutOfReach(f"the box answered {status}")

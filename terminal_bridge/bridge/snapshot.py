@@ -72,7 +72,7 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
                 if one.get("firstCheckIn")
             },
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 

@@ -4,6 +4,7 @@ Half of what it gets is genuine and then spoiled, so that it comes further than 
 `SOAK=1` tries fifty times as many.
 """
 
+import base64
 import io
 import json
 import os
@@ -38,6 +39,7 @@ from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring
 from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
+from terminal_bridge.bridge.client import OutOfReach, _judge
 from terminal_bridge.bridge.identity import Identity
 from terminal_bridge.bridge.snapshot import read_snapshot
 from terminal_bridge.readers.lines import Lines
@@ -105,6 +107,22 @@ def read_links(text: str) -> object:
     return [read(text) for read in readers]
 
 
+def read_signed(payload: str) -> object:
+    signature = SIGNER.sign(b"svc-snapshot-v1" + payload.encode())
+    text = base64.urlsafe_b64encode(signature).decode().rstrip("=")
+    return read_snapshot({"payload": payload, "kid": 1, "signature": text}, SIGNING_BRIDGE)
+
+
+PUBLIC = SIGNER.public_key().public_bytes_raw()
+SIGNING_BRIDGE = Identity(
+    "http://box", keys=((1, base64.urlsafe_b64encode(PUBLIC).decode().rstrip("=")),)
+)
+SAID = {"environment": SIGNING_BRIDGE.environment, "venueTag": SIGNING_BRIDGE.venue_tag,
+        "madeAt": "2026-11-21T19:00:00Z", "expiresAt": "2026-11-22T07:00:00Z",
+        "evening": "2026-11-21", "earlyMinutes": 60, "timeZone": "Africa/Casablanca",
+        "passes": []}  # fmt: skip
+
+
 CERTIFICATE = make_authority("Riad Atlas", Names(("riad-atlas.local",), ()), 0).certificate
 BRIDGE = Identity("http://box", keys=((1, "A" * 43),))
 STATEMENT = Statement({"format": "svc-door-log-v1"}, 0, None, None, None, None, "")
@@ -149,6 +167,8 @@ DECODERS = {
         json.dumps({"payload": "{}", "kid": 1, "signature": "A" * 86}).encode(),
         (Refusal,),
     ),
+    "what a snapshot says": Decoder(of_text(read_signed), json.dumps(SAID).encode()),
+    "the box's answer": Decoder(lambda raw: _judge(200, raw), b'{"items": []}', (OutOfReach,)),
     "a reader's line": Decoder(read_lines, f"\x02{PASS}\r\n".encode()),
     "form": Decoder(read_form, b"12", (Refusal,)),
     "Host": Decoder(of_text(HOSTS.allows), b"riad-atlas.local:8080"),
