@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import apsw
 import pytest
 
 from appliance.actions.erase_guest import erase_guest
@@ -224,49 +223,6 @@ def test_a_command_that_finds_no_room_says_so(tmp_path, monkeypatch):
 
     with pytest.raises(Trouble, match=r"live\.db cannot be wiped: that takes \d+ MiB on the disk"):
         wiping.wipe(path)
-
-
-def test_a_log_that_somebody_else_folds_just_then_is_cut_all_the_same(tmp_path, monkeypatch):
-    path, tries = a_large_file(tmp_path, 1), []
-
-    class Busy:
-        def __init__(self, path):
-            self.connection = open_connection(path)
-
-        def __getattr__(self, name):
-            return getattr(self.connection, name)
-
-        def wal_checkpoint(self, **mode):
-            tries.append(mode)
-            if len(tries) < 4:
-                raise apsw.BusyError("database is locked")
-            return self.connection.wal_checkpoint(**mode)
-
-        def execute(self, sql):
-            assert sql != "VACUUM" or not tries, "it was written anew once more"
-            return self.connection.execute(sql)
-
-    monkeypatch.setattr(wiping, "open_connection", Busy)
-    beside = open_connection(path)  # so that closing alone does not fold it
-    try:
-        assert wiping.wipe(path)
-        assert path.with_name("live.db-wal").stat().st_size == 0
-    finally:
-        beside.close()
-    assert len(tries) == 4
-
-
-def test_a_log_that_is_read_all_the_time_is_left_for_later(tmp_path, monkeypatch):
-    monkeypatch.setattr(wiping, "_PATIENCE_SECONDS", 0.2)
-    path = a_large_file(tmp_path, 1)
-    reading = open_connection(path, writable=False)
-    reading.execute("BEGIN")
-    reading.execute("SELECT count(*) FROM filler").fetchall()
-    try:
-        assert not wiping.wipe(path)
-    finally:
-        reading.close()
-    assert wiping.wipe(path)
 
 
 def test_a_large_file_is_not_held_in_memory(tmp_path):
