@@ -25,17 +25,15 @@ class Metrics:
         self._box = box
         self._lateness = Lateness()
         self._tallies = {each.name: Tally() for each in box.environments}
-        self._turn = asyncio.Lock()
 
     async def show(self, request: web.Request) -> web.Response:
         """`GET /metrics`; no such page but for the owner, the token's holder and this machine."""
         if not self._may(request):
             raise NotFound
-        async with self._turn:
-            counts: dict[str, Counts] = {
-                each.name: await each.database.read(count_for_metrics, self._tallies[each.name])
-                for each in self._box.environments
-            }
+        counts: dict[str, Counts] = {
+            each.name: await each.database.read(count_for_metrics, self._tallies[each.name])
+            for each in self._box.environments
+        }
         page = await asyncio.to_thread(_read_page)
         late = await self._lateness.measure()
         body = page.render(self._box, counts, request.app[REQUESTS].total, late)

@@ -1,6 +1,6 @@
 """Counts for whoever watches the box from outside."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from appliance.store.connection import Reader
 
@@ -15,24 +15,23 @@ class Counts:
     conditions: int
 
 
-@dataclass(slots=True)
 class Tally:
-    """Scans by result up to `seq`. Their log is only ever added to: none is counted again."""
+    """Scans by result, up to the latest. Their log is only ever added to: none is counted again."""
 
-    seq: int = 0
-    scans: dict[str, int] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._known: tuple[int, dict[str, int]] = (0, {})  # replaced as one: threads may share it
 
     def take(self, reader: Reader) -> dict[str, int]:
         """Count those that came since."""
-        rows = reader.rows(
+        seq, known = self._known
+        scans = dict(known)
+        for result, count, last in reader.rows(
             "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result",
-            {"seq": self.seq},
-        )
-        scans, seq = dict(self.scans), self.seq
-        for result, count, last in rows:
+            {"seq": seq},
+        ):
             scans[result] = scans.get(result, 0) + count
             seq = max(seq, last)
-        self.scans, self.seq = scans, seq
+        self._known = seq, scans
         return scans
 
 
