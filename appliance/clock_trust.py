@@ -156,7 +156,10 @@ class ClockTrust:
 
     def look(self) -> Trust:
         """Judge the clock now."""
-        now, uptime = read_both(self._clock, self._uptime)
+        return self.look_at(*read_both(self._clock, self._uptime))
+
+    def look_at(self, now: int, uptime: int) -> Trust:
+        """Judge what `read_both` told: whoever goes on with that reading must have it judged."""
         synchronised = self._synchronised() is True
         offset = now - uptime
         stepped = 0 if self._offset is None else offset - self._offset

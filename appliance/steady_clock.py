@@ -51,7 +51,7 @@ class SteadyClock:
         with self._lock:
             told, uptime = read_both(self.machine, self._uptime)
             if not self._trusted or self._trust.was_set_by(told, uptime):
-                self._trusted = self._trust.look().trusted
+                self._trusted = self._trust.look_at(told, uptime).trusted
             if self._trusted:
                 self._offset = told - uptime
                 return told

@@ -122,3 +122,14 @@ def test_a_machine_that_stands_still_between_two_readings_has_not_set_its_clock(
     assert clock.now() == parse_instant("2026-11-21T19:00:05Z")
     assert stalls == []
     assert clock._trust.was_set() is False
+
+
+@pytest.mark.parametrize("readings", [1, 2, 3])
+def test_a_clock_that_is_set_right_while_it_is_judged_is_not_told_as_it_was_before(readings):
+    machine = Surroundings()
+    good = parse_instant(NOW) - LONG_AGO
+    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", good))
+    told = [parse_instant("1970-12-06T19:00:00Z")] * readings
+    machine.machine.now = lambda: told.pop() if told else parse_instant(NOW)
+
+    assert clock.now() == parse_instant(NOW)
