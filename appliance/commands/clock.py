@@ -4,14 +4,12 @@ import argparse
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
-from appliance.actions.beat import beat
+from appliance.actions.confirm_clock import confirm_clock
+from appliance.actions.note_security import CONSOLE
 from appliance.commands.console import Commands, Console, add_command, add_data, add_group
 from appliance.data_directory import ENVIRONMENTS
 from appliance.errors import Trouble
-from appliance.model.notices import ClockConfirmed
-from appliance.store.conditions import drop_condition
 from appliance.store.venue import get_venue
-from appliance.webhooks.conditions import CLOCK_LEAPT
 
 
 def add(commands: Commands) -> None:
@@ -40,9 +38,7 @@ def confirm(arguments: argparse.Namespace, console: Console) -> int:
         )
     for name in ENVIRONMENTS:
         with console.transaction(directory, name) as tx:
-            drop_condition(tx, CLOCK_LEAPT, "")
-            beat(tx)
-            tx.notices.append(ClockConfirmed())
+            confirm_clock(tx, CONSOLE)
     print(f"it is {now:%Y-%m-%d %H:%M} here: what is due by that is done from now on")
     return 0
 

@@ -1,5 +1,6 @@
 """What the box itself has noted as wrong just now: its clock, its way out, its partners."""
 
+from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.actions.record_letter import MAIL_SETTINGS, MAIL_UNREACHABLE
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.arabic import apart, fill
@@ -9,7 +10,6 @@ from appliance.store.conditions import Condition, list_conditions
 from appliance.upkeep.nights import DAMAGED, NO_BACKUP
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
-    CLOCK_LEAPT,
     CLOCK_UNCONFIRMED,
     ENDPOINT_BLOCKED,
     ENDPOINT_FAILING,

@@ -7,8 +7,8 @@ these at hand: here stands what they can do, and what they ask of whoever instal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.actions.record_letter import MAIL_SETTINGS
-from appliance.webhooks.conditions import CLOCK_LEAPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,12 +296,9 @@ PLAIN: Mapping[str, Plain] = {
 # What the box notes by itself, by its name: only what conditions.py says with a command or a key.
 PLAIN_CONDITIONS: Mapping[str, Plain] = {
     CLOCK_LEAPT: Plain(
-        "l'horloge a fait un saut que rien ne confirme, rien n'expire ; si sa date est juste, "
-        "demandez à la personne qui a installé la box de la confirmer",
-        "the clock has leapt and nothing confirms it, nothing expires; if its date is right, ask "
-        "whoever installed the box to confirm it",
-        "قفزت الساعة ولم يؤكدها شيء، فلا ينتهي أي أجل في الأثناء؛ إن كان تاريخها صحيحًا فاطلبوا "
-        "ممن ثبّت الجهاز تأكيده",
+        "l'horloge a fait un saut que rien ne confirme, rien n'expire et rien n'est oublié",
+        "the clock has leapt and nothing confirms it, nothing expires and nothing is forgotten",
+        "قفزت الساعة ولم يؤكدها شيء، فلا ينتهي أي أجل ولا يُمحى شيء في الأثناء",
     ),
     MAIL_SETTINGS: Plain(
         "aucune lettre ne part tant que les réglages du courrier ne sont pas corrigés",

@@ -8,6 +8,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 from appliance.accidents import log_accident
+from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.backup.making import Maker
 from appliance.backup.shelf import Record, read_record
 from appliance.box import Box
@@ -28,7 +29,7 @@ from appliance.store.upgrade_copies import forget_copies
 from appliance.store.venue import get_venue
 from appliance.upkeep.beside import run_beside
 from appliance.upkeep.upkeep import Alarm, CallLater
-from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_LEAPT
+from appliance.webhooks.conditions import CLOCK_HELD
 
 log = logging.getLogger(__name__)
 

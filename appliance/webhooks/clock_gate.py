@@ -9,16 +9,17 @@ import logging
 from collections.abc import Callable, Sequence
 
 from appliance.accidents import log_accident
+from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.clock import Clock
 from appliance.clock_trust import ClockMark, ClockTrust, Trust
 from appliance.errors import Unavailable
+from appliance.model.notices import ClockConfirmed
 from appliance.store.clock_marks import find_clock_mark, find_latest_instant, put_clock_mark
 from appliance.store.connection import Transaction
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.heartbeat import set_heartbeat
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
-    CLOCK_LEAPT,
     CLOCK_UNCONFIRMED,
     Conditions,
 )
@@ -31,7 +32,7 @@ _CHECK_MS = 15_000
 _WRITE_EVERY_MS = 3_600_000
 _LEAPT = (
     "the clock leapt, and no time server has confirmed it: nothing expires by it and no guest is "
-    "forgotten. If its date is right, say so with venuebox clock confirm"
+    "forgotten. If its date is right, say so in the portal, or with venuebox clock confirm"
 )
 
 
@@ -128,11 +129,11 @@ class ClockGate:
         self._tell()
 
     def _on_commit(self, notices: Sequence[object]) -> None:
-        """A person at the box may have said that the clock is right (`venuebox clock confirm`)."""
-        if not self.trust.stepped_far or not any(isinstance(n, ChangedBeside) for n in notices):
+        """A person may have said that the clock is right: in the portal, or at the box itself."""
+        if not self.trust.stepped_far or not any(map(_may_confirm, notices)):
             return
         if self._conditions.was_taken_back(CLOCK_LEAPT):
-            log.info("somebody at the box says that the clock is right")
+            log.info("somebody says that the clock is right")
             self.trust.confirm()
             self._tell()
 
@@ -217,6 +218,10 @@ class ClockGate:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = None if at is None else self._uptime.call_at(at, self._look)
+
+
+def _may_confirm(notice: object) -> bool:
+    return isinstance(notice, ClockConfirmed | ChangedBeside)
 
 
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:

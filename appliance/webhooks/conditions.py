@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 OFFLINE = "box_offline"
 CLOCK_HELD = "clock_held"
 CLOCK_UNCONFIRMED = "clock_unconfirmed"
-CLOCK_LEAPT = "clock_leapt"  # outlives the process: a restart makes no wrong clock right
 UNWRITTEN = "unwritten_outcomes"
 ENDPOINT_FAILING = "endpoint_failing"
 ENDPOINT_BLOCKED = "endpoint_blocked"

@@ -108,6 +108,27 @@ async def test_who_reads_arabic_on_a_phone_sees_findings_from_right_to_left(port
 
 
 @pytest.mark.parametrize("language", ["fr", "ar"])
+async def test_the_owner_reads_the_date_of_the_machine_and_confirms_it_on_a_phone(portal, language):
+    leapt = Condition("clock_leapt", "", portal.box.clock.now(), "the clock leapt")
+    await portal.box.environment.database.write(put_condition, leapt)
+    page = await portal.desk(language=language, viewport=PHONE)
+    await page.goto("/portal/box")
+    day = await page.locator("form[action$=clock] input").evaluate("one => one.type")
+    assert day == "date"
+
+    for typed, answered in (("2025-01-01", "#refused"), ("2026-11-21", ".note")):
+        await page.fill("form[action$=clock] input", typed)
+        await reach(page, page.locator("form[action$=clock] button"))
+        await page.keyboard.press("Enter")
+        await page.locator(answered).wait_for()
+        assert await violations(page) == []
+        assert await is_within(page, PHONE["width"])
+
+    assert await page.locator("form[action$=clock]").count() == 0
+    assert portal.complaints == []
+
+
+@pytest.mark.parametrize("language", ["fr", "ar"])
 async def test_the_page_of_a_restart_goes_on_once_the_settings_are_in_force(
     running, browser, tmp_path, language
 ):

@@ -32,6 +32,7 @@ _NOTES: Mapping[str, str] = {
     "saved-for-later": _("Saved. It is in force from the next start of the box."),
     "session-ended": _("Signed out there."),
     "second-step-removed": _("The second step is removed: the password is enough."),
+    "clock-confirmed": _("The clock of the box is right: what is due by it is done from now on."),
     "signed-out": _("You are signed out."),
     "password-changed": _("The password is changed. Please sign in with the new one."),
 }

@@ -3,6 +3,7 @@
 import pytest
 
 from appliance.actions.beat import beat
+from appliance.actions.confirm_clock import confirm_clock
 from appliance.store.conditions import drop_condition
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import A_YEAR_ON, GRACE, GRACED, conditions, set_clock
@@ -63,6 +64,17 @@ async def test_a_person_confirms_it_beside_the_box_or_while_it_is_off(leapt, is_
         leapt.database.look_again()
         assert heard == [1]
 
+    assert leapt.dispatcher.clock_gate.may_expire()
+    assert conditions(leapt) <= {"clock_unconfirmed"}
+
+
+async def test_an_owner_confirms_it_in_the_portal(leapt):
+    heard = []
+    leapt.dispatcher.clock_gate.watch(lambda: heard.append(1))
+
+    await leapt.database.write(confirm_clock, "staff:1")
+
+    await leapt.until(lambda: heard == [1])
     assert leapt.dispatcher.clock_gate.may_expire()
     assert conditions(leapt) <= {"clock_unconfirmed"}
 

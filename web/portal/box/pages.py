@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
 from markupsafe import Markup
 
+from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.actions.set_up import STEPS
 from appliance.doctor.arabic import END, FREE, LATIN, fill
 from appliance.doctor.check import Check, Said, worst
@@ -59,9 +61,13 @@ async def box_page(
     tried: object = None,
     recipient: str = "",
     kit_problem: str | None = None,
+    wrong: tuple[str, str] | None = None,
     status: int = 200,
 ) -> web.Response:
-    """The page; `tried` is what came of a test letter, `kit_problem` why no kit is shown."""
+    """The page; `tried` is what came of a test letter, `kit_problem` why no kit is shown.
+
+    `wrong` is a field that was declined, and why.
+    """
     box, language = request.app[BOX], language_of(request)
     again = request.method == "GET" and "again" in request.query
     findings = await request.app[EXAMINER].look(request, again=again)
@@ -78,7 +84,10 @@ async def box_page(
         "conditions": [
             (moment(c.since, zone, language), _noted(c, language)) for c in conditions
         ],
-        "now": moment(box.clock.now(), zone, language),
+        "leapt": any(c.name == CLOCK_LEAPT for c in conditions),
+        "wrong": wrong,
+        "told": _in_full(machine_time(request, zone), language),
+        "now": _in_full(_at(box.clock.now(), zone), language),
         "zone": zone.key,
         "tz_version": box.zones.version,
         "tz_source": box.zones.origin,
@@ -95,6 +104,19 @@ async def box_page(
     }  # fmt: skip
     values |= await _read_backups(request, kit_problem)
     return portal_page(request, "portal/box/page.html", values, status)
+
+
+def machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
+    """What this machine's clock says, in venue time, whether or not the box believes it."""
+    return _at(request.app[BOX].machine_clock.now(), zone)
+
+
+def _at(milliseconds: int, zone: ZoneInfo) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone(zone)
+
+
+def _in_full(time: datetime, language: Language) -> str:
+    return f"{language.long_date(time.date())} {time:%H:%M}"
 
 
 async def _read_backups(request: web.Request, kit_problem: str | None = None) -> dict[str, object]:

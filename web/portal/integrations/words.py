@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
+from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.model.endpoint import Endpoint
 from appliance.store.conditions import Condition
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
-    CLOCK_LEAPT,
     CLOCK_UNCONFIRMED,
     ENDPOINT_BLOCKED,
     OFFLINE,
@@ -139,8 +139,8 @@ def banners(conditions: Collection[Condition], language: Language) -> list[Said]
         CLOCK_LEAPT: Said(
             _("The clock of the box leapt, and nothing confirms it: nothing expires meanwhile."),
             "wait",
-            _("Let it reach a time server. If its date is right: venuebox clock confirm, at the "
-              "box."),
+            _("Let it reach a time server. If its date is right, the owner says so on the page of "
+              "the box."),
         ),
         UNWRITTEN: Said(
             _("The disk takes nothing: what came of webhooks cannot be written, so they wait."),

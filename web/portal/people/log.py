@@ -94,6 +94,7 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         "endpoint_secret_rolled": _("Secret of a webhook endpoint rolled"),
         "endpoint_old_secret_revoked": _("Old secret of a webhook endpoint revoked"),
         "settings_changed": _("Settings changed: %(name)s", name=name),
+        "clock_confirmed": _("Said that the clock of the box is right"),
         "restarted": _("Restarted the box"),
         "recovery_kit_shown": _("Was shown the recovery kit"),
         "restored": _("Restored the box from the backup of %(at)s", at=detail.get("made_at", "?")),
