@@ -64,6 +64,7 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = _Parser(
         prog="venuebox", description="the box that runs a venue's reservations"
     )
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands: Commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     _add_serve(commands)
     if not serves:
@@ -110,6 +111,19 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
         self.exit(_USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class _Version(argparse.Action):
+    """One line as other programs say it; `venuebox version` tells of what is inside, too."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from appliance.commands.version import own_version  # noqa: PLC0415 - `serve` needs it not
+
+        print(f"{parser.prog} {own_version()}")
+        parser.exit()
 
 
 def _add_serve(commands: Commands) -> None:

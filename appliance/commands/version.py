@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return 0
     console.directory(arguments)
     zones = console.zones
-    print(f"venuebox {_own_version()}")
+    print(f"venuebox {own_version()}")
     print(f"Python {platform.python_version()}")
     print(f"SQLite {apsw.sqlite_lib_version()}")
     print(f"tz database {zones.version} ({zones.origin})")
@@ -43,7 +43,8 @@ def _inventory(name: str) -> str:
         raise Trouble("only the built file knows what is inside it: make binary") from None
 
 
-def _own_version() -> str:
+def own_version() -> str:
+    """`0.1.0`, as it is installed."""
     try:
         return version("venuebox")
     except PackageNotFoundError:  # run from a checkout that was never installed

@@ -186,6 +186,9 @@ def test_version_tells_what_runs_here(program):
 
     kinds = [line.split()[0] for line in program.out.splitlines()]
     assert kinds == ["venuebox", "Python", "SQLite", "tz"]
+    first = program.out.splitlines()[0]
+    assert program("--version") == 0
+    assert program.out.splitlines() == [first]
 
 
 def test_a_newer_tz_database_in_the_data_directory_is_the_one_that_counts(box):
