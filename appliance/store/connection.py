@@ -271,7 +271,8 @@ class Transaction(Reader):
     def _write_appended_before(self, sql: str) -> None:
         if (self._appended or self._batch.appended) and _reads_what_is_appended(sql):
             if self._has_savepoint:  # others' rows must survive an undo of this action
-                self._others = {name: list(rows) for name, rows in self._batch.appended.items()}
+                for name, rows in self._batch.appended.items():
+                    self._others[name] = list(rows)
             self._batch.write_appended()
             self._save(sql)
             for statement, values in self._appended:
