@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from appliance.actions.note_security import NOBODY, note_security
-from appliance.actions.sign_in import OpenedSession, Try, count_try, open_session
+from appliance.actions.sign_in import OpenedSession, Try, count_try, open_session, still_fits
 from appliance.house_errors import CodeLater
 from appliance.model.second_step import tidy_recovery_code
 from appliance.model.totp import fitting_steps
@@ -49,12 +49,14 @@ class GivenCode:
 
 def pass_password(
     tx: Transaction, attempt: Try, device_secret: str | None, device: str
-) -> OpenedSession | CodeAsked:
+) -> OpenedSession | CodeAsked | None:
     """The password was right: a session, unless that person has a second step.
 
-    Until the code is right, the try stays counted as a wrong one.
+    Until the code is right, the try stays counted as a wrong one. None where the password was
+    changed while it was compared.
     """
-    assert attempt.person is not None  # noqa: S101 - a password was compared
+    if attempt.person is None or not still_fits(tx, attempt):
+        return None
     if not has_second_step(tx, attempt.person.id):
         return open_session(tx, attempt, device_secret, device)
     secret = tx.tokens.new_link_secret()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from appliance.actions.note_security import NOBODY, note_security
-from appliance.house_errors import SignInLater
+from appliance.house_errors import ChangedMeanwhile, SignInLater
 from appliance.model.session import sign_in_delay
 from appliance.model.staff import StaffMember
 from appliance.store.connection import Transaction
@@ -17,8 +17,9 @@ from appliance.store.sessions import (
     insert_session,
     is_known_device,
     know_device,
+    list_sessions,
 )
-from appliance.store.staff import find_by_name, set_password
+from appliance.store.staff import find_by_name, find_password, set_password
 from appliance.tokens import account_hash, hash_token
 
 _STRANGER = b""
@@ -104,9 +105,24 @@ def note_wrong_password(tx: Transaction, attempt: Try) -> None:
     note_security(tx, NOBODY, "sign_in_failed")
 
 
-def right_password(tx: Transaction, attempt: Try) -> None:
-    """Somebody who is signed in showed it once more: nothing was wrong before."""
+def still_fits(tx: Transaction, attempt: Try) -> bool:
+    """Whether the password that was compared is that person's still.
+
+    Comparing takes a while, in which it may have been changed or the person sent away.
+    """
+    assert attempt.person is not None  # noqa: S101 - a password was compared
+    return find_password(tx, attempt.person.id) == attempt.password_hash
+
+
+def right_password(tx: Transaction, attempt: Try) -> bool:
+    """Somebody who is signed in showed it once more: nothing was wrong before.
+
+    False, and nothing is forgiven, where it was changed meanwhile.
+    """
+    if not still_fits(tx, attempt):
+        return False
     clear_failures(tx, attempt.account, attempt.device)
+    return True
 
 
 def start_session(
@@ -126,8 +142,15 @@ def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
     return delete_session(tx, staff_id, session_id)
 
 
-def change_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
-    """Set another password and end every session of that person (reliability.md S6)."""
+def change_password(
+    tx: Transaction, staff_id: str, password_hash: str, *, session_id: str | None = None
+) -> None:
+    """Set another password and end every session of that person (reliability.md S6).
+
+    ChangedMeanwhile where `session_id`, which asks for it, was ended while it was hashed.
+    """
+    if session_id is not None and session_id not in {s.id for s in list_sessions(tx, staff_id)}:
+        raise ChangedMeanwhile
     set_password(tx, staff_id, password_hash)
     delete_sessions(tx, staff_id)
     note_security(tx, f"staff:{staff_id}", "password_changed")

@@ -41,6 +41,13 @@ def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
     return None if row is None else (staff_member(row[:-1]), row[-1])
 
 
+def find_password(reader: Reader, staff_id: str) -> str | None:
+    """The Argon2id hash by which that person signs in; None without one, or disabled."""
+    sql = "SELECT password FROM staff WHERE id = :id AND disabled_at IS NULL"
+    found: str | None = reader.value(sql, {"id": staff_id})
+    return found
+
+
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
     """The person with that id."""
     row = reader.row(

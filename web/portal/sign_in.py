@@ -86,11 +86,13 @@ class SignIn:
         right = await request.app[PASSWORDS].matches(
             attempt.password_hash, form.secret("password"), is_stranger=attempt.is_strangers
         )
-        if not right or attempt.person is None:
+        passed: OpenedSession | CodeAsked | None = None
+        if right:
+            passed = await house.database.write(pass_password, attempt, known, _device_of(request))
+        if passed is None:
             await house.database.write(note_wrong_password, attempt)
             wrong = language.gettext("This name and password do not belong together.")
             return await self._form(request, name=name, problem=wrong, status=401)
-        passed = await house.database.write(pass_password, attempt, known, _device_of(request))
         if isinstance(passed, CodeAsked):
             return await _code_form(request, GivenCode(passed.secret, "", ""))
         return _enter_portal(request, passed)

@@ -57,7 +57,7 @@ async def set_new_password(request: web.Request) -> web.StreamResponse:
     if problem is not None:
         return await account_page(request, problem, 400)
     hashed = await request.app[PASSWORDS].hash(wanted)
-    await house.database.write(change_password, person.id, hashed)
+    await house.database.write(change_password, person.id, hashed, session_id=request[SESSION].id)
     response = web.Response(
         status=303, headers={"Location": "/portal/sign-in?note=password-changed"}
     )
