@@ -3,7 +3,7 @@
 import atexit
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,6 +23,7 @@ from appliance.store.migrate import migrate
 from appliance.tokens import Tokens
 from tests.builders import a_key, furnish
 from tests.late_connections import watch_event_loops
+from tests.ports import held_port
 
 MASTER_KEY = bytes(range(32))
 
@@ -124,6 +125,13 @@ async def box(tmp_path: Path, clock: StoppedClock, settings: Settings) -> AsyncI
     """A box without its web application."""
     async with opened_box(tmp_path, clock, settings) as opened:
         yield opened
+
+
+@pytest.fixture
+def unused_tcp_port() -> Iterator[int]:
+    """As the library's, and nobody else is given the port before the test has ended."""
+    with held_port() as port:
+        yield port
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aiohttp.test_utils import TestServer, unused_port
+from aiohttp.test_utils import TestServer
 from playwright.async_api import BrowserContext
 
 from appliance.actions.offer_pairing import offer_pairing
@@ -21,6 +21,7 @@ from tests.application import application_of
 from tests.browser.chromium import Chromium
 from tests.browser.phones import PHONE, Phone
 from tests.conftest import opened_box
+from tests.ports import kept_port
 
 
 @dataclass
@@ -32,11 +33,14 @@ class DoorWorld:
     settings: Settings
     chromium: Chromium
     name: str = "live"
-    port: int = field(default_factory=unused_port)
     _box: AsyncExitStack | None = None
     _phones: list[BrowserContext] = field(default_factory=list)
+    port: int = field(init=False)
     environment: Environment = field(init=False)
     other_environment: Environment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.port = kept_port(self)
 
     @property
     def url(self) -> str:

@@ -1,7 +1,6 @@
 """The guest's card in the pocket: it follows the house, and it stays when the house is silent."""
 
 import asyncio
-import socket
 
 import pytest
 import zxingcpp
@@ -10,6 +9,7 @@ from aiohttp import web
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import PHONE, a_guests_page, picture
 from tests.builders import table_id
+from tests.ports import kept_port
 from tests.web.guest.guest_world import guest_application, guest_worlds
 
 KEPT = """async () => {
@@ -31,9 +31,7 @@ class Served:
     def __init__(self, box) -> None:
         self._box = box
         self._runner = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = kept_port(self)
 
     async def start(self) -> None:
         self._runner = web.AppRunner(guest_application(self._box), shutdown_timeout=0.5)

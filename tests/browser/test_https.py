@@ -1,7 +1,6 @@
 """A phone on the house's network: what works once it trusts the box's authority, and before."""
 
 import os
-import socket
 import subprocess
 
 import pytest
@@ -9,14 +8,9 @@ import pytest
 from appliance.tls.names import own_addresses
 from tests.browser.chromium import browser_fixture
 from tests.journeys.box_process import BoxProcess, found_box
+from tests.ports import kept_port
 
 CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture
@@ -31,10 +25,9 @@ def lan_address():
 def served(tmp_path, lan_address):
     """A box that the house's network reaches; (its address over http, over https)."""
     founded = found_box(tmp_path)
-    secure = free_port()
-    settings = {"VENUEBOX_SERVER_TLS_PORT": str(secure), "VENUEBOX_SERVER_MDNS": "false"}
-    box = BoxProcess(founded.data, log=tmp_path / "box.log", settings=settings)
-    box.port = free_port()
+    box = BoxProcess(founded.data, log=tmp_path / "box.log")
+    box.port, secure = kept_port(box), kept_port(box)
+    box.settings |= {"VENUEBOX_SERVER_TLS_PORT": str(secure), "VENUEBOX_SERVER_MDNS": "false"}
     box.spawn("--data", str(founded.data), "--host", lan_address, "--port", str(box.port))
     try:
         box.wait_until_ready()

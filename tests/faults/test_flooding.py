@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.faults.nursery import ForkedBox
-from tests.journeys.box_process import found_box, kept_port
+from tests.journeys.box_process import found_box
 from tests.journeys.partner_side import calling
+from tests.ports import kept_port
 from tests.soak.scale import FULL, tell
 from tests.soak.wire import Wire
 

@@ -6,17 +6,17 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import weakref
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Self
+
+from tests.ports import kept_port
 
 PROGRAM = Path(sys.executable).with_name("venuebox")
 READY_SECONDS = 60.0
@@ -101,16 +101,6 @@ def clean_environ(more=None):
     """The environment without settings of whoever runs the tests."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("VENUEBOX_")}
     return inherited | (more or {})
-
-
-def kept_port(owner):
-    """A free port of loopback that the kernel gives to nobody else as long as `owner` lives."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        port = holder.getsockname()[1]
-        weakref.finalize(owner, os.close, holder.detach())
-    return port
 
 
 class BoxProcess:

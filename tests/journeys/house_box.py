@@ -11,7 +11,8 @@ from pathlib import Path
 
 from appliance.tls.names import own_addresses
 from tests.journeys.box_process import BoxProcess, clean_environ, found_box
-from tests.journeys.partner_programs import free_port, wish
+from tests.journeys.partner_programs import wish
+from tests.ports import kept_port
 from tests.readme import ROOT
 
 _TOLD = "http://riad-atlas.local:8080"  # the guide's example of a box in the house
@@ -42,10 +43,9 @@ def a_house_box(folder):
     """A started one, at an address that is not loopback."""
     address = next(text for text in own_addresses() if ":" not in text)
     founded = found_box(folder)
-    secure = free_port()
-    settings = {"VENUEBOX_SERVER_TLS_PORT": str(secure), "VENUEBOX_SERVER_MDNS": "false"}
-    box = BoxProcess(founded.data, log=folder / "box.log", settings=settings)
-    box.port = free_port()
+    box = BoxProcess(founded.data, log=folder / "box.log")
+    box.port, secure = kept_port(box), kept_port(box)
+    box.settings |= {"VENUEBOX_SERVER_TLS_PORT": str(secure), "VENUEBOX_SERVER_MDNS": "false"}
     box.spawn("--data", str(founded.data), "--host", address, "--port", str(box.port))
     try:
         box.wait_until_ready()

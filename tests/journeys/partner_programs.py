@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.journeys.box_process import clean_environ, found_box
+from tests.ports import held_port
 from tests.readme import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -84,13 +85,6 @@ def post(url, data, headers, method="POST"):
             return refusal.code, json.loads(raw) if raw else None
         except ValueError:
             return refusal.code, None
-
-
-def free_port():
-    """A port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def eventually(look, *, seconds=PATIENCE):
@@ -209,17 +203,26 @@ def check_refusal(partner, *program):
 
 def check_receiver(partner, argv, tmp_path):
     """Good, tampered, old and duplicate deliveries, and real ones from the box."""
-    port = free_port()
+    with (
+        held_port() as port,
+        _registered(partner, port) as endpoint,
+        receiving(argv, tmp_path, port=port, secret=endpoint["secret"]) as receiver,
+    ):
+        _check_by_hand(receiver)
+        _check_from_the_box(partner, endpoint, receiver)
+
+
+@contextmanager
+def _registered(partner, port):
+    """An endpoint at that port, for as long."""
     status, endpoint = partner.call(
         "POST", "/v1/webhooks", {"url": f"http://127.0.0.1:{port}/", "events": ["webhook.test"]}
     )
     assert status == 201, endpoint
-    with receiving(argv, tmp_path, port=port, secret=endpoint["secret"]) as receiver:
-        try:
-            _check_by_hand(receiver)
-            _check_from_the_box(partner, endpoint, receiver)
-        finally:
-            partner.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
+    try:
+        yield endpoint
+    finally:
+        partner.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
 
 
 def _check_by_hand(receiver):

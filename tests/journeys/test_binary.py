@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 
 from tests.journeys.box_process import SLOTS, TABLE, VENUE
-from tests.journeys.partner_programs import free_port
 
 PROGRAM = Path(__file__).parents[2] / "dist" / "venuebox"
 VISITOR = Path(__file__).with_name("binary_visitor.py")
@@ -101,11 +100,12 @@ def test_temp_directories_that_are_full_and_noexec_do_not_matter(empty_root):
     assert "VENUEBOX_RUNTIME is /tmp/here" in found["named"]
 
 
-def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path):
+def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path, unused_tcp_port):
     """As it starts a service: the watchdog is for the first process, SIGTERM for both."""
     environ = {"NOTIFY_SOCKET": systemd.getsockname(), "WATCHDOG_USEC": "2000000",
                "VENUEBOX_SERVER_TLS_PORT": "0", "VENUEBOX_SERVER_MDNS": "false"}  # fmt: skip
-    serve = ["serve", "--data", tmp_path / "box", "--host", "127.0.0.1", "--port", str(free_port())]
+    data, port = tmp_path / "box", str(unused_tcp_port)
+    serve = ["serve", "--data", data, "--host", "127.0.0.1", "--port", port]
     first = subprocess.Popen(
         ["/bin/sh", "-c", 'export WATCHDOG_PID=$$; exec "$@"', "sh", PROGRAM, *serve],
         env=environ, stdout=subprocess.DEVNULL, start_new_session=True,

@@ -73,6 +73,12 @@ class Scanner:
 
 
 @pytest.fixture
+def port(unused_tcp_port):
+    """Where a reader of lines is to listen."""
+    return unused_tcp_port
+
+
+@pytest.fixture
 def scanner(tmp_path):
     """A scanner that is plugged in."""
     made = Scanner(tmp_path / "usb-scanner")

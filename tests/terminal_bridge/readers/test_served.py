@@ -1,19 +1,11 @@
 """Readers of a box that is really served: they come and go with it."""
 
 import asyncio
-import socket
 
 import pytest
 
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import calling
-
-
-@pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connected(tmp_path, port):

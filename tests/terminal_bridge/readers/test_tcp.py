@@ -4,8 +4,6 @@ import asyncio
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import pytest
-
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
@@ -14,13 +12,6 @@ from terminal_bridge.readers.connections import MOST_CONNECTIONS, MOST_OF_AN_ADD
 from terminal_bridge.readers.state import Watch
 from terminal_bridge.readers.tcp import TcpReader
 from tests.terminal_bridge.readers.conftest import reading, until
-
-
-@pytest.fixture
-def port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @asynccontextmanager
@@ -195,9 +186,7 @@ async def test_nobody_is_cut_off_while_a_code_is_decided(port):
 
 
 async def test_an_address_that_is_taken_is_had_when_it_is_free(box, port):
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", port))
-        other.listen()
+    with socket.create_server(("127.0.0.1", port)) as other:
         async with reading(box, kind="tcp", port=port) as readers:
             assert "cannot be listened on" in readers.states[0].trouble
             other.close()

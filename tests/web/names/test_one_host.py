@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 
 import pytest
 
@@ -19,18 +18,10 @@ mdns = false
 """
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind((ALONE, 0))
-        return found.getsockname()[1]
-
-
-def settings(data, host, app_url):
-    """Put them in place; the port for https."""
-    tls_port = free_port()
+def settings(data, host, app_url, tls_port):
+    """Put them in place."""
     text = SETTINGS.format(host=host, app_url=app_url, tls_port=tls_port)
     (data / "settings.toml").write_text(text, "utf-8")
-    return tls_port
 
 
 def links(data):
@@ -41,9 +32,11 @@ def links(data):
     return [json.loads(person)["signInUrl"], json.loads(phone)["url"]]
 
 
-def test_a_box_that_is_kept_to_its_machine_names_no_https_that_nobody_answers(tmp_path):
+def test_a_box_that_is_kept_to_its_machine_names_no_https_that_nobody_answers(
+    tmp_path, unused_tcp_port
+):
     data = found_box(tmp_path).data
-    settings(data, EVERYWHERE, "http://riad.lan:8080")
+    settings(data, EVERYWHERE, "http://riad.lan:8080", unused_tcp_port)
 
     with Serving("--data", str(data), "--host", ALONE, "--port", "0"):
         found = links(data)
@@ -52,24 +45,24 @@ def test_a_box_that_is_kept_to_its_machine_names_no_https_that_nobody_answers(tm
 
 
 @pytest.mark.parametrize("started_with", [(), ("--host", EVERYWHERE)])
-def test_a_box_that_is_opened_to_the_house_names_its_https(tmp_path, started_with):
+def test_a_box_that_is_opened_to_the_house_names_its_https(tmp_path, unused_tcp_port, started_with):
     data = found_box(tmp_path).data
     host = ALONE if started_with else EVERYWHERE
-    tls_port = settings(data, host, "http://192.168.1.20:8080")
+    settings(data, host, "http://192.168.1.20:8080", unused_tcp_port)
 
     with Serving("--data", str(data), *started_with, "--port", "0"):
         found = links(data)
 
-    assert all(link.startswith(f"https://192.168.1.20:{tls_port}/") for link in found)
+    assert all(link.startswith(f"https://192.168.1.20:{unused_tcp_port}/") for link in found)
 
 
-def test_the_first_start_shows_the_house_where_it_listens(tmp_path):
+def test_the_first_start_shows_the_house_where_it_listens(tmp_path, unused_tcp_port):
     data = tmp_path / "box"
     data.mkdir(mode=0o700)
-    tls_port = settings(data, ALONE, "http://192.168.1.20:8080")
+    settings(data, ALONE, "http://192.168.1.20:8080", unused_tcp_port)
 
     with Serving("--data", str(data), "--host", EVERYWHERE, "--port", "0") as serving:
         said = "\n".join(serving.lines)
 
     shown = re.findall(r"  (https?://\S+)/portal/setup#", said)
-    assert shown == [f"http://{ALONE}:{serving.port}", f"https://192.168.1.20:{tls_port}"]
+    assert shown == [f"http://{ALONE}:{serving.port}", f"https://192.168.1.20:{unused_tcp_port}"]
