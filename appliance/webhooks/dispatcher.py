@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 
+from appliance.accidents import log_accident
 from appliance.actions.announce import Announced
 from appliance.actions.register_endpoint import EndpointsChanged
 from appliance.clock import Clock
@@ -16,11 +17,8 @@ from appliance.environment import Environment
 from appliance.errors import InvalidWebhookUrl, Unavailable
 from appliance.model.delivery import AttemptRecord
 from appliance.model.endpoint import Endpoint
-from appliance.model.venue import Venue
-from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside
 from appliance.store.endpoints import list_active_endpoints
-from appliance.store.venue import get_venue
 from appliance.webhooks.attempt import Attempts
 from appliance.webhooks.clock_gate import ClockGate
 from appliance.webhooks.conditions import CLOCK_HELD, OFFLINE, UNWRITTEN, Conditions
@@ -37,6 +35,7 @@ from appliance.webhooks.uptime import Alarm
 
 log = logging.getLogger(__name__)
 _UNWRITTEN_MAX = 256
+_AGAIN_MS = 15_000
 
 
 def allows_http(environment: Environment) -> bool:
@@ -157,14 +156,23 @@ class Dispatcher:
                         recipient.lane.expect_untried()
                         wake = True
             elif isinstance(notice, (EndpointsChanged, ChangedBeside)):
-                self._reload()
-                wake = True
-                for endpoint_id, recipient in self._recipients.items():
-                    if isinstance(notice, ChangedBeside) or endpoint_id == notice.endpoint_id:
-                        recipient.lane.expect_untried()
-                        recipient.lane.more_retries = True
+                wake = self._follow(notice) or wake
         if wake:
             self._pump_soon()
+
+    def _follow(self, notice: EndpointsChanged | ChangedBeside) -> bool:
+        """Whether what has changed could be read; else it is looked at in a while."""
+        try:
+            self._reload()
+        except Unavailable:
+            at = self._uptime.milliseconds() + _AGAIN_MS
+            self._uptime.call_at(at, lambda: self._on_commit([ChangedBeside()]))
+            return False
+        for endpoint_id, recipient in self._recipients.items():
+            if isinstance(notice, ChangedBeside) or endpoint_id == notice.endpoint_id:
+                recipient.lane.expect_untried()
+                recipient.lane.more_retries = True
+        return True
 
     def _reload(self) -> None:
         """Follow the rows of `endpoint`. Lanes keep what they know, of those switched off too.
@@ -209,12 +217,19 @@ class Dispatcher:
             return
         picks: list[Pick] = []
         try:
-            self._database.peek(pick_all, lanes, self._uptime.milliseconds(), _VenueOnce(), picks)
-        except Unavailable:
-            log.warning("deliveries cannot be read: they wait for the next commit")
+            self._database.peek(pick_all, lanes, self._uptime.milliseconds(), picks)
+        except Exception as error:  # noqa: BLE001 - what could be read is sent all the same
+            log_accident("reading deliveries", error)
+            self._read_later(lanes)
         for pick in picks:
             self._launch(pick)
         self._arm()
+
+    def _read_later(self, lanes: Sequence[Lane]) -> None:
+        """Some rows could not be read: all that is not under way is looked for in a while."""
+        for lane in lanes:
+            lane.read_anew()
+            lane.expect_retry(self._uptime.milliseconds() + _AGAIN_MS)
 
     def _launch(self, pick: Pick) -> None:
         recipient = self._recipients[pick.lane.endpoint_id]
@@ -283,15 +298,3 @@ class Dispatcher:
             recipient.lane.due(now)
         self._pump_soon()
         self._arm()
-
-
-class _VenueOnce:
-    """The venue, read at most once for a whole round of picks."""
-
-    def __init__(self) -> None:
-        self._venue: Venue | None = None
-
-    def __call__(self, reader: Reader) -> Venue:
-        if self._venue is None:
-            self._venue = get_venue(reader)
-        return self._venue

@@ -143,6 +143,14 @@ class Lane:
         if not (self._unfinished or self._held or self.released or self.more_untried):
             self.cursor, self.fresh_after = 0, None
 
+    def read_anew(self) -> None:
+        """Forget which rows were met, but for what is under way: some could not be read."""
+        self.cursor, self.fresh_after, self.fell_behind = 0, None, True
+        self.more_untried = self.more_fresh = self.more_retries = True
+        self.released.clear()
+        self._held.clear()
+        self._held_count = 0
+
     def adapt(self, *, delivered: bool, strained: bool) -> None:
         """Learn from an outcome how much the receiver can take."""
         if strained:

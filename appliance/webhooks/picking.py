@@ -1,6 +1,6 @@
 """Which deliveries start now: read from the rows, within the room that a lane has."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.model.delivery import DueDelivery
@@ -15,6 +15,7 @@ from appliance.store.deliveries import (
     page_untried,
 )
 from appliance.store.reservations import find_reservation
+from appliance.store.venue import get_venue
 from appliance.webhooks.event_body import event_body
 from appliance.webhooks.lane import Lane
 
@@ -33,19 +34,17 @@ class Pick:
     body: bytes | None
 
 
-def pick_all(
-    reader: Reader,
-    lanes: Sequence[Lane],
-    uptime: int,
-    get_venue: Callable[[Reader], Venue],
-    picks: list[Pick],
-) -> None:
+def pick_all(reader: Reader, lanes: Sequence[Lane], uptime: int, picks: list[Pick]) -> None:
     """Append to `picks` what starts now; each is begun in its lane.
+
+    Where rows cannot be read this raises: what it has appended is begun, the rest is lost to
+    the lanes, which have to `read_anew`.
 
     32 attempts at most are under way over all lanes, and no lane is left with fewer than 4.
     What is beyond those is shared evenly first; what then is left goes to the lane that is
     furthest behind, so that all come to the end of a backlog together.
     """
+    this = _Round(reader, picks)
     busy = sum(lane.wants or lane.in_flight > 0 for lane in lanes)
     spare = IN_FLIGHT_MAX - sum(max(GUARANTEED, lane.in_flight) for lane in lanes)
     for most in (max(GUARANTEED, IN_FLIGHT_MAX // max(1, busy)), IN_FLIGHT_MAX):
@@ -55,71 +54,94 @@ def pick_all(
             share = min(max(0, GUARANTEED - before) + max(0, spare), most - before)
             if share <= 0 or not lane.wants:
                 continue
-            for delivery, retry in _pick(reader, lane, uptime, share):
-                body = _render(reader, delivery, get_venue)
-                picks.append(Pick(lane, delivery, retry, body))
+            _pick(this, lane, uptime, share)
             spare -= max(GUARANTEED, lane.in_flight) - max(GUARANTEED, before)
 
 
-def _pick(reader: Reader, lane: Lane, uptime: int, share: int) -> list[tuple[DueDelivery, bool]]:
-    untried = _pick_released(reader, lane, share)
-    untried += _pick_untried(reader, lane, share - len(untried))
-    retries: list[DueDelivery] = []
+class _Round:
+    """What one round reads with, and what it has begun so far."""
+
+    def __init__(self, reader: Reader, picks: list[Pick]) -> None:
+        self.reader = reader
+        self._picks = picks
+        self._venue: Venue | None = None
+
+    def start(self, lane: Lane, delivery: DueDelivery, *, retry: bool) -> None:
+        """Begin an attempt; raises, with nothing begun, where its body cannot be read."""
+        body = self._render(delivery)
+        lane.begin(delivery, retry=retry)
+        self._picks.append(Pick(lane, delivery, retry, body))
+
+    def _render(self, delivery: DueDelivery) -> bytes | None:
+        """The body in the present state; None when its reservation was erased altogether."""
+        reservation = None
+        if delivery.reservation_id is not None:
+            reservation = find_reservation(self.reader, delivery.reservation_id)
+            if reservation is None:
+                return None
+        if self._venue is None:  # once for all
+            self._venue = get_venue(self.reader)
+        return event_body(delivery, reservation, self._venue)
+
+
+def _pick(this: _Round, lane: Lane, uptime: int, share: int) -> None:
+    share -= _pick_released(this, lane, share)
+    share -= _pick_untried(this, lane, share)
     if lane.more_retries:
-        retries = _pick_retries(reader, lane, uptime, share - len(untried))
+        share -= _pick_retries(this, lane, uptime, share)
         # Only now it is known whether the slot kept for a retry is needed.
-        untried += _pick_untried(reader, lane, share - len(untried) - len(retries))
-    return [(d, False) for d in untried] + [(d, True) for d in retries]
+        _pick_untried(this, lane, share)
 
 
-def _pick_released(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
-    """First attempts that waited for another delivery about the same reservation."""
-    chosen: list[DueDelivery] = []
-    while lane.released and lane.room_for_untried() and len(chosen) < share:
-        delivery = find_pending(reader, lane.released.popleft())
+def _pick_released(this: _Round, lane: Lane, share: int) -> int:
+    """First attempts that waited for another delivery about the same reservation: how many."""
+    chosen = 0
+    while lane.released and lane.room_for_untried() and chosen < share:
+        delivery = find_pending(this.reader, lane.released.popleft())
         if delivery is None:
             continue
         if lane.holds_back(delivery):
             lane.hold(delivery, first=True)
             continue
-        lane.begin(delivery, retry=False)
-        chosen.append(delivery)
+        this.start(lane, delivery, retry=False)
+        chosen += 1
     return chosen
 
 
-def _pick_fresh(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
+def _pick_fresh(this: _Round, lane: Lane, share: int) -> int:
     """What was announced since the lane fell behind, unless an older event has to go before it.
 
     What is passed over here is met again at the end of the backlog.
     """
     if lane.fell_behind:
-        lane.fresh_after, lane.fell_behind = newest_delivery(reader), False
+        lane.fresh_after, lane.fell_behind = newest_delivery(this.reader), False
     if lane.fresh_after is None or not lane.more_fresh:
-        return []
+        return 0
     if lane.cursor >= lane.fresh_after:
         lane.fresh_after = None
-        return []
+        return 0
     room = lane.share_of_fresh(min(lane.room_for_untried(), share))
     if room <= 0:
-        return []
-    rows = page_untried(reader, lane.endpoint_id, lane.fresh_after, room)
-    chosen: list[DueDelivery] = []
+        return 0
+    rows = page_untried(this.reader, lane.endpoint_id, lane.fresh_after, room)
+    chosen = 0
     for delivery in rows:
         lane.fresh_after = delivery.seq
-        if not (lane.holds_back(delivery) or has_older_untried(reader, lane.endpoint_id, delivery)):
-            lane.begin(delivery, retry=False)
-            chosen.append(delivery)
+        is_held = lane.holds_back(delivery)
+        if not is_held and not has_older_untried(this.reader, lane.endpoint_id, delivery):
+            this.start(lane, delivery, retry=False)
+            chosen += 1
     lane.more_fresh = len(rows) == room
     return chosen
 
 
-def _pick_untried(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
-    chosen = _pick_fresh(reader, lane, share)
+def _pick_untried(this: _Round, lane: Lane, share: int) -> int:
+    chosen = _pick_fresh(this, lane, share)
     while lane.more_untried and not (lane.released or lane.holds_too_many):
-        room = min(lane.room_for_untried(), share - len(chosen))
+        room = min(lane.room_for_untried(), share - chosen)
         if room <= 0:
             break
-        rows = page_untried(reader, lane.endpoint_id, lane.cursor, room)
+        rows = page_untried(this.reader, lane.endpoint_id, lane.cursor, room)
         for delivery in rows:
             lane.cursor = delivery.seq
             if lane.knows(delivery):
@@ -127,43 +149,33 @@ def _pick_untried(reader: Reader, lane: Lane, share: int) -> list[DueDelivery]:
             if lane.holds_back(delivery):
                 lane.hold(delivery)
                 continue
-            lane.begin(delivery, retry=False)
-            chosen.append(delivery)
+            this.start(lane, delivery, retry=False)
+            chosen += 1
         lane.more_untried = len(rows) == room
     lane.settle()
     return chosen
 
 
-def _pick_retries(reader: Reader, lane: Lane, uptime: int, share: int) -> list[DueDelivery]:
+def _pick_retries(this: _Round, lane: Lane, uptime: int, share: int) -> int:
     room = min(lane.room_for_retries(), share)
     if room <= 0:
-        return []
+        return 0
     limit = room + lane.unfinished + _LOOK_PAST
-    rows = page_retries(reader, lane.endpoint_id, uptime, limit)
-    chosen: list[DueDelivery] = []
+    rows = page_retries(this.reader, lane.endpoint_id, uptime, limit)
+    chosen = 0
     left_over = len(rows) == limit
     for delivery in rows:
         if lane.knows(delivery):
             left_over |= not delivery.attempts  # replayed while an attempt is under way
             continue
-        if lane.holds_back(delivery) or len(chosen) == room:
+        if lane.holds_back(delivery) or chosen == room:
             left_over = True
             continue
-        lane.begin(delivery, retry=True)
-        chosen.append(delivery)
+        this.start(lane, delivery, retry=True)
+        chosen += 1
     lane.more_retries = left_over
     if not left_over:
-        following = find_next_retry(reader, lane.endpoint_id, uptime)
+        following = find_next_retry(this.reader, lane.endpoint_id, uptime)
         if following is not None:
             lane.expect_retry(following)
     return chosen
-
-
-def _render(
-    reader: Reader, delivery: DueDelivery, get_venue: Callable[[Reader], Venue]
-) -> bytes | None:
-    """The body in the present state; None when its reservation was erased altogether."""
-    if delivery.reservation_id is None:
-        return event_body(delivery, None, get_venue(reader))
-    reservation = find_reservation(reader, delivery.reservation_id)
-    return None if reservation is None else event_body(delivery, reservation, get_venue(reader))
