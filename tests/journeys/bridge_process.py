@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 from contextlib import suppress
@@ -11,6 +12,8 @@ from contextlib import suppress
 import apsw
 
 from tests.journeys.box_process import PROGRAM, clean_environ
+from tests.namespaces import Cable
+from tests.ports import kept_port
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
@@ -139,7 +142,7 @@ class Wire:
         self._box = box
         self._silent = silent
         self._cut = False
-        self._port = 0
+        self._port = kept_port(self)
         self._server = None
         self._talks = set()
 
@@ -150,8 +153,7 @@ class Wire:
     async def mend(self):
         self._cut = False
         if self._server is None:
-            self._server = await asyncio.start_server(self._carry, self.host, self._port)
-            self._port = self._server.sockets[0].getsockname()[1]
+            self._server = await asyncio.start_server(self._carry, sock=self._listen())
 
     async def cut(self):
         self._cut = True
@@ -165,6 +167,9 @@ class Wire:
         for talk in self._talks:
             talk.cancel()
         await asyncio.gather(*self._talks, return_exceptions=True)
+
+    def _listen(self):
+        return socket.create_server((self.host, self._port))
 
     async def _carry(self, reader, writer):
         talk = asyncio.current_task()
@@ -195,55 +200,27 @@ class Wire:
 
 
 class NamespaceWire(Wire):
-    """The same through a network namespace of the kernel, whose cable is pulled."""
-
-    _numbers = iter(range(1, 200))
+    """The same through a network of the kernel, whose cable is pulled."""
 
     def __init__(self, box):
-        number = next(self._numbers)
-        self._name = f"vb{os.getpid() % 10**6}x{number}"
-        super().__init__(box, f"10.213.{number}.1")
-        self._guest = f"10.213.{number}.2"
-        self.wrapper = ("ip", "netns", "exec", self._name)
-        ip("netns", "add", self._name)
-        ip("link", "add", f"{self._name}a", "type", "veth", "peer", "name", f"{self._name}b",
-           "netns", self._name)  # fmt: skip
-        ip("addr", "add", f"{self.host}/24", "dev", f"{self._name}a")
-        ip("link", "set", f"{self._name}a", "up")
-        inside = ("-n", self._name)
-        ip(*inside, "addr", "add", f"{self._guest}/24", "dev", f"{self._name}b")
-        ip(*inside, "link", "set", f"{self._name}b", "up")
+        super().__init__(box, "10.213.1.1")
+        self._cable = Cable(f"vb{os.getpid() % 10**6}")
+        self._cable.plug_in(self.host, "10.213.1.2")
+        self.wrapper = ("ip", "netns", "exec", self._cable.inside)
 
     async def mend(self):
-        ip("link", "set", f"{self._name}a", "up")
+        self._cable.set("up")
         await super().mend()
 
     async def cut(self):
-        ip("link", "set", f"{self._name}a", "down")
+        self._cable.set("down")
 
     async def close(self):
         await super().close()
-        ip("netns", "del", self._name)
+        self._cable.close()
 
-
-def ip(*argv):
-    subprocess.run(["ip", *argv], check=True, capture_output=True)
-
-
-def may_make_namespaces():
-    """Whether this user may; elsewhere the proxy alone cuts the network."""
-    name = f"vbtry{os.getpid() % 10**6}"
-    try:
-        ip("netns", "add", name)
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    try:
-        ip("link", "add", f"{name}a", "type", "veth", "peer", "name", f"{name}b", "netns", name)
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    finally:
-        ip("netns", "del", name)
-    return True
+    def _listen(self):
+        return self._cable.within(super()._listen)
 
 
 async def book(partner, door, session, box, count):

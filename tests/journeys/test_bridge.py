@@ -13,10 +13,10 @@ from tests.journeys.bridge_process import (
     Scanner,
     Wire,
     book,
-    may_make_namespaces,
     select,
 )
 from tests.journeys.partner_side import calling
+from tests.namespaces import may_make_namespaces
 
 WIRES = {"refused": Wire, "silent": lambda box: Wire(box, silent=True)}
 if may_make_namespaces():

@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 
 from tests.journeys.box_process import PROGRAM, clean_environ, found_box
-from tests.journeys.bridge_process import ip, may_make_namespaces
+from tests.namespaces import Cable, ip, may_make_namespaces
 
 HOME, GUEST = "10.214.7.1", "10.214.7.2"
 PORT, TLS_PORT = 18080, 18443
@@ -19,20 +19,16 @@ __test__ = may_make_namespaces()  # elsewhere tests/web/names/test_whereabouts.p
 
 
 @pytest.fixture
-def alone():
-    """A network namespace with loopback and a cable that is not plugged in."""
-    name = f"vbl{os.getpid() % 10**6}"
-    ip("netns", "add", name)
-    ip("-n", name, "link", "set", "lo", "up")
-    ip("link", "add", f"{name}a", "type", "veth", "peer", "name", f"{name}b", "netns", name)
-    yield name
-    ip("netns", "del", name)
+def cable():
+    """From the house to a box that is alone with loopback: not plugged in."""
+    with Cable(f"vbl{os.getpid() % 10**6}") as found:
+        yield found
 
 
 @pytest.fixture
-def box(alone, tmp_path):
+def box(cable, tmp_path):
     founded = found_box(tmp_path)
-    run = ["ip", "netns", "exec", alone, PROGRAM, "serve", "--data", str(founded.data),
+    run = ["ip", "netns", "exec", cable.inside, PROGRAM, "serve", "--data", str(founded.data),
            "--host", "0.0.0.0", "--port", str(PORT)]  # fmt: skip # noqa: S104 - all of its own
     environ = clean_environ(
         {"VENUEBOX_SERVER_TLS_PORT": str(TLS_PORT), "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0"}
@@ -48,12 +44,9 @@ def box(alone, tmp_path):
             box.terminate()
 
 
-def plug_in(name):
-    ip("addr", "add", f"{HOME}/24", "dev", f"{name}a")
-    ip("link", "set", f"{name}a", "up")
-    ip("-n", name, "addr", "add", f"{GUEST}/24", "dev", f"{name}b")
-    ip("-n", name, "link", "set", f"{name}b", "up")
-    ip("-n", name, "route", "add", "default", "via", HOME)
+def plug_in(cable):
+    cable.plug_in(HOME, GUEST)
+    ip("-n", cable.inside, "route", "add", "default", "via", HOME)
 
 
 def anybody():
@@ -89,29 +82,29 @@ def until(condition):
         time.sleep(0.2)
 
 
-def test_an_address_that_comes_after_the_start_is_in_links_and_in_the_certificate(alone, box):
+def test_an_address_that_comes_after_the_start_is_in_links_and_in_the_certificate(cable, box):
     address = box.data / "address"
     assert address.read_text() == f"http://127.0.0.1:{PORT}"
 
-    plug_in(alone)
+    plug_in(cable)
 
     until(lambda: address.read_text() == f"http://{GUEST}:{PORT}")
-    table = ask(box, "/v1/venue")["tables"][0]["id"]
+    table = cable.within(ask, box, "/v1/venue")["tables"][0]["id"]
     wish = {"tableId": table, "date": time.strftime("%Y-%m-%d", time.gmtime(time.time() + 864_000)),
             "guests": 2, "customer": {"name": "Salma", "phone": "+212600000001"},
             "idempotencyKey": "one"}  # fmt: skip
-    granted = ask(box, "/v1/reservations", wish)
+    granted = cable.within(ask, box, "/v1/reservations", wish)
     assert granted["guestAccessUrl"].startswith(f"http://{GUEST}:{PORT}/access/")
-    until(certified)
+    until(lambda: cable.within(certified))
     assert "telling the box's name" not in (box.data.parent / "log").read_text()
 
 
-def test_a_box_that_lost_its_network_goes_on_naming_the_address_it_had(alone, box):
+def test_a_box_that_lost_its_network_goes_on_naming_the_address_it_had(cable, box):
     address = box.data / "address"
-    plug_in(alone)
+    plug_in(cable)
     until(lambda: address.read_text() == f"http://{GUEST}:{PORT}")
 
-    ip("-n", alone, "addr", "del", f"{GUEST}/24", "dev", f"{alone}b")
+    ip("-n", cable.inside, "addr", "del", f"{GUEST}/24", "dev", "far")
     time.sleep(4)
 
     assert address.read_text() == f"http://{GUEST}:{PORT}"
