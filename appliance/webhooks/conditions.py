@@ -37,6 +37,7 @@ class Conditions:
         self._database = database
         self._holding: dict[_Key, Condition] = {}
         self._changed: dict[_Key, None] = {}
+        self._being_written: frozenset[_Key] = frozenset()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -54,7 +55,7 @@ class Conditions:
     def was_taken_back(self, name: str) -> bool:
         """Whether a command beside the box has dropped its row; then it holds no longer."""
         key = (name, "")
-        if key not in self._holding or key in self._changed or self._task is not None:
+        if key not in self._holding or key in self._changed or key in self._being_written:
             return False
         if any(condition.name == name for condition in self._database.peek(list_conditions)):
             return False
@@ -101,6 +102,7 @@ class Conditions:
         while self._changed:
             changes = {key: self._holding.get(key) for key in self._changed}
             self._changed.clear()
+            self._being_written = frozenset(changes)
             try:
                 await self._database.write(_write_changes, changes)
             except Unavailable:
@@ -108,6 +110,8 @@ class Conditions:
                 break
             except Exception as error:  # noqa: BLE001 - the log has said it already
                 log_accident("writing conditions", error)
+            finally:
+                self._being_written = frozenset()
         self._task = None
 
 
