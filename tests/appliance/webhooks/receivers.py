@@ -38,7 +38,8 @@ class Receiver:
     """A TCP server that reads requests and answers as it is told: bytes, or a coroutine.
 
     `answers` are used up in turn; then `always` is given. A script `async (writer, request)`
-    may do as it likes; returning False closes the connection.
+    may do as it likes; returning False closes the connection. No answer leaves while `answering`
+    is cleared.
     """
 
     def __init__(self):
@@ -50,6 +51,8 @@ class Receiver:
         self.at_once = 0
         self.most_at_once = 0
         self.port = 0
+        self.answering = asyncio.Event()
+        self.answering.set()
         self._changed = asyncio.Event()
 
     @property
@@ -74,6 +77,7 @@ class Receiver:
             try:
                 if self.delay:
                     await asyncio.sleep(self.delay)
+                await self.answering.wait()
                 script = self.answers.pop(0) if self.answers else self.always
                 if isinstance(script, bytes):
                     writer.write(script)

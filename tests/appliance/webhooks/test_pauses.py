@@ -31,12 +31,13 @@ async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_still_re
     world, receiver
 ):
     endpoint, _ = await world.register(receiver.url)
-    receiver.delay = 0.1
+    receiver.answering.clear()
     await world.start()
     await world.book()
     await receiver.got(1)
 
     await world.database.write(deactivate_endpoint, endpoint.id)
+    receiver.answering.set()
 
     await world.settled("delivered")
     assert world.attempts() == [(1, "delivered")]
@@ -44,12 +45,14 @@ async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_still_re
 
 async def test_a_failed_attempt_does_not_revive_a_cancelled_delivery(world, receiver):
     endpoint, _ = await world.register(receiver.url)
-    receiver.delay, receiver.always = 0.1, an_answer(500)
+    receiver.always = an_answer(500)
+    receiver.answering.clear()
     await world.start()
     await world.book()
     await receiver.got(1)
 
     await world.database.write(deactivate_endpoint, endpoint.id)
+    receiver.answering.set()
     await world.recorded(1)
 
     assert world.states() == ["cancelled"]
@@ -125,12 +128,15 @@ async def test_a_hold_keeps_everything_back_until_it_is_released(world, receiver
 
 async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
     await world.register(receiver.url)
-    receiver.delay = 0.3
+    receiver.answering.clear()
     await world.book(20)
     await world.start()
     await receiver.got(8)
 
-    await world.stop()
+    stopping = asyncio.create_task(world.stop())
+    await asyncio.sleep(0)
+    receiver.answering.set()
+    await stopping
 
     assert len(receiver.requests) == 8
     assert sorted(world.states()) == ["delivered"] * 8 + ["pending"] * 12

@@ -64,13 +64,14 @@ async def test_a_lane_keeps_all_its_places_however_often_a_round_breaks_off(
 
 async def test_an_attempt_that_is_under_way_is_not_begun_again(world, receiver, uptime, unreadable):
     await world.register(receiver.url)
-    receiver.delay = 0.1
+    receiver.answering.clear()
     await world.book(4)
     await world.start()
     await receiver.got(4)
     unreadable(picking, "find_reservation", 1)
     await world.book()
     uptime.advance(AGAIN)
+    receiver.answering.set()
 
     await world.settled(*["delivered"] * 5)
     assert len({request.id for request in receiver.requests}) == len(receiver.requests) == 5

@@ -77,10 +77,11 @@ async def test_row_20_a_full_disk_keeps_results_in_memory_stops_new_sends_and_bo
     await world.start()
     await world.book()
     await world.settled("delivered")
-    receiver.delay = 0.3
+    receiver.answering.clear()
     await world.book(8)
     await receiver.got(9)
     fill_the_disk(world)
+    receiver.answering.set()
 
     await world.until(lambda: "unwritten_outcomes" in world.dispatcher._holds)
     refused = 0

@@ -38,11 +38,12 @@ async def test_row_24_a_double_click_sends_once(world, receiver):
     await world.book()
     [request] = await receiver.got(1)
     await world.settled("delivered")
-    receiver.delay = 2.0
+    receiver.answering.clear()
 
     clicks = [await replay(world, request.id)]
     await receiver.got(2)
     clicks += await asyncio.gather(*(replay(world, request.id) for _ in range(5)))
+    receiver.answering.set()
     await world.settled("delivered")
     await asyncio.sleep(0.05)
 
@@ -60,12 +61,13 @@ async def test_row_24_a_replay_during_a_retry_follows_it_and_never_joins_it(
     await world.book()
     [request] = await receiver.got(1)
     await world.recorded(1)
-    receiver.delay = 0.2
+    receiver.answering.clear()
     uptime.advance(60)
     await receiver.got(2)
 
     assert await replay(world, request.id)
     assert not await replay(world, request.id)
+    receiver.answering.set()
 
     await world.settled("delivered")
     assert world.attempts() == [(1, "http_500"), (2, "http_503"), (3, "delivered")]
@@ -81,11 +83,12 @@ async def test_row_24_a_replay_during_an_attempt_that_succeeds_has_what_it_wante
     await world.book()
     [request] = await receiver.got(1)
     await world.recorded(1)
-    receiver.delay = 0.2
+    receiver.answering.clear()
     uptime.advance(60)
     await receiver.got(2)
 
     await replay(world, request.id)
+    receiver.answering.set()
 
     await world.settled("delivered")
     await asyncio.sleep(0.05)
@@ -108,7 +111,8 @@ async def test_row_24_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_
     world, receiver
 ):
     endpoint, _ = await world.register(receiver.url)
-    receiver.delay, receiver.answers = 0.2, [an_answer(500)]
+    receiver.answers = [an_answer(500)]
+    receiver.answering.clear()
     await world.start()
     await world.book()
     [request] = await receiver.got(1)
@@ -116,6 +120,7 @@ async def test_row_24_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_
     await world.database.write(deactivate_endpoint, endpoint.id)
     await world.database.write(activate_endpoint, endpoint.id)
     assert await replay(world, request.id)
+    receiver.answering.set()
 
     await world.settled("delivered")
     assert receiver.most_at_once == 1
