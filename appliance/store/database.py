@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from appliance.accidents import log_accident
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Unavailable
 from appliance.store.connection import Batch, Reader, Transaction, open_connection
@@ -187,7 +188,10 @@ class Database:
 
     def _tell(self, notices: Sequence[object]) -> None:
         for listener in self._listeners:
-            listener(notices)
+            try:
+                listener(notices)
+            except Exception as error:  # noqa: BLE001 - the others are to hear of it all the same
+                log_accident("hearing of a commit", error)
 
     def _read_in_thread(
         self, query: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]

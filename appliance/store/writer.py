@@ -149,14 +149,16 @@ class Writer:
             for waiting in batch:
                 self._run_alone(waiting, together)
             together.write_appended()
-            if self._connection.total_changes() == before:  # nothing for the disk
+            is_for_the_disk = self._connection.total_changes() != before
+            if not is_for_the_disk:
                 self._connection.execute("COMMIT")
-                self._answer(batch)
-                return
         except Exception as trouble:  # noqa: BLE001 - whatever it was, nothing was committed
             self._abandon(batch, trouble)
             return
-        self._jobs.put(lambda: self._commit(batch))
+        if is_for_the_disk:
+            self._jobs.put(lambda: self._commit(batch))
+        else:
+            self._answer(batch)
 
     def _run_alone(self, waiting: _Waiting, together: Batch) -> None:
         tx = Transaction(together)
