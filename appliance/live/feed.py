@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 
+from appliance.accidents import log_accident
 from appliance.errors import Unavailable
 from appliance.live.change import Change
 from appliance.live.listener import Listener
@@ -213,6 +214,10 @@ class Feed:
         try:
             told = await self._read(entries or [])
         except Unavailable:
+            self._tell_all(reset)
+            return
+        except Exception as error:  # noqa: BLE001 - who listens has to look again
+            log_accident("reading what has changed", error)
             self._tell_all(reset)
             return
         is_over, self._tonight = told.tonight != self._tonight, told.tonight
