@@ -70,10 +70,15 @@ class Reserve:
         self._alarm = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        if not self._ballast.has_room_for_all():
+        try:
+            has_room = self._ballast.has_room_for_all()
+            if has_room:
+                self._ballast.make()
+        except OSError:  # a volume that cannot be asked, or written to, for a while
+            has_room = False
+        if not has_room:
             self._look_later()
             return
-        self._ballast.make()
         log.warning("there is room on the disk again: everything is taken")
         for environment in self._box.environments:
             environment.database.set_full(full=False)
