@@ -15,6 +15,8 @@ from appliance.tls.names import own_addresses
 from appliance.webhooks.network import Network
 from web.names.whereabouts import ANY, follow
 
+_AGAIN_SECONDS = 60.0
+
 
 @asynccontextmanager
 async def announcing(box: Box, host: str, port: int, network: Network) -> AsyncIterator[None]:
@@ -36,33 +38,41 @@ async def announcing(box: Box, host: str, port: int, network: Network) -> AsyncI
 
 
 async def _announce(box: Box, host: str, port: int, network: Network) -> None:
-    tls_port = box.settings.server.tls_port
-    tls = speaks_tls(host, tls_port)
-    database = box.live.database
+    """Until cancelled: an address may be gone before it is announced on, and come again."""
     renamed = asyncio.Event()
 
     def on_commit(notices: Sequence[object]) -> None:
         if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
             renamed.set()
 
+    box.live.database.on_commit(on_commit)
+    while True:
+        try:
+            await _announce_changes(box, host, port, network, renamed)
+        except Exception as error:  # noqa: BLE001 - meanwhile the box is found by its address
+            log_accident("telling the box's name", error)
+        await asyncio.sleep(_AGAIN_SECONDS)
+
+
+async def _announce_changes(
+    box: Box, host: str, port: int, network: Network, renamed: asyncio.Event
+) -> None:
+    tls_port = box.settings.server.tls_port
+    tls = speaks_tls(host, tls_port)
+    database = box.live.database
+
     def look() -> tuple[str, str, list[str]]:
         venue = database.peek(get_venue)
         return venue.slug, venue.name, own_addresses() if host in ANY else [host]
 
-    try:
-        announcement = await asyncio.to_thread(_read_announcement)
-        database.on_commit(on_commit)
-        async with AsyncExitStack() as told, aclosing(follow(network, look, renamed)) as changes:
-            async for slug, name, addresses in changes:
-                await told.aclose()
-                if not addresses:
-                    continue
-                info = announcement.describe(
-                    slug, name, addresses, tls_port if tls else port, tls=tls
-                )
-                await told.enter_async_context(announcement.announced(info, addresses))
-    except Exception as error:  # noqa: BLE001 - the box is found by its address all the same
-        log_accident("telling the box's name", error)
+    announcement = await asyncio.to_thread(_read_announcement)
+    async with AsyncExitStack() as told, aclosing(follow(network, look, renamed)) as changes:
+        async for slug, name, addresses in changes:
+            await told.aclose()
+            if not addresses:
+                continue
+            info = announcement.describe(slug, name, addresses, tls_port if tls else port, tls=tls)
+            await told.enter_async_context(announcement.announced(info, addresses))
 
 
 def _read_announcement() -> ModuleType:

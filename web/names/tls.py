@@ -10,9 +10,10 @@ from typing import cast
 
 from aiohttp import web
 
+from appliance.accidents import log_accident
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
-from appliance.errors import Trouble
+from appliance.errors import Trouble, Unavailable
 from appliance.model.notices import VenueChanged
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.venue import get_venue
@@ -114,11 +115,13 @@ def renewing(
             if alarm is not None:
                 alarm.cancel()
             trusted = may_renew()
-            if trusted:
-                try:
+            try:
+                if trusted:
                     certificates.renew()
-                except (OSError, Trouble) as trouble:
-                    log.warning("the certificate was not renewed: %s", trouble)
+            except (OSError, Trouble, Unavailable) as trouble:
+                log.warning("the certificate was not renewed: %s", trouble)
+            except Exception as error:  # noqa: BLE001 - it is looked at again tomorrow
+                log_accident("renewing the certificate", error)
             alarm = loop.call_later(_DAY_SECONDS if trusted else _AGAIN_SECONDS, look)
 
         def on_commit(notices: Sequence[object]) -> None:

@@ -24,6 +24,7 @@ T = TypeVar("T")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 _ALONE = "127.0.0.1"
 _SETTLE_SECONDS = 2.0  # a network that comes up says so many times
+_AGAIN_SECONDS = 60.0
 
 
 def find_app_url(app_url: str, host: str, port: int, remembered: str | None) -> str:
@@ -99,6 +100,17 @@ async def moving(
 
 
 async def _move(box: Box, directory: DataDirectory, host: str, port: int, network: Network) -> None:
+    while True:
+        try:
+            await _move_each_time(box, directory, host, port, network)
+        except Exception as error:  # noqa: BLE001 - it is looked at again in a minute
+            log_accident("following the box's addresses", error)
+        await asyncio.sleep(_AGAIN_SECONDS)
+
+
+async def _move_each_time(
+    box: Box, directory: DataDirectory, host: str, port: int, network: Network
+) -> None:
     is_first = True
     async with aclosing(follow(network, own_addresses)) as changes:
         async for addresses in changes:
@@ -109,12 +121,9 @@ async def _move(box: Box, directory: DataDirectory, host: str, port: int, networ
                 continue
             is_first = False
             log.info("the box's addresses are now %s", ", ".join(addresses) or "none")
-            try:
-                box.move(app_url)
-                directory.remember_address(app_url)
-                box.look_again()  # the certificate names addresses, too
-            except Exception as error:  # noqa: BLE001 - the next change is another chance
-                log_accident("following the box's addresses", error)
+            box.move(app_url)
+            box.look_again()  # the certificate names addresses, too
+            directory.remember_address(app_url)
 
 
 def _address_that_leads_out() -> str | None:
