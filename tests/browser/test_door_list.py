@@ -49,7 +49,7 @@ async def test_keyboard_and_finger_stay_on_their_row_while_others_come_in(door):
     assert await page.evaluate(FOCUSED) == "Terrasse 2"
     await page.mouse.up()
 
-    await page.wait_for_selector("#guest-sheet[open]", timeout=3000)
+    await page.wait_for_selector("#guest-sheet[open]")
     assert "Terrasse 2" in await page.inner_text("#guest-name")
 
 

@@ -223,7 +223,7 @@ async def test_who_let_them_in_is_told_in_every_language(door):
     await phone.page.click("#open-menu")
     await phone.page.click("#menu-sheet button[lang=en]")
     await phone.page.click("#menu-sheet [data-close]")
-    await phone.page.wait_for_timeout(3000)  # it ignores what it has just read
+    await phone.page.wait_for_timeout(3100)  # it ignores what it has just read
     await phone.scan(await door.pass_of(guest))
 
     sentence = await phone.page.inner_text("#verdict-sentence")

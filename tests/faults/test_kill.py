@@ -44,10 +44,13 @@ async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_pa
     progress = Progress(f"kill -9, seed {seed}")
     slowest = []
 
-    while not found and done < ROUNDS and time.monotonic() - begun < SECONDS_IN_ALL:
+    until = begun + SECONDS_IN_ALL
+    while not found and done < ROUNDS and (time.monotonic() < until or not has_tried(done, sums)):
         folder = tmp_path / str(done)
         folder.mkdir()
-        until = begun + SECONDS_IN_ALL
+        if time.monotonic() >= until:  # so busy is the machine
+            until = time.monotonic() + SECONDS_IN_ALL / 2
+            assert until < begun + 4 * SECONDS_IN_ALL, f"after {done} kills there is only {sums}"
         rounds = min(OF_ONE_BOX, ROUNDS - done)
         found, life = await live_and_die(folder, seed + done, rounds, until, slowest)
         done, sums = done + life.pop("kills"), sums + Counter(life)
@@ -57,8 +60,12 @@ async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_pa
     tell("kill -9 under load", done, goal=ROUNDS, seed=seed, found=found)
     assert found == [], f"KILL_SEED={seed} repeats the draws"
     assert sorted(slowest)[len(slowest) // 2] <= SERVING_AGAIN_SECONDS
-    assert done >= ENOUGH
-    assert min(sums.values()) > 20, "hardly anything was done, so hardly anything was tried"
+    assert has_tried(done, sums), "hardly anything was done, so hardly anything was tried"
+
+
+def has_tried(kills, sums):
+    """Whether enough was done among enough kills."""
+    return kills >= ENOUGH and min(sums.values(), default=0) > 20
 
 
 async def live_and_die(folder, seed, rounds, until, starts):

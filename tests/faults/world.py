@@ -30,10 +30,16 @@ class World:
     def rows(self) -> Rows:
         return read_rows(self.founded.data / "live.db")
 
-    async def load_until(self, seconds, fault):
-        """Work for so long, and then let `fault` happen under full load."""
+    async def load_until(self, seconds, fault, *, at_least=0):
+        """Work for so long, and then let `fault` happen under full load.
+
+        A busy machine is given a minute until `at_least` so many calls of each kind were granted.
+        """
         working = asyncio.create_task(self.load.run(self.partner, self.door))
         await asyncio.sleep(seconds)
+        async with asyncio.timeout(60):
+            while min(self.history.count().values()) < at_least:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.1)
         assert not working.done(), "the load ended before the fault"
         status = await asyncio.to_thread(fault)
         self.load.stop()

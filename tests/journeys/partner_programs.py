@@ -13,6 +13,7 @@ import urllib.request
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.journeys.box_process import clean_environ, found_box
@@ -21,7 +22,7 @@ from tests.readme import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples"
 NODE = ROOT / ".venv" / "bin" / "node"
-DATE = "2027-12-31"
+DATE = f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%d}"  # nobody else books then
 PHONE = "+212 600 000 000"
 PATIENCE = 20.0
 

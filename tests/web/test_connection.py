@@ -134,13 +134,14 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
         address = server.sockets[0].getsockname()
         silent, silent_out = await asyncio.open_connection(*address)
         silent_out.write(b"GET / HTTP/1.1\r\nHost: b")
-        asking, asking_out = await asyncio.open_connection(*address)
-        asking_out.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        asking = socket.create_connection(address)
+        asking.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")  # before it is taken up
+        answered, asking_out = await asyncio.open_connection(sock=asking)
 
         try:
             async with asyncio.timeout(60):
                 assert await silent.read() == b""
-                assert (await asking.readline()).startswith(b"HTTP/1.1 200")
+                assert (await answered.readline()).startswith(b"HTTP/1.1 200")
         finally:
             for out in (silent_out, asking_out):
                 out.close()

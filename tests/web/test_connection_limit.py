@@ -67,7 +67,7 @@ def test_more_connections_than_files_do_not_fill_the_log_and_the_next_one_comes_
         with contextlib.ExitStack() as crowd:
             for _ in range(2 * FILES):
                 address = ("127.0.0.1", serving.port)
-                crowd.enter_context(socket.create_connection(address, timeout=5))
+                crowd.enter_context(socket.create_connection(address, timeout=60))
 
         assert ask_once_they_left(serving.port) == 404
         serving.terminate()
