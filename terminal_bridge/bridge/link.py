@@ -54,17 +54,22 @@ class Link:
     async def _try(self) -> bool:
         """Whether the box was reached and everything is with it."""
         try:
-            await self._reach()
+            return await self._reach_or_revoke()
         except OutOfReach as why:
             self._desk.lose(str(why))
-        except NotPaired:
-            await self._desk.revoke()
         except Exception as error:  # noqa: BLE001 - the door goes on without the box
             self._desk.lose("something unexpected happened")
             log_accident("the link to the box", error)
-        else:
-            return True
         return False
+
+    async def _reach_or_revoke(self) -> bool:
+        """False when the box does not know this bridge any more."""
+        try:
+            await self._reach()
+        except NotPaired:
+            await self._desk.revoke()
+            return False
+        return True
 
     async def _rest(self) -> None:
         """Until it is time to renew the snapshot, or the box is lost, or something changed."""
