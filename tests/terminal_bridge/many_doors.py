@@ -190,7 +190,10 @@ async def _call(client, terminal, method, path, body=None):
 
 
 async def _listen(terminal, client, chance):
-    """Hear everything; now and then the connection breaks, and it comes back for the rest."""
+    """Hear everything; now and then the connection breaks, and it comes back for the rest.
+
+    Who is too slow on a busy machine is told to load the evening again, and does.
+    """
     position = None
     while True:
         headers = {"Authorization": f"Bearer {terminal.token}"}
@@ -208,6 +211,8 @@ async def _listen(terminal, client, chance):
                 position = event.get("id", position)
                 if "event" in event:
                     _hear(terminal, event["event"], json.loads(event["data"]))
+                    if event["event"] == "reset":
+                        _load(terminal, await _call(client, terminal, "GET", "/evening"))
                     left -= 1
                 event = {}
                 if left == 0:
@@ -221,6 +226,11 @@ def _hear(terminal, kind, data):
         terminal.rows[row["id"]] = row
     if kind == "check-in":
         terminal.check_ins[row["id"]] += data["admitted"]
+
+
+def _load(terminal, evening):
+    terminal.rows = {row["id"]: row for row in evening["items"] if row["arrived"]}
+    terminal.totals = evening["totals"]
 
 
 async def _eventually(condition, complaint):
