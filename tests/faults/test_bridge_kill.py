@@ -18,7 +18,7 @@ from tests.soak.scale import FULL, tell
 
 KILLS = int(os.environ.get("BRIDGE_KILLS", "40" if FULL else "8"))
 PARTIES = 150
-IMPATIENT_SECONDS = 3.0  # then the guest shows the pass again
+IMPATIENT_SECONDS = 6.0  # then the guest shows the pass again
 WAIT_SECONDS = 0.2  # while nothing is lit at the door
 PACE_SECONDS = 0.03  # times all parties: more than the 3 s in which a repeated code is one scan
 
