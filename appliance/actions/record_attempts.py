@@ -6,7 +6,7 @@ from appliance.clock_trust import ClockMark
 from appliance.model.delivery import AttemptRecord
 from appliance.store.clock_marks import put_clock_mark
 from appliance.store.connection import Transaction
-from appliance.store.deliveries import insert_attempts, move_deliveries
+from appliance.store.deliveries import insert_attempts, list_forgotten, move_deliveries
 from appliance.store.endpoints import record_health
 from appliance.store.failed_requests import drop_failed_requests, keep_failed_requests
 
@@ -16,8 +16,11 @@ def record_attempts(
 ) -> None:
     """Log each attempt, move its delivery, and note how its endpoint is doing.
 
-    `mark` is written along, when it is time to.
+    `mark` is written along, when it is time to. Of a guest who was erased while an attempt was
+    under way nothing is quoted.
     """
+    forgotten = list_forgotten(tx, [record.delivery_seq for record in records])
+    records = [r.unquoted() if r.delivery_seq in forgotten else r for r in records]
     insert_attempts(tx, records)
     move_deliveries(tx, boot, records)
     keep_failed_requests(tx, [record for record in records if record.request is not None])

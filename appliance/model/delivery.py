@@ -1,6 +1,6 @@
 """One event on its way to one endpoint, and what each attempt at it came to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 STATES = ("pending", "delivered", "dead", "cancelled")
 
@@ -75,3 +75,8 @@ class AttemptRecord:
             return None
         answered_at = self.started_at + self.duration_ms
         return round((self.outcome.receiver_time - answered_at) / 1000)
+
+    def unquoted(self) -> "AttemptRecord":
+        """The same without a word of what was sent and answered, and without its digest."""
+        outcome = None if self.outcome is None else replace(self.outcome, excerpt=None)
+        return replace(self, outcome=outcome, request=None, body_sha256=None)

@@ -5,6 +5,7 @@ written. The others are due by the machine's uptime, which no clock step moves; 
 replayed is due at uptime 0, which is now.
 """
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -79,6 +80,19 @@ def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None
         {"endpoint_id": endpoint_id, "uptime": uptime},
     )
     return None if found is None else int(found)
+
+
+def list_forgotten(reader: Reader, seqs: Iterable[int]) -> set[int]:
+    """Those of these deliveries whose guest was erased."""
+    rows = reader.rows(
+        """SELECT d.seq FROM json_each(:seqs) wanted
+           CROSS JOIN delivery d ON d.seq = wanted.value
+           CROSS JOIN event e ON e.seq = d.event_seq
+           CROSS JOIN reservation r ON r.id = e.reservation_id
+           WHERE r.customer_name IS NULL""",
+        {"seqs": json.dumps(list(seqs))},
+    )
+    return {seq for (seq,) in rows}
 
 
 def cancel_pending(tx: Transaction, endpoint_id: str) -> int:
