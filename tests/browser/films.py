@@ -11,12 +11,16 @@ from appliance.model.qr import qr_png
 _FRAME = (640, 480)
 
 
-def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6) -> Path:
-    """A film for the fake camera: each code for `frames` pictures, then `blank` empty ones."""
+def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6, rest: int = 0) -> Path:
+    """A film for the fake camera: each code for `frames` pictures, then `blank` empty ones.
+
+    Before it begins anew, which it does for ever, there are so many more to `rest`.
+    """
     with path.open("wb") as file:
         nothing = _jpeg(None) * blank
         for text in texts:
             file.write(_jpeg(text) * frames + nothing)
+        file.write(_jpeg(None) * rest)
         if not texts:
             file.write(nothing)
     return path

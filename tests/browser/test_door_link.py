@@ -9,6 +9,15 @@ from tests.browser.phones import eventually
 _OFFLINE = "dispatchEvent(new Event('offline'))"
 _ONLINE = "dispatchEvent(new Event('online'))"
 _COUNTER = "want => document.getElementById('counter-said').textContent.includes(want)"
+_READ = """
+  const open = indexedDB.open("venuebox-door-live");
+  const database = await new Promise((done) => (open.onsuccess = () => done(open.result)));
+  const request = database.transaction("kept").objectStore("kept").get("snapshot");
+  const { payload } = await new Promise((done) =>
+    (request.onsuccess = () => done(request.result)));
+  database.close();
+"""
+_KEPT = f"async (want) => {{ {_READ} return payload === want; }}"
 _CACHES = "caches.keys().then(keys => keys.length)"
 
 
@@ -38,15 +47,7 @@ async def test_a_new_signing_key_is_learned_before_the_box_is_gone(door):
     phone = await door.phone()
     await door.environment.database.write(rotate_signing_key, door.environment.keyring)
     text = await door.pass_of(await door.guest())
-    script = """async () => {
-      const open = indexedDB.open("venuebox-door-live");
-      const database = await new Promise((done) => (open.onsuccess = () => done(open.result)));
-      const request = database.transaction("kept").objectStore("kept").get("snapshot");
-      const kept = await new Promise((done) => (request.onsuccess = () => done(request.result)));
-      database.close();
-      return JSON.parse(kept.payload).passes.length === 1;
-    }"""
-    await phone.until(script)
+    await phone.until(f"async () => {{ {_READ} return JSON.parse(payload).passes.length === 1; }}")
     await door.stop()
 
     assert await phone.scan(text) == "checked_in"
@@ -73,8 +74,9 @@ async def test_a_phone_whose_own_clock_was_set_learns_how_far_it_is_off(door):
     text = await door.pass_of(await door.guest())
     phone = await door.phone()
     await phone.page.evaluate("{const b = Date.now; Date.now = () => b() + 4 * 3600e3}")
-    async with phone.page.expect_response(lambda answer: answer.url.endswith("/me")):
+    async with phone.page.expect_response(lambda answer: answer.url.endswith("/me")) as answer:
         await door.guest(table="T2")
+    await (await answer.value).finished()
     await phone.page.wait_for_timeout(500)
     await is_apart(phone)
 
@@ -150,8 +152,9 @@ async def test_a_second_tab_leaves_the_first_a_list_and_counts_that_fit(door):
         await page.wait_for_function(_COUNTER, arg="2")
     await phone.page.bring_to_front()
     await phone.page.route("**/terminal/v1/**", lambda route: route.abort())
-    async with tab.expect_response(lambda answer: answer.url.endswith("/snapshot")):
+    async with tab.expect_response(lambda answer: answer.url.endswith("/snapshot")) as answer:
         await tab.evaluate(_ONLINE)
+    await phone.until(_KEPT, (await (await answer.value).json())["payload"])
     await tab.wait_for_timeout(500)
     await phone.page.evaluate(_OFFLINE)
     await phone.is_down()

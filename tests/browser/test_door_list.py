@@ -74,6 +74,7 @@ async def test_the_list_goes_as_the_evening_goes(door):
 
     await phone.page.click("#open-list")
 
+    await phone.until("() => document.querySelectorAll('.guest-slot').length === 5")
     slots = "[...document.querySelectorAll('.guest-slot')].map((one) => one.textContent)"
     assert await phone.page.evaluate(slots) == ["", "20:00", "21:00", "00:30", "05:30"]
 

@@ -41,7 +41,7 @@ async def test_the_camera_lets_twenty_guests_in_with_one_tap_for_all_and_each_is
     door, tmp_path
 ):
     guests, texts = await a_full_house(door)
-    phone = await door.phone(video=film(tmp_path / "queue.mjpeg", texts))
+    phone = await door.phone(video=film(tmp_path / "queue.mjpeg", texts, rest=150))
     shown = "[...document.querySelectorAll('#verdict')].map((v) => v.dataset.colour)"
 
     await phone.page.click("#start")
