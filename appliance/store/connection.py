@@ -1,7 +1,7 @@
 """Connections to a box database, and what an action or a query is handed."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
@@ -205,6 +205,12 @@ class Transaction(Reader):
         self._save(sql)
         self.connection.execute(sql, parameters)
         return self.connection.changes()
+
+    def execute_each(self, sql: str, rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> None:
+        """Run a statement once for each of these rows of parameters, named or in their order."""
+        self._write_appended_before(sql)
+        self._save(sql)
+        self.connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
         """The rows of a query, or of a statement that returns what it changed."""

@@ -122,7 +122,7 @@ def insert_attempts(tx: Transaction, records: Iterable[AttemptRecord]) -> None:
         for record in records
         if record.outcome is not None
     ]
-    tx.connection.executemany(
+    tx.execute_each(
         """INSERT INTO attempt (delivery_seq, n, at, duration_ms, phase, outcome, http_status,
                remote_address, excerpt, charged, body_sha256)
            VALUES (:seq, (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE delivery_seq = :seq),
@@ -151,7 +151,7 @@ def move_deliveries(tx: Transaction, boot: str, records: Iterable[AttemptRecord]
         }
         for record in records
     ]
-    tx.connection.executemany(
+    tx.execute_each(
         """UPDATE delivery
            SET state = :state, attempts = :attempts, due_at = :due_at, due_boot = :due_boot,
                due_uptime = :due_uptime, finished_at = :finished_at

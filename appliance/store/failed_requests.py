@@ -23,7 +23,7 @@ def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> N
     """Keep the request of each record in the place of the one before."""
     rows = [(r.delivery_seq, r.started_at, r.request) for r in records]
     if rows:
-        tx.connection.executemany(
+        tx.execute_each(
             """INSERT INTO failed_request (delivery_seq, at, request) VALUES (?, ?, ?)
                ON CONFLICT (delivery_seq) DO UPDATE SET at = excluded.at,
                    request = excluded.request""",
@@ -34,6 +34,6 @@ def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> N
 def drop_failed_requests(tx: Transaction, delivery_seqs: Sequence[int]) -> None:
     """Forget the requests of these deliveries."""
     if delivery_seqs:
-        tx.connection.executemany(
+        tx.execute_each(
             "DELETE FROM failed_request WHERE delivery_seq = ?", [(seq,) for seq in delivery_seqs]
         )

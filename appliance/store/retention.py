@@ -97,19 +97,17 @@ def find_events(reader: Reader, before: int) -> list[Key]:
 
 def drop_attempts(tx: Transaction, keys: Sequence[Key]) -> None:
     """Forget these attempts."""
-    tx.connection.executemany("DELETE FROM attempt WHERE delivery_seq = ? AND n = ?", keys)
+    tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ? AND n = ?", keys)
 
 
 def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
     """Of these attempts keep what came of them, and nothing that was said."""
-    tx.connection.executemany(
-        "UPDATE attempt SET excerpt = NULL WHERE delivery_seq = ? AND n = ?", keys
-    )
+    tx.execute_each("UPDATE attempt SET excerpt = NULL WHERE delivery_seq = ? AND n = ?", keys)
 
 
 def drop_requests(tx: Transaction, keys: Sequence[Key]) -> None:
     """Forget what was sent last of these deliveries."""
-    tx.connection.executemany("DELETE FROM failed_request WHERE delivery_seq = ?", keys)
+    tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)
 
 
 def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
@@ -119,13 +117,13 @@ def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
         if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
     ]  # fmt: skip
     drop_requests(tx, ended)
-    tx.connection.executemany("DELETE FROM attempt WHERE delivery_seq = ?", ended)
-    tx.connection.executemany("DELETE FROM delivery WHERE seq = ?", ended)
+    tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ?", ended)
+    tx.execute_each("DELETE FROM delivery WHERE seq = ?", ended)
 
 
 def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:
     """Forget these events."""
-    tx.connection.executemany("DELETE FROM event WHERE seq = ?", keys)
+    tx.execute_each("DELETE FROM event WHERE seq = ?", keys)
 
 
 def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
@@ -137,7 +135,7 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
             {"id": reservation_id},
         )
     )
-    tx.connection.executemany(
+    tx.execute_each(
         "UPDATE attempt SET excerpt = NULL, body_sha256 = NULL WHERE delivery_seq = ?", deliveries
     )
     drop_requests(tx, deliveries)

@@ -80,7 +80,7 @@ def find_old_security_entries(reader: Reader, before: int) -> list[tuple[int, ..
 
 def drop_security_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
     """Forget these lines."""
-    tx.connection.executemany("DELETE FROM security_log WHERE seq = ?", keys)
+    tx.execute_each("DELETE FROM security_log WHERE seq = ?", keys)
 
 
 def _chain(previous: bytes, row: Sequence[Any]) -> bytes:

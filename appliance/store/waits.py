@@ -52,7 +52,7 @@ def settle_some_waits(
             continue
         changes.append((tx.now + left, uptime + left, boot, seq))
     if changes:
-        tx.connection.executemany(
+        tx.execute_each(
             "UPDATE delivery SET due_at = ?, due_uptime = ?, due_boot = ? WHERE seq = ?", changes
         )
     return (rows[-1][1], rows[-1][0]) if len(rows) == BATCH else None
