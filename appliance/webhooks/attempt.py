@@ -25,12 +25,16 @@ class Attempts:
         self._draw = draw
         self._gate = gate
 
-    async def make(self, recipient: Recipient, pick: Pick, body: bytes) -> AttemptRecord:
-        """Send `body`; every failure is an outcome. The wait counts from the attempt's end."""
-        delivery = pick.delivery
-        started_at, started, request = self._clock.now(), self._clock.monotonic(), b""
+    async def make(
+        self, recipient: Recipient, pick: Pick, body: bytes, started_at: int
+    ) -> AttemptRecord:
+        """Send `body`, signed with `started_at`; every failure is an outcome.
+
+        The wait counts from the attempt's end.
+        """
+        delivery, started, request = pick.delivery, self._clock.monotonic(), b""
         try:
-            request = recipient.request(delivery, body)
+            request = recipient.request(delivery, body, started_at)
             outcome = await recipient.post(request)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
             log_accident(f"delivery {delivery.id}", error)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from appliance.accidents import log_accident
 from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.clock import Clock
-from appliance.clock_trust import ClockMark, ClockTrust, Trust
+from appliance.clock_trust import ClockMark, ClockTrust, Trust, read_both
 from appliance.errors import Unavailable
 from appliance.model.notices import ClockConfirmed
 from appliance.store.clock_marks import find_clock_mark, find_latest_instant, put_clock_mark
@@ -50,6 +50,7 @@ class ClockGate:
     ) -> None:
         """`on_trusted` is called when the clock is trusted again."""
         self._database = database
+        self._clock = clock
         self._outside = outside
         self._uptime = outside.uptime
         self._conditions = conditions
@@ -94,9 +95,14 @@ class ClockGate:
 
     def permits(self) -> bool:
         """Whether something may be signed now."""
-        if self.trust.was_set():
-            self._look()
-        return self._open
+        return self.time_to_sign() is not None
+
+    def time_to_sign(self) -> int | None:
+        """The time to sign with, in ms since 1970: that which was judged. None while it holds."""
+        now, uptime = read_both(self._clock, self._uptime.milliseconds)
+        if self.trust.was_set_by(now, uptime):
+            self._act_by(self.trust.look_at(now, uptime))
+        return now if self._open else None
 
     def may_expire(self) -> bool:
         """Whether things may be thrown away because of their age by this clock."""
@@ -143,8 +149,10 @@ class ClockGate:
 
     def _look(self) -> None:
         """Judge the clock, and act by it."""
+        self._act_by(self.trust.look())
+
+    def _act_by(self, verdict: Trust) -> None:
         self._database.clock.now()  # the box's own time follows in the same moment
-        verdict = self.trust.look()
         if verdict.stepped:
             log.info("the clock was set by %+.3f s", verdict.stepped / 1000)
             self._waits_are_stale = True

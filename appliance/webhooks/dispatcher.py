@@ -53,7 +53,6 @@ class Dispatcher:
         outside = outside or make_outside(environment.settings.webhooks)
         self._environment = environment
         self._database = environment.database
-        self._clock = clock
         self._outside = outside
         self._uptime = outside.uptime
         self._recipients: dict[str, Recipient] = {}
@@ -200,7 +199,7 @@ class Dispatcher:
         else:
             client = outside.make_client(endpoint, receiver)
         lane = self._lanes.setdefault(endpoint.id, Lane(endpoint.id))
-        return Recipient(endpoint, lane, client, environment.keyring, self._clock)
+        return Recipient(endpoint, lane, client, environment.keyring)
 
     def _pump_soon(self) -> None:
         """Pump once in this turn of the loop, after those who wait for a commit went on."""
@@ -213,7 +212,7 @@ class Dispatcher:
         if self._holds or not self._running or self._recorder.waiting >= _UNWRITTEN_MAX:
             return
         lanes = [recipient.lane for recipient in self._recipients.values()]
-        if not any(lane.wants for lane in lanes) or not self.clock_gate.permits():
+        if not any(lane.wants for lane in lanes) or (now := self.clock_gate.time_to_sign()) is None:
             return
         picks: list[Pick] = []
         try:
@@ -222,7 +221,7 @@ class Dispatcher:
             log_accident("reading deliveries", error)
             self._read_later(lanes)
         for pick in picks:
-            self._launch(pick)
+            self._launch(pick, now)
         self._arm()
 
     def _read_later(self, lanes: Sequence[Lane]) -> None:
@@ -231,17 +230,17 @@ class Dispatcher:
             lane.read_anew()
             lane.expect_retry(self._uptime.milliseconds() + _AGAIN_MS)
 
-    def _launch(self, pick: Pick) -> None:
+    def _launch(self, pick: Pick, now: int) -> None:
         recipient = self._recipients[pick.lane.endpoint_id]
         if pick.body is None:
             self._conclude(pick, self._maker.leave_out(pick))
             return
-        attempt = asyncio.create_task(self._attempt(recipient, pick, pick.body))
+        attempt = asyncio.create_task(self._attempt(recipient, pick, pick.body, now))
         self._attempts.add(attempt)
         attempt.add_done_callback(self._attempts.discard)
 
-    async def _attempt(self, recipient: Recipient, pick: Pick, body: bytes) -> None:
-        self._conclude(pick, await self._maker.make(recipient, pick, body))
+    async def _attempt(self, recipient: Recipient, pick: Pick, body: bytes, now: int) -> None:
+        self._conclude(pick, await self._maker.make(recipient, pick, body, now))
 
     def _conclude(self, pick: Pick, record: AttemptRecord) -> None:
         """What an attempt led to: its lane learns, and the record is on its way."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from appliance.clock import Clock
 from appliance.model.delivery import DueDelivery, Outcome
 from appliance.model.endpoint import Endpoint
 from appliance.tokens import Keyring
@@ -19,13 +18,12 @@ class Recipient:
     """An active endpoint, ready to be sent to."""
 
     def __init__(
-        self, endpoint: Endpoint, lane: Lane, client: Client | None, keyring: Keyring, clock: Clock
+        self, endpoint: Endpoint, lane: Lane, client: Client | None, keyring: Keyring
     ) -> None:
         """`client` None: the settings no longer allow this URL, and every attempt is blocked."""
         self.endpoint = endpoint
         self.lane = lane
         self.client = client
-        self._clock = clock
         self._secret = keyring.unwrap(endpoint.secret).decode()
         previous = endpoint.previous_secret
         self._previous = None if previous is None else keyring.unwrap(previous).decode()
@@ -36,9 +34,9 @@ class Recipient:
         """Whether it is reached without leaving the house, or not at all."""
         return self.client is None or self.client.is_local
 
-    def request(self, delivery: DueDelivery, body: bytes) -> bytes:
-        """What is sent, signed with the time at which this is called."""
-        signature = sign(self._secrets(), self._clock.now() // 1000, body)
+    def request(self, delivery: DueDelivery, body: bytes, now: int) -> bytes:
+        """What is sent, signed with the time `now`, in ms since 1970."""
+        signature = sign(self._secrets(now), now // 1000, body)
         head = (
             f"X-Service-Event: {delivery.event_type}\r\n"
             f"X-Service-Delivery: {delivery.id}\r\n"
@@ -64,10 +62,10 @@ class Recipient:
         if self.client is not None:
             self.client.close()
 
-    def _secrets(self) -> Sequence[str]:
+    def _secrets(self, now: int) -> Sequence[str]:
         """The secret, and for 24 hours after a roll the one before it too."""
         expires_at = self.endpoint.previous_secret_expires_at or 0
-        if self._previous is None or expires_at <= self._clock.now():
+        if self._previous is None or expires_at <= now:
             return (self._secret,)
         return (self._secret, self._previous)
 
