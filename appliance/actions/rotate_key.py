@@ -5,7 +5,7 @@ from appliance.actions.note_security import CONSOLE, note_security
 from appliance.environment import EnvironmentName
 from appliance.errors import NotFound
 from appliance.store.connection import Transaction
-from appliance.store.keys import find_key, mark_key_revoked
+from appliance.store.keys import end_key, find_key
 
 CHANGE_OVER_MS = 24 * 3600 * 1000
 
@@ -28,6 +28,6 @@ def rotate_key(
     issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)
     if ends:
         at = tx.now + CHANGE_OVER_MS
-        mark_key_revoked(tx, key_id, at)
+        end_key(tx, key_id, at)
         note_security(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
     return issued

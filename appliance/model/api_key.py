@@ -16,7 +16,8 @@ READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
 class ApiKey:
     """A key as stored: never the key itself, only its hash, prefix and last four.
 
-    `revoked_at` may lie ahead: a key that has a successor may be given a day to change over.
+    One that has a successor may be given a day: it `changes_over`, and is refused from `revoked_at`
+    on. Any other is refused once it was revoked, whatever a clock said then or says now.
     """
 
     id: str
@@ -28,7 +29,10 @@ class ApiKey:
     created_at: int
     last_used_at: int | None
     revoked_at: int | None
+    changes_over: bool = False
 
     def is_revoked(self, now: int) -> bool:
         """Whether it is refused at that instant (ms since 1970)."""
-        return self.revoked_at is not None and self.revoked_at <= now
+        if self.revoked_at is None:
+            return False
+        return not self.changes_over or self.revoked_at <= now

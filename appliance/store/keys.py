@@ -6,7 +6,8 @@ from appliance.model.api_key import ApiKey
 from appliance.store.connection import Reader, Transaction
 
 _COLUMNS = """
-    id, lineage, name, prefix, last_four, scopes, created_at, last_used_at, revoked_at
+    id, lineage, name, prefix, last_four, scopes, created_at, last_used_at, abs(revoked_at),
+    revoked_at < 0
 """
 _MINUTE = 60_000
 
@@ -53,12 +54,21 @@ def touch_key(tx: Transaction, key_id: str) -> None:
     )
 
 
-def mark_key_revoked(tx: Transaction, key_id: str, at: int | None = None) -> None:
-    """Revoke from now on, or from `at`; a key that ends before that keeps its instant."""
+def mark_key_revoked(tx: Transaction, key_id: str) -> None:
+    """Revoke for good; a key that was revoked, or has ended, keeps its instant."""
     tx.execute(
-        """UPDATE api_key SET revoked_at = :at
-           WHERE id = :id AND (revoked_at IS NULL OR revoked_at > :at)""",
-        {"id": key_id, "at": tx.now if at is None else at},
+        """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
+           WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)""",
+        {"id": key_id, "now": tx.now},
+    )
+
+
+def end_key(tx: Transaction, key_id: str, at: int) -> None:
+    """Let it work until `at`; a key that ends before that keeps its instant."""
+    tx.execute(
+        """UPDATE api_key SET revoked_at = -:at
+           WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)""",
+        {"id": key_id, "at": at},
     )
 
 
@@ -70,5 +80,6 @@ def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:
 @lru_cache(maxsize=256)
 def _key(row: tuple[object, ...]) -> ApiKey:
     """The key that a row says; each call of a partner reads the same row again."""
-    id_, lineage, name, prefix, last_four, scopes, *instants = row
-    return ApiKey(id_, lineage, name, prefix, last_four, tuple(str(scopes).split()), *instants)  # type: ignore[arg-type]
+    id_, lineage, name, prefix, last_four, scopes, created, used, revoked, over = row
+    granted = tuple(str(scopes).split())
+    return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)  # type: ignore[arg-type]

@@ -61,7 +61,7 @@ CREATE TABLE api_key (
     scopes TEXT NOT NULL,            -- space-separated
     created_at INTEGER NOT NULL,
     last_used_at INTEGER,            -- to the minute
-    revoked_at INTEGER               -- refused from then on: may lie ahead, after a rotation
+    revoked_at INTEGER               -- since then refused; if negative, it works until minus that
 ) STRICT;
 
 -- How often a key called, by day; a minute's calls are added at once, and eight days are kept.

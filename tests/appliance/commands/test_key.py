@@ -56,7 +56,9 @@ def test_a_key_that_is_still_to_be_revoked_is_listed_as_working_until_then(box, 
     at = parse_instant("2100-01-01T00:00:00.000Z")
     monkeypatch.setattr(
         "appliance.commands.key.list_keys",
-        lambda reader: [replace(key, revoked_at=at) for key in list_keys(reader)],
+        lambda reader: [
+            replace(key, revoked_at=at, changes_over=True) for key in list_keys(reader)
+        ],
     )
 
     assert box("key", "list") == 0
