@@ -5,13 +5,14 @@ browser belongs to an event loop, these tests and their fixtures all run on the 
 """
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest_asyncio
-from playwright.async_api import Browser, Playwright, async_playwright
+from playwright.async_api import Browser, Error, Playwright, async_playwright
 
+T = TypeVar("T")
 EXECUTABLE = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-sync",
              "--disable-background-networking", "--disable-component-update",
@@ -38,18 +39,30 @@ class Chromium:
 
     async def launch(self, **options: Any) -> Browser:
         """One more; whoever asked for it closes it."""
-        return await self._chromium.launch(executable_path=EXECUTABLE, args=ARGUMENTS, **options)
+        return await _started(
+            lambda: self._chromium.launch(executable_path=EXECUTABLE, args=ARGUMENTS, **options)
+        )
 
     async def launch_persistent(self, profile: str, arguments: list[str], **options: Any) -> Any:
         """A context with a browser of its own, whose profile outlives it."""
-        return await self._chromium.launch_persistent_context(
-            profile, executable_path=EXECUTABLE, args=[*ARGUMENTS, *arguments], **options
+        return await _started(
+            lambda: self._chromium.launch_persistent_context(
+                profile, executable_path=EXECUTABLE, args=[*ARGUMENTS, *arguments], **options
+            )
         )
 
     async def close(self) -> None:
         """End the shared one."""
         if self._shared is not None:
             await self._shared.close()
+
+
+async def _started(start: Callable[[], Awaitable[T]]) -> T:
+    """What starts; once more if need be: one that is held up at its start may not come up."""
+    try:
+        return await start()
+    except Error:
+        return await start()
 
 
 @asynccontextmanager
