@@ -50,7 +50,7 @@ class House:
         url = f"http://127.0.0.1:{self.serving.port}{path}"
         request = urllib.request.Request(url, data=data, method=method, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - the box
+            with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - the box
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             return refused.code, refused.read().decode()

@@ -70,6 +70,6 @@ async def test_a_position_too_long_for_a_number_begins_anew(running):
 
     listener = await feed.listen("staff:x", after, lambda _change: True)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert [change.kind for change in await listener.take(20)] == ["reset"]
     feed.leave(listener)

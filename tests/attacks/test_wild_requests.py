@@ -97,7 +97,7 @@ async def status_of(port, raw):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(raw)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             line = await reader.readline()
         return int(line.split()[1])
     finally:

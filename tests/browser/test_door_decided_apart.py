@@ -148,7 +148,7 @@ async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door):
     await phone.page.unroute("**/terminal/v1/**")
     await phone.page.route("**/terminal/v1/sync", hold)
     await phone.page.evaluate("dispatchEvent(new Event('online'))")
-    await asyncio.wait_for(at_the_box.wait(), 30)
+    await asyncio.wait_for(at_the_box.wait(), 60)
     await phone.page.click("#undo")
     await phone.until(_TAKEN_BACK)
     go_on.set()
@@ -173,7 +173,7 @@ async def test_an_undo_after_an_answer_that_was_lost_reaches_the_box(door):
     await phone.page.unroute("**/terminal/v1/**")
     await phone.page.route("**/terminal/v1/sync", lose, times=1)
     await phone.page.evaluate("dispatchEvent(new Event('online'))")
-    await asyncio.wait_for(lost.wait(), 30)
+    await asyncio.wait_for(lost.wait(), 60)
     await phone.page.route("**/terminal/v1/**", lambda route: route.abort())
     assert (await door.now_of(guest)).arrived == 2
     await phone.page.click("#undo")

@@ -24,7 +24,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 NODE = ROOT / ".venv" / "bin" / "node"
 DATE = f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%d}"  # nobody else books then
 PHONE = "+212 600 000 000"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)

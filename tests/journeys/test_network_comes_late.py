@@ -62,14 +62,14 @@ def ask(founded, path, body=None):
         data=None if body is None else json.dumps(body).encode(),
         headers={"Authorization": f"Bearer {founded.keys['live']}"},
     )
-    with urllib.request.urlopen(call, timeout=20, context=anybody()) as answer:  # noqa: S310 - as built
+    with urllib.request.urlopen(call, timeout=60, context=anybody()) as answer:  # noqa: S310 - as built
         return json.load(answer)
 
 
 def certified():
     """Whether the box's certificate names its address."""
     with (
-        socket.create_connection((GUEST, TLS_PORT), timeout=20) as raw,
+        socket.create_connection((GUEST, TLS_PORT), timeout=60) as raw,
         anybody().wrap_socket(raw) as secured,
     ):
         return socket.inet_aton(GUEST) in secured.getpeercert(binary_form=True)

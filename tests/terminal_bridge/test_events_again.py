@@ -74,7 +74,7 @@ async def test_who_listens_too_slowly_is_told_to_load_again(door, monkeypatch):
 
     for text in texts:
         await door.scan(text)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (taken := await told(heard)):
             pass
 

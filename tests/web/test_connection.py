@@ -47,7 +47,7 @@ def serving(tmp_path_factory):
 
 def send(port, raw):
     """What comes back until the connection ends: (status line, headers, body)."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(raw)
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     head, _, body = answer.partition(b"\r\n\r\n")
@@ -200,7 +200,7 @@ async def test_who_never_reads_an_answer_is_hung_up_on():
     server, address = await an_answer_of(LONG, held, 0.2)
     async with server:
         with await ask_and_read_nothing(address, 4096):
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await held.come.wait()
                 await held.gone.wait()
 
@@ -248,7 +248,7 @@ async def test_as_long_as_something_is_taken_nobody_hangs_up():
     found.connection_made(sieve)
     found.pause_writing()
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await sieve.aborted.wait()
 
     assert sieve.left == [5]

@@ -48,7 +48,7 @@ def fetch(url, data=None, **headers):
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(url, data, named)  # noqa: S310 - an address the demo printed
     try:
-        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - as above
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - as above
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()

@@ -62,7 +62,7 @@ def new_key(capsys, data, environment="live"):
 
 
 def call(serving, method, path, key, body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", serving.port, timeout=60)
     try:
         headers = {"Authorization": f"Bearer {key}"}
         connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -112,7 +112,7 @@ def test_a_signal_ends_an_idle_box_at_once_with_status_0_and_whole_databases(dat
 def begin_request(serving, key, body):
     """Send the head of a POST and half of its body; (connection, the other half)."""
     raw = json.dumps(body).encode()
-    connection = socket.create_connection(("127.0.0.1", serving.port), timeout=10)
+    connection = socket.create_connection(("127.0.0.1", serving.port), timeout=60)
     head = (
         f"POST /v1/reservations HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"

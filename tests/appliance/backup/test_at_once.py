@@ -30,7 +30,7 @@ def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made
     stages, together = {"one": [], "two": []}, threading.Barrier(2)
 
     def make(name):
-        together.wait(10)
+        together.wait(60)
         maker = a_maker(made, tell=lambda *_: stages[name].append(time.monotonic()))
         return maker.make(may_rotate=False)[0]
 

@@ -35,7 +35,7 @@ def systemd(tmp_path):
     """Its end of the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
-        listening.settimeout(10)
+        listening.settimeout(60)
         yield listening, {"NOTIFY_SOCKET": str(tmp_path / "notify")}
 
 

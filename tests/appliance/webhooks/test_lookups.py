@@ -56,7 +56,7 @@ async def give_up(guard, times):
 
 async def found_in_the_end(guard, receiver):
     """Its addresses, however busy this machine is."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 return await guard.addresses(receiver)

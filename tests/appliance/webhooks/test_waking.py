@@ -34,7 +34,7 @@ async def house(world, box, clock):
 
 
 async def status_becomes(house, id_, status):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while (await house.get(id_)).status != status:  # noqa: ASYNC110 - upkeep's commit
             await asyncio.sleep(0.01)
 

@@ -11,7 +11,7 @@ import pytest
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.box import readers_of
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 async def until(condition, seconds=PATIENCE_SECONDS):

@@ -109,7 +109,7 @@ async def test_the_trouble_of_a_reader_is_noted_for_the_doctor_while_it_lasts(
     noted = "SELECT name, detail FROM condition"
 
     async def becomes(count):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while len(rows := await door.rows(noted)) != count:  # noqa: ASYNC110 - a thread's doing
                 await asyncio.sleep(0.01)
         return rows
@@ -129,7 +129,7 @@ async def test_the_trouble_of_a_reader_that_is_no_more_is_forgotten_at_the_next_
     gone = "/dev/serial/by-id/gone"
     async with reading(box, kind="serial", device=gone) as readers:
         await until(lambda: readers.states[0].trouble is not None)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await door.rows("SELECT 1 FROM condition"):  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.01)
 

@@ -34,7 +34,7 @@ async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connecte
             booked = await partner.must(201, "POST", "/v1/reservations", body)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"{booked['guestAccessUrl']}\n".encode())
-        line = await asyncio.wait_for(reader.readline(), 20)
+        line = await asyncio.wait_for(reader.readline(), 60)
 
         assert line.startswith(b"GREEN checked_in Terrasse_1 2/2 ")
         assert await asyncio.to_thread(box.stop) < 10

@@ -23,7 +23,7 @@ async def register(person: Person, url: str, *events: str) -> tuple[str, str]:
 
 
 async def eventually(question: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await question():  # noqa: ASYNC110 - asked over HTTP
             await asyncio.sleep(0.05)
 

@@ -170,7 +170,7 @@ class Events:
     async def next(self, kind):
         """The lines of the next event of that kind."""
         while True:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 raw = await self.response.content.readuntil(b"\n\n")
             if raw.startswith(f"event: {kind}\n".encode()):
                 return raw.decode()

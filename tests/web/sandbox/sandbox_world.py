@@ -34,7 +34,7 @@ async def told(running: Running, lent, after=0):
 
 async def arrived(running: Running, lent, count=1):
     """The items, newest first, once there are so many."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             items = (await told(running, lent))["items"]
             if len(items) >= count:
@@ -59,7 +59,7 @@ async def attempt_of(running: Running, delivery_id):
     """(outcome, status) of the first attempt, once it is recorded."""
     query = """SELECT a.outcome, a.http_status FROM attempt a
                JOIN delivery d ON d.seq = a.delivery_seq WHERE d.id = :id ORDER BY a.n"""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = running.test.database.peek(
                 lambda reader: list(reader.rows(query, {"id": delivery_id}))
