@@ -205,21 +205,29 @@ async def test_a_connection_counts_before_its_handshake_and_no_longer_than_it_la
     client = ssl.create_default_context(cadata=certificates.authority_pem().decode())
     try:
         silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        await asyncio.sleep(0.1)
+        await holds(limit, 2)
         with pytest.raises((ConnectionError, ssl.SSLError)):
             await asyncio.open_connection("127.0.0.1", port, ssl=client)
         for _, writer in silent:
             writer.close()
             await writer.wait_closed()
         for _ in range(5):
+            await holds(limit, 0)
             reader, writer = await asyncio.open_connection(
                 "127.0.0.1", port, ssl=client, server_hostname="riad.local"
             )
             assert await reader.readexactly(5) == b"hello"
             writer.transport.abort()
-            await asyncio.sleep(0.05)
+        await holds(limit, 0)
     finally:
         server.close()
+
+
+async def holds(limit, count):
+    """Wait until so many connections are counted."""
+    async with asyncio.timeout(60):
+        while limit._held.total() != count:  # noqa: ASYNC110 - the loop's own doing
+            await asyncio.sleep(0.005)
 
 
 def test_the_box_is_announced_under_its_slug():
