@@ -10,7 +10,7 @@ from appliance.house_errors import BrowserRevoked, RoleMissing, TerminalNotPaire
 from appliance.model.terminal import Terminal
 from appliance.store.terminals import find_by_token, touch_terminal
 from appliance.tokens import hash_token
-from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.context import ENVIRONMENT, STILL_MAY
 from terminal_bridge.same_origin import is_from_our_page
 
 _MINUTE = 60_000
@@ -27,6 +27,14 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     what it keeps) or RoleMissing otherwise.
     """
     environment = request[ENVIRONMENT]
+    terminal = _identify(request, role)
+    request[STILL_MAY] = lambda: _identify(request, role)
+    await _touch(environment, terminal, request.headers.get("User-Agent"))
+    return terminal
+
+
+def _identify(request: web.Request, role: str) -> Terminal:
+    environment = request[ENVIRONMENT]
     token = _read_token(request, environment)
     terminal = environment.database.look_up(find_by_token, hash_token(token)) if token else None
     if terminal is None:
@@ -35,7 +43,6 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
         raise TerminalRevoked if "Authorization" in request.headers else BrowserRevoked
     if not terminal.may(role):
         raise RoleMissing(role=role)
-    await _touch(environment, terminal, request.headers.get("User-Agent"))
     return terminal
 
 

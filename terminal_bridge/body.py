@@ -7,6 +7,7 @@ from aiohttp import web
 
 from appliance.errors import BodyTooLarge, InvalidJson
 from appliance.model.strict_json import parse_object
+from terminal_bridge.context import look_again
 
 BODY_LIMIT = 64 * 1024
 _SECONDS = 30.0
@@ -18,9 +19,13 @@ async def read_object(
     """The JSON object in the body; an `optional` one may be empty.
 
     BodyTooLarge over `limit` bytes, 64 KiB unless said. InvalidJson for anything else, and for
-    a body that is not here within 30 s or does not end as it announced.
+    a body that is not here within 30 s or does not end as it announced. Refusals of the caller
+    who may no longer send it by then.
     """
+    is_here = request.content.is_eof()
     raw = await _read(request, limit)
+    if not is_here:
+        look_again(request)
     return {} if optional and not raw else parse_object(raw)
 
 

@@ -1,5 +1,7 @@
 """What a request and the application carry, put there by the composition root."""
 
+from collections.abc import Callable
+
 from aiohttp import web
 
 from appliance.environment import Environment
@@ -9,3 +11,11 @@ from terminal_bridge.readers.readers import Readers
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 PAIRING_TRIES: web.AppKey[PairingTries] = web.AppKey("pairing tries", PairingTries)
 READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)
+STILL_MAY: web.RequestKey[Callable[[], object]] = web.RequestKey("still may")
+"""Raises what its caller is refused by now; absent where nobody was asked who they are."""
+
+
+def look_again(request: web.Request) -> None:
+    """A request was waited for: whoever was revoked meanwhile is refused, as by the next one."""
+    if STILL_MAY in request:
+        request[STILL_MAY]()

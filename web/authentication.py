@@ -14,6 +14,7 @@ from appliance.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
 from appliance.model.api_key import ApiKey
 from appliance.store.keys import find_key_by_hash
 from appliance.tokens import hash_token
+from terminal_bridge.context import STILL_MAY
 from web.peer import household_of, networks_of, peer_of
 from web.rate_limit import RateLimit
 
@@ -46,8 +47,8 @@ class Gate:
             self._strangers.spend(household_of(peer_of(request, self._proxies)))
             raise
         self._keys.spend(key.id)
-        if scope not in key.scopes:
-            raise ScopeMissing(scope=scope)
+        self._demand(key, scope)
+        request[STILL_MAY] = lambda: self._demand(self._identify(request), scope)
         self._remember_use(key)
         return key
 
@@ -73,6 +74,11 @@ class Gate:
         if key.is_revoked(database.clock.now()):
             raise KeyRevoked
         return key
+
+    @staticmethod
+    def _demand(key: ApiKey, scope: str) -> None:
+        if scope not in key.scopes:
+            raise ScopeMissing(scope=scope)
 
     def _remember_use(self, key: ApiKey) -> None:
         """`lastUsedAt` and the count of calls, to the minute: most calls write nothing.

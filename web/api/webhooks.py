@@ -14,7 +14,7 @@ from appliance.model.booking import parse_uuid
 from appliance.model.endpoint import Endpoint
 from appliance.store.endpoints import list_endpoints
 from terminal_bridge.body import read_object
-from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.context import ENVIRONMENT, look_again
 from web.authentication import KEY
 from web.context import SERVICES
 from web.wire import answer
@@ -30,6 +30,7 @@ async def create_webhook(request: web.Request) -> web.Response:
     """Register an endpoint; its secret is shown this once."""
     body, environment = await read_object(request), request[ENVIRONMENT]
     url = await request[SERVICES].dispatcher.check_url(body.get("url"))
+    look_again(request)  # a name server may take its time
     events = parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
         register_endpoint,

@@ -8,6 +8,7 @@ from aiohttp import web
 from multidict import MultiDict
 
 from appliance.errors import Rule, ValidationError
+from terminal_bridge.context import look_again
 
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data")
 TEXT_MAX = 10_000
@@ -65,7 +66,11 @@ class Form:
 
 
 async def read_form(request: web.Request) -> Form:
-    """The form that was sent; ValidationError when it is none of ours, or not here within 30 s."""
+    """The form that was sent; ValidationError when it is none of ours, or not here within 30 s.
+
+    StaffRoleMissing for who may no longer send it by then.
+    """
+    is_here = request.content.is_eof()
     if request.content_type not in FORM_TYPES:
         raise field_error("form", "un formulaire de cette page.", "a form of this page.")
     try:
@@ -76,6 +81,8 @@ async def read_form(request: web.Request) -> Form:
     # its end.
     except (ValueError, LookupError, RuntimeError, TimeoutError):
         raise field_error("form", "un formulaire lisible.", "a form that can be read.") from None
+    if not is_here:
+        look_again(request)
     return Form(fields)
 
 

@@ -10,7 +10,7 @@ from appliance.model.session import Session
 from appliance.model.staff import StaffMember
 from appliance.store.sessions import find_session, touch_session
 from appliance.tokens import hash_token
-from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.context import ENVIRONMENT, STILL_MAY
 from terminal_bridge.same_origin import is_from_our_page
 from web.context import SERVICES, Services
 from web.guest.answer import page
@@ -40,6 +40,7 @@ def guarded(route: PortalRoute, services: Services, house: Environment) -> Handl
         request[SESSION] = session
         try:
             _admit(request, session.person, route.role)
+            request[STILL_MAY] = lambda: _admit_still(request, house, route.role)
             await _touch(house, session)
             return await route.handler(request)
         except Refusal as refusal:
@@ -74,6 +75,12 @@ def _admit(request: web.Request, person: StaffMember, role: str) -> None:
     if request.method not in _SAFE and not is_from_our_page(request, request[HOUSE].links.base):
         raise StaffRoleMissing(role=role)
     if not person.may(role):
+        raise StaffRoleMissing(role=role)
+
+
+def _admit_still(request: web.Request, house: Environment, role: str) -> None:
+    session = find_living_session(request, house)
+    if session is None or not session.person.may(role):
         raise StaffRoleMissing(role=role)
 
 

@@ -20,7 +20,7 @@ from appliance.store.delivery_pages import DeliveryFilter, DeliveryPage, page_de
 from appliance.store.endpoint_queues import EndpointQueue, read_queue
 from appliance.store.endpoints import get_endpoint
 from appliance.tokens import Keyring
-from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.context import ENVIRONMENT, look_again
 from web.context import SERVICES
 from web.portal.answer import language_of, refusal_text, see_other
 from web.portal.context import SESSION
@@ -56,6 +56,7 @@ async def create_endpoint(request: web.Request) -> web.Response:
 
     async def register() -> str:
         url = await dispatcher.check_url(form.text("url", _URL_SHOWN))
+        look_again(request)  # a name server may take its time
         events = parse_event_types(form.all("event"), _OFFERED)
         endpoint, secret = await environment.database.write(
             register_endpoint, environment.keyring, url, events, actor=actor_of(request)
@@ -81,6 +82,7 @@ async def activate_one(request: web.Request) -> web.Response:
     try:
         endpoint = await database.read(get_endpoint, endpoint_id)
         await request[SERVICES].dispatcher.check_url(endpoint.url)
+        look_again(request)
         await database.write(activate_endpoint, endpoint_id, actor=actor_of(request))
     except Refusal as refusal:
         return await _page(request, endpoint_id, refusal)

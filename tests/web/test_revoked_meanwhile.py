@@ -1,0 +1,126 @@
+"""Who withholds the rest of a request is judged when it is here, not when it began."""
+
+import asyncio
+import json
+
+import pytest
+from aiohttp.web import BaseRequest
+
+from appliance.actions.issue_terminal import issue_terminal
+from appliance.actions.manage_staff import change_role, disable_staff
+from appliance.actions.revoke_key import revoke_key
+from appliance.actions.revoke_terminal import revoke_terminal
+from appliance.actions.sign_in import change_password
+from appliance.store.endpoints import list_endpoints
+from appliance.store.keys import list_keys
+from appliance.store.staff import list_staff
+from tests.builders import a_body
+from tests.web.portal.people import a_person
+
+
+@pytest.fixture
+def withheld(monkeypatch):
+    """`withheld(body, act)`: a body whose end is sent after `act()`, once it is waited for."""
+    waited_for, read = asyncio.Event(), BaseRequest.read
+
+    async def read_slowly(request):
+        waited_for.set()
+        return await read(request)
+
+    monkeypatch.setattr(BaseRequest, "read", read_slowly)
+
+    async def send(body, act):
+        yield body[:1]
+        await waited_for.wait()
+        await act()
+        yield body[1:]
+
+    return send
+
+
+async def test_a_key_that_is_revoked_meanwhile_books_nothing(running, withheld):
+    database = running.live.database
+    [key] = [k for k in database.peek(list_keys) if k.revoked_at is None]
+    body = json.dumps(a_body()).encode()
+
+    status, answer, _ = await running.call(
+        "POST", "/v1/reservations", data=withheld(body, lambda: database.write(revoke_key, key.id))
+    )
+
+    assert (status, answer["code"]) == (401, "KEY_REVOKED")
+    assert database.peek(lambda reader: reader.value("SELECT count(*) FROM reservation")) == 0
+
+
+async def test_nor_does_it_register_an_endpoint_while_a_name_server_is_asked(running, monkeypatch):
+    database = running.live.database
+    [key] = [k for k in database.peek(list_keys) if k.revoked_at is None]
+
+    async def check_slowly(_self, url):
+        await database.write(revoke_key, key.id)
+        return url
+
+    monkeypatch.setattr("appliance.webhooks.dispatcher.Dispatcher.check_url", check_slowly)
+
+    status, answer, _ = await running.call(
+        "POST", "/v1/webhooks", json={"url": "https://receiver.example/hook"}
+    )
+
+    assert (status, answer["code"]) == (401, "KEY_REVOKED")
+    assert database.peek(list_endpoints) == []
+
+
+async def test_a_terminal_that_is_revoked_meanwhile_decides_no_scan(running, withheld):
+    database = running.live.database
+    terminal_id, token = await database.write(issue_terminal, "Porte")
+    body = json.dumps({"scanId": "scan-1", "code": "SVC-7F3K"}).encode()
+
+    async with running.client.post(
+        "/terminal/v1/scans",
+        data=withheld(body, lambda: database.write(revoke_terminal, terminal_id, actor="console")),
+        headers={"Authorization": f"Bearer {token}"},
+    ) as response:
+        answer = await response.json()
+
+    assert (response.status, answer["code"]) == (401, "KEY_REVOKED")
+    assert database.peek(lambda reader: reader.value("SELECT count(*) FROM scan")) == 0
+
+
+async def _sent_away(running, person):
+    await running.live.database.write(disable_staff, person.id)
+
+
+async def _signed_out(running, person):
+    await running.live.database.write(change_password, person.id, "another")
+
+
+async def _made_less(running, person):
+    await running.live.database.write(change_role, person.id, "owner", "host")
+
+
+@pytest.mark.parametrize("act", [_sent_away, _signed_out, _made_less])
+async def test_an_owner_who_is_none_any_more_invites_nobody(running, withheld, act):
+    await a_person(running, "owner", "Hind")
+    person = await a_person(running, "owner", "Yasmine")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+
+    status, _, _ = await person.post(
+        "/portal/people",
+        withheld(b"name=Mallory&role=owner", lambda: act(running, person)),
+        **form,
+    )
+
+    assert status == 403
+    assert {p.name for p in running.live.database.peek(list_staff)} == {"Hind", "Yasmine"}
+
+
+async def test_who_is_still_signed_in_may_take_their_time(running, withheld):
+    person = await a_person(running, "owner", "Yasmine")
+
+    status, _, _ = await person.post(
+        "/portal/people",
+        withheld(b"name=Omar&role=door", lambda: asyncio.sleep(0)),
+        **{"Content-Type": "application/x-www-form-urlencoded"},
+    )
+
+    assert status == 200
+    assert {p.name for p in running.live.database.peek(list_staff)} == {"Omar", "Yasmine"}
