@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from appliance.accidents import log_accident
 from appliance.actions.replay_deliveries import Progress, Selection, replay_deliveries
 from appliance.clock import Clock
 from appliance.environment import Environment
-from appliance.errors import NotFound, Refusal
+from appliance.errors import InternalError, NotFound, Refusal
 from web.portal.integrations.once import Once
 
 _KEPT = 50
@@ -97,6 +98,9 @@ class Replays:
                 )
         except Refusal as refusal:
             replay.refusal = refusal
+        except Exception as error:  # noqa: BLE001 - whoever looks on is told that it stopped
+            log_accident("replaying deliveries", error)
+            replay.refusal = InternalError()
         finally:
             replay.ended_at = self._clock.monotonic()
 
