@@ -1,5 +1,7 @@
 """Rows of `session`, `known_device` and `sign_in_failure`: who is signed in, and who guesses."""
 
+from collections.abc import Iterable
+
 from appliance.model.notices import SessionEnded
 from appliance.model.session import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, Session
 from appliance.store.connection import Reader, Row, Transaction
@@ -59,15 +61,13 @@ def delete_sessions(tx: Transaction, staff_id: str) -> int:
     """End every session of that person, and every sign-in under way; how many sessions."""
     tx.execute("DELETE FROM asked_code WHERE staff_id = :id", {"id": staff_id})
     sql = "DELETE FROM session WHERE staff_id = :id RETURNING id"
-    ended = [session_id for (session_id,) in tx.rows(sql, {"id": staff_id})]
-    tx.notices.extend(SessionEnded(session_id) for session_id in ended)
-    return len(ended)
+    return _tell_ended(tx, tx.rows(sql, {"id": staff_id}))
 
 
 def delete_other_sessions(tx: Transaction, staff_id: str, session_id: str) -> int:
     """End every session of that person but this one; how many there were."""
-    sql = "DELETE FROM session WHERE staff_id = :staff_id AND id <> :id"
-    return tx.execute(sql, {"staff_id": staff_id, "id": session_id})
+    sql = "DELETE FROM session WHERE staff_id = :staff_id AND id <> :id RETURNING id"
+    return _tell_ended(tx, tx.rows(sql, {"staff_id": staff_id, "id": session_id}))
 
 
 def count_sessions(reader: Reader) -> dict[str, int]:
@@ -142,6 +142,13 @@ def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None)
            WHERE account = :account AND (:device IS NULL OR device = :device)""",
         {"account": account, "device": device},
     )
+
+
+def _tell_ended(tx: Transaction, rows: Iterable[Row]) -> int:
+    """Their boards are told at once; how many they are."""
+    ended = [SessionEnded(session_id) for (session_id,) in rows]
+    tx.notices.extend(ended)
+    return len(ended)
 
 
 def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
