@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -28,9 +29,12 @@ ROOMY = {
     "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",  # the machine may have started just now
     "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # the hour at which tests run admits anybody
 }
-VENUE = """
+# No evening is to turn while somebody's guests of tonight come in.
+_TURN = "09:00" if datetime.now(UTC).hour in {4, 5} else "06:00"
+VENUE = f"""
 name = "Riad Atlas"
 slug = "riad-atlas"
+evening_ends_at = "{_TURN}"
 """
 TABLE = """
 [[tables]]
