@@ -211,7 +211,8 @@ class Database:
             try:
                 return query(reader, *args, **kwargs)
             finally:
-                reader.connection.execute("ROLLBACK")
+                if reader.connection.in_transaction:  # else SQLite has ended it, for its trouble
+                    reader.connection.execute("ROLLBACK")
 
 
 class _refusing_trouble:  # noqa: N801 - reads as the function it is used like
