@@ -12,12 +12,12 @@ import apsw.sqlite_extra
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
 from appliance.store.unusable import describe_unopenable, is_unopenable
+from appliance.store.waiting import wait_for_others
 from appliance.tokens import Tokens
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-BUSY_MILLISECONDS = 5000
 _CACHE, _READER_CACHE = -32_000, -8_000  # KiB; several read beside the one who writes
 _CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
@@ -79,7 +79,7 @@ def open_for_command(path: Path) -> apsw.Connection:
 
 def configure(connection: apsw.Connection) -> None:
     """Give a connection the box's pragmas."""
-    connection.set_busy_timeout(BUSY_MILLISECONDS)
+    wait_for_others(connection)
     # Plans that may depend on bound values are made anew at each run: 30 µs for every join.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     for pragma in (

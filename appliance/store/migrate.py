@@ -9,7 +9,6 @@ import apsw
 from appliance.clock import Clock
 from appliance.errors import Trouble
 from appliance.store.connection import (
-    BUSY_MILLISECONDS,
     check_engine,
     check_pages,
     reserve_checksums,
@@ -24,6 +23,7 @@ from appliance.store.unusable import (
     quota_as_full,
 )
 from appliance.store.upgrade_copies import keep_copy
+from appliance.store.waiting import wait_for_others
 
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
 
@@ -64,7 +64,7 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     guard_live_file(path)
     connection = apsw.Connection(str(path))
     try:
-        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        wait_for_others(connection)
         with quota_as_full(connection):
             return _migrate(connection, path, clock, list_migrations())
     except apsw.FullError:

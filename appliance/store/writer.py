@@ -16,8 +16,9 @@ from typing import Any
 import apsw
 
 from appliance.errors import Unavailable
-from appliance.store.connection import BUSY_MILLISECONDS, Batch, Transaction
+from appliance.store.connection import Batch, Transaction
 from appliance.store.unusable import is_over_quota
+from appliance.store.waiting import wait_for_others
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +183,7 @@ class Writer:
     def _wait_for_lock(self, batch: list[_Waiting]) -> None:
         """On the thread: wait up to 5 s for whoever writes beside the box."""
         try:
-            self._connection.set_busy_timeout(BUSY_MILLISECONDS)
+            wait_for_others(self._connection)
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
             finally:

@@ -9,6 +9,7 @@ import pytest
 
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.errors import TableTaken, Unavailable
+from appliance.store import waiting
 from appliance.store import writer as writer_module
 from appliance.store.connection import Reader, Transaction, check_engine, open_connection
 from appliance.store.database import Database
@@ -163,7 +164,7 @@ async def test_a_caller_that_gave_up_does_not_stop_the_others(database: Database
 async def test_writing_while_another_process_holds_the_file_ends_in_unavailable(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(writer_module, "BUSY_MILLISECONDS", 50)
+    monkeypatch.setattr(waiting, "BUSY_SECONDS", 0.05)
     holder = apsw.Connection(str(database.path))
     holder.execute("BEGIN IMMEDIATE")
     try:

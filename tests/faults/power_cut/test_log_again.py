@@ -100,7 +100,7 @@ def test_a_command_does_not_build_on_such_a_log_either(left, disk):
 def test_a_log_that_somebody_else_writes_all_the_time_is_no_fault_of_the_disk(
     left, monkeypatch, who
 ):
-    monkeypatch.setattr("appliance.store.connection.BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr("appliance.store.waiting.BUSY_SECONDS", 0.02)
     other = open_connection(left)
     other.execute("BEGIN IMMEDIATE")
     try:
