@@ -28,7 +28,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     """
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
-    request[STILL_MAY] = lambda: _identify(request, role)
+    request[STILL_MAY] = lambda later: _identify(later, role)
     await _touch(environment, terminal, request.headers.get("User-Agent"))
     return terminal
 

@@ -11,11 +11,12 @@ from terminal_bridge.readers.readers import Readers
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 PAIRING_TRIES: web.AppKey[PairingTries] = web.AppKey("pairing tries", PairingTries)
 READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)
-STILL_MAY: web.RequestKey[Callable[[], object]] = web.RequestKey("still may")
-"""Raises what its caller is refused by now; absent where nobody was asked who they are."""
+STILL_MAY: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
+"""Raises what the caller of a request is refused by now; absent where nobody was asked who
+they are. It is handed the request: one that held itself would be garbage to be looked for."""
 
 
 def look_again(request: web.Request) -> None:
     """A request was waited for: whoever was revoked meanwhile is refused, as by the next one."""
     if STILL_MAY in request:
-        request[STILL_MAY]()
+        request[STILL_MAY](request)

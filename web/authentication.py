@@ -48,7 +48,7 @@ class Gate:
             raise
         self._keys.spend(key.id)
         self._demand(key, scope)
-        request[STILL_MAY] = lambda: self._demand(self._identify(request), scope)
+        request[STILL_MAY] = lambda later: self._demand(self._identify(later), scope)
         self._remember_use(key)
         return key
 

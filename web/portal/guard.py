@@ -40,7 +40,7 @@ def guarded(route: PortalRoute, services: Services, house: Environment) -> Handl
         request[SESSION] = session
         try:
             _admit(request, session.person, route.role)
-            request[STILL_MAY] = lambda: _admit_still(request, house, route.role)
+            request[STILL_MAY] = lambda later: _admit_still(later, house, route.role)
             await _touch(house, session)
             return await route.handler(request)
         except Refusal as refusal:
