@@ -37,7 +37,7 @@ def confirm(arguments: argparse.Namespace, console: Console) -> int:
             "then confirm it"
         )
     for name in ENVIRONMENTS:
-        with console.transaction(directory, name, console.clock) as tx:
+        with console.transaction(directory, name) as tx:
             confirm_clock(tx, CONSOLE)
     print(f"it is {now:%Y-%m-%d %H:%M} here: what is due by that is done from now on")
     return 0

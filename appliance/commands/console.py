@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from appliance.clock import Clock, ZoneDatabase, newest_zone_database
-from appliance.commands.box_time import tell_box_time
 from appliance.data_directory import DataDirectory, choose_data_directory
 from appliance.environment import EnvironmentName, Links, path_prefix
 from appliance.errors import Trouble
@@ -85,26 +84,18 @@ class Console:
 
     @contextmanager
     def transaction(
-        self, directory: DataDirectory, environment: EnvironmentName, clock: Clock | None = None
+        self, directory: DataDirectory, environment: EnvironmentName
     ) -> Iterator[Transaction]:
-        """One durable transaction beside a running box, by its time or `clock`; see `session`.
+        """One durable transaction beside a running box; see `session`.
 
         If it leaves notices, the box is poked: it looks at its rows again.
         """
         path = _existing_database(directory, environment)
-        with session(path, clock or self._box_time(directory), self.tokens, self.zones) as tx:
+        with session(path, self.clock, self.tokens, self.zones) as tx:
             _check_schema(tx, path)
             yield tx
         if tx.notices:
             poke(directory.poke)
-
-    def _box_time(self, directory: DataDirectory) -> Clock:
-        try:
-            settings = self.settings(directory)
-        except Trouble:  # most commands do without them
-            settings = Settings()
-        grace_ms = settings.webhooks.clock_grace_minutes * 60_000
-        return tell_box_time(self.clock, directory.database("live"), self.zones, grace_ms)
 
     @contextmanager
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
@@ -113,7 +104,7 @@ class Console:
         try:
             with closing(open_for_command(path)) as connection:
                 connection.execute("BEGIN")
-                reader = Reader(connection, self._box_time(directory), self.zones)
+                reader = Reader(connection, self.clock, self.zones)
                 _check_schema(reader, path)
                 yield reader
         except UNUSABLE as error:
