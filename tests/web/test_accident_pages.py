@@ -31,7 +31,8 @@ async def test_somebody_of_the_house_stays_in_the_portal(broken, caplog):
     assert "Internal error: nothing was recorded." in page
     assert "Yasmine" in page
     assert WRITTEN not in page + caplog.text
-    assert len([one for one in caplog.records if one.name == "appliance.accidents"]) == 1
+    said = [one.getMessage() for one in caplog.records if one.name == "appliance.accidents"]
+    assert len([each for each in said if each.startswith("GET /portal/tonight failed")]) == 1
 
 
 async def test_a_guest_hears_that_it_was_not_them(broken):
