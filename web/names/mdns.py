@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 from types import ModuleType
 
-from appliance.accidents import log_accident
 from appliance.alone import is_alone, speaks_tls
 from appliance.box import Box
 from appliance.model.notices import VenueChanged
@@ -13,9 +13,7 @@ from appliance.store.database import ChangedBeside
 from appliance.store.venue import get_venue
 from appliance.tls.names import own_addresses
 from appliance.webhooks.network import Network
-from web.names.whereabouts import ANY, follow
-
-_AGAIN_SECONDS = 60.0
+from web.names.whereabouts import ANY, follow, keep_at
 
 
 @asynccontextmanager
@@ -46,12 +44,9 @@ async def _announce(box: Box, host: str, port: int, network: Network) -> None:
             renamed.set()
 
     box.live.database.on_commit(on_commit)
-    while True:
-        try:
-            await _announce_changes(box, host, port, network, renamed)
-        except Exception as error:  # noqa: BLE001 - meanwhile the box is found by its address
-            log_accident("telling the box's name", error)
-        await asyncio.sleep(_AGAIN_SECONDS)
+    await keep_at(
+        "telling the box's name", partial(_announce_changes, box, host, port, network, renamed)
+    )
 
 
 async def _announce_changes(

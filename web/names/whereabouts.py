@@ -6,8 +6,10 @@ After a power cut the box is up before the router: it has no address yet when it
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -24,7 +26,7 @@ T = TypeVar("T")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 _ALONE = "127.0.0.1"
 _SETTLE_SECONDS = 2.0  # a network that comes up says so many times
-_AGAIN_SECONDS = 60.0
+_AGAIN_SECONDS, _LATEST_SECONDS = 60.0, 3600.0
 
 
 def find_app_url(app_url: str, host: str, port: int, remembered: str | None) -> str:
@@ -99,13 +101,25 @@ async def moving(
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _move(box: Box, directory: DataDirectory, host: str, port: int, network: Network) -> None:
+async def keep_at(what: str, work: Callable[[], Awaitable[None]]) -> None:
+    """Until cancelled: an accident ends `work` for a minute, and one that stays for an hour."""
+    rest = 0.0
     while True:
+        begun = time.monotonic()
         try:
-            await _move_each_time(box, directory, host, port, network)
-        except Exception as error:  # noqa: BLE001 - it is looked at again in a minute
-            log_accident("following the box's addresses", error)
-        await asyncio.sleep(_AGAIN_SECONDS)
+            await work()
+        except Exception as error:  # noqa: BLE001 - it is tried again
+            log_accident(what, error)
+        is_new = time.monotonic() - begun > rest
+        rest = _AGAIN_SECONDS if is_new else max(_AGAIN_SECONDS, min(2 * rest, _LATEST_SECONDS))
+        await asyncio.sleep(rest)
+
+
+async def _move(box: Box, directory: DataDirectory, host: str, port: int, network: Network) -> None:
+    await keep_at(
+        "following the box's addresses",
+        partial(_move_each_time, box, directory, host, port, network),
+    )
 
 
 async def _move_each_time(

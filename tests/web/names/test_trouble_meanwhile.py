@@ -1,5 +1,6 @@
 """What fails for a moment while the network changes is done a moment later."""
 
+import asyncio
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from tests.web.names.test_whereabouts import ANYWHERE, PORT, House, until
 from web.names import mdns, tls, whereabouts
 from web.names.mdns import announcing
 from web.names.tls import renewing
-from web.names.whereabouts import moving
+from web.names.whereabouts import keep_at, moving
 
 
 @pytest.fixture
@@ -32,9 +33,9 @@ def house(monkeypatch):
 
     for module in (mdns, whereabouts):
         monkeypatch.setattr(module, "own_addresses", look)
-        monkeypatch.setattr(module, "_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(whereabouts, "_address_that_leads_out", lambda: found.address)
     monkeypatch.setattr(whereabouts, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(whereabouts, "_AGAIN_SECONDS", 0.0)
     return found
 
 
@@ -107,3 +108,27 @@ async def test_a_certificate_that_cannot_be_renewed_today_is_renewed_tomorrow(
     await until(lambda: read_identity(tmp_path / "tls" / LEAF).certificate != first)
 
     assert await anext(looking, None) is None
+
+
+async def test_an_accident_that_stays_is_met_ever_later_and_a_new_one_in_a_minute(monkeypatch):
+    slept, now, took = [], [1000.0], [0.0]
+
+    async def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 8:
+            took[0] = 7200.0  # for two hours all is well
+        if len(slept) == 10:
+            raise asyncio.CancelledError
+
+    async def fail():
+        now[0] += took[0]
+        took[0] = 0.0
+        raise OSError
+
+    monkeypatch.setattr(whereabouts, "asyncio", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(whereabouts, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    with pytest.raises(asyncio.CancelledError):
+        await keep_at("trying", fail)
+
+    assert slept == [60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 3600.0, 3600.0, 60.0, 120.0]
