@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.statements import Kinds, Statement, grown, measure
+from bench.statements import Kinds, Statement, grown, measure
 
 PAST = 3_000  # reservations of eight evenings: a step for each of them would show
 

@@ -1,4 +1,4 @@
-"""`make bench`: the box beside a bare handler and PocketBase, young and old, busy and idle.
+"""`make bench`: the box beside a plain team's booking and a bare handler, young and old.
 
 Figures are ratios of one run on one machine; README.md beside this file says how they are
 made. Ends with status 1 when an answer was wrong, whatever the figures.
@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from appliance.store.connection import check_pages
-from tests.bench import box, doors, growth, machine, outside, peers, pocketbase, publish, report
-from tests.bench import standing as at_rest
-from tests.bench import statements as statements_of
-from tests.bench.children import BenchError, Children
-from tests.bench.load import median_of, require_wrk
-from tests.bench.progress import Progress
-from tests.bench.rounds import fresh_copy, interleave
+from bench import beside_plain, box, doors, growth, machine, outside, peers, publish, report
+from bench import standing as at_rest
+from bench import statements as statements_of
+from bench.children import BenchError, Children
+from bench.load import median_of, require_wrk
+from bench.progress import Progress
+from bench.rounds import fresh_copy, interleave
 
 HERE = Path(__file__).parent
-ON_A_BOX = ("peers", "standing", "growth")
+ON_A_BOX = ("plain", "peers", "standing", "growth")
 OTHERS = ("statements", "doors", "dispatcher", "board", "door", "binary")
 SCANS = 2_000  # of the eight doors, under each of their loads
 
@@ -98,6 +98,13 @@ def _on_a_box(run: Run, children: Children, folder: Path) -> None:
         run.result |= {"first_answer_s": first_answer, "idle": rest}
         run.tables.append(f"first answer after {first_answer:.2f} s; idle for 10 s: {rest}")
         run.targets += report.standing_targets(first_answer, rest)
+    if run.wants("plain"):
+        table, ratios, targets = beside_plain.measure(
+            children, prepared, folder, run.options.rounds, run.options.seconds, run.progress
+        )
+        run.tables.append(table)
+        run.targets += targets
+        run.result |= {"plain": table.splitlines(), "plain_ratios": ratios}
     if run.wants("peers"):
         _peers(run, children, folder, prepared)
     if run.wants("growth"):
@@ -119,15 +126,11 @@ def _peers(run: Run, children: Children, folder: Path, prepared: box.Prepared) -
     run.progress.say(f"one durable commit after the other: {commits.per_second:,.0f}/s, "
                      f"p50 {commits.p50:.2f} ms, p99 {commits.p99:.2f} ms")  # fmt: skip
     samples = peers.take_samples(children, prepared, fresh_copy(prepared.folder, folder / "round"))
-    run.progress.say("preparing PocketBase")
-    pocketbase.prepare(children, folder / "pocketbase")
-    steps = peers.steps(children, prepared, folder / "pocketbase", samples, run.options.seconds)
+    steps = peers.steps(children, prepared, samples, run.options.seconds)
     figures = interleave(steps, run.options.rounds, children, folder, run.progress)
     table, ratios, medians = report.compare(figures)
     run.tables.append(table)
-    run.targets += report.peer_targets(ratios, medians)
     run.result |= {
-        "pocketbase": pocketbase.version(),
         "durable_commits": commits,
         "rounds_differ_by": report.unrest(figures),
         "loads": medians,

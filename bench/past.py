@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from tests.bench.venue import FIRST_HOUR, GUESTS, LAST_HOUR, TABLES, Plan
+from bench.venue import FIRST_HOUR, GUESTS, LAST_HOUR, TABLES, Plan
 
 PAST_EVENING = 360  # reservations of a past evening: half of what the venue can hold
 BATCH = 50_000

@@ -2,7 +2,7 @@
 
 A box in this process, whose connections are listened to. Steps are instructions of SQLite's
 virtual machine: the same on every machine and however busy it is, so that a young box and an
-old one can be compared to the step. `python -m tests.bench.run --only statements` prints them.
+old one can be compared to the step. `python -m bench.run --only statements` prints them.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from appliance.store.session import session
 from appliance.tokens import Keyring, Tokens
 from appliance.upkeep.retention import Retention
 from appliance.upkeep.upkeep import Upkeep
-from tests.bench import past, venue
+from bench import past, venue
 from tests.builders import TONIGHT, a_body
 from tests.conftest import MASTER_KEY, Running, furnished_template, running_box, with_settings
 

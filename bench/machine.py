@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from tests.bench.children import BenchError
+from bench.children import BenchError
 
 
 def describe(folder: Path) -> dict[str, str | int]:

@@ -1,7 +1,7 @@
 """How long a guest waits: from the camera's picture of a code to the green verdict.
 
 In Chromium with a fake camera that shows real guest passes, over a real box on this machine.
-`.venv/bin/python tests/bench/door_app.py` prints the median and the slowest.
+`.venv/bin/python bench/door_app.py` prints the median and the slowest.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from appliance.clock import StoppedClock
 from tests.browser.chromium import running_chromium

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from tests.bench.children import BenchError
+from bench.children import BenchError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PATIENCE = 600  # seconds for any of them
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 BINARY = ROOT / "dist" / "venuebox"
@@ -22,7 +22,7 @@ Row = tuple[str, str, str, bool]  # what, target, found, held
 
 def dispatcher(*, full: bool) -> list[Row]:
     """The delivery engine: its table of targets."""
-    argv = [sys.executable, "-m", "tests.bench.dispatcher", *(["--full"] if full else [])]
+    argv = [sys.executable, "-m", "bench.dispatcher", *(["--full"] if full else [])]
     rows = []
     for line in _lines(argv, PATIENCE):
         if line.startswith(("holds ", "MISSED ")):
@@ -56,7 +56,7 @@ def _waits(script: str) -> dict[str, tuple[float, float]]:
     if not CHROMIUM.exists():
         print(f"left out, because there is no Chromium: {script}", flush=True)
         return {}
-    found = (_WAITS.match(line) for line in _lines([sys.executable, f"tests/bench/{script}"], 180))
+    found = (_WAITS.match(line) for line in _lines([sys.executable, f"bench/{script}"], 180))
     return {match[1]: (float(match[2]), float(match[3])) for match in found if match}
 
 

@@ -1,7 +1,7 @@
 """The delivery engine, measured: drain, hung endpoint, latency, throughput. Targets of issue 3.
 
-Run as `python -m tests.bench.dispatcher [--full]` from the project's root, or by
-`tests/bench/run.py --only dispatcher`. Ends with a table of targets, each held or missed.
+Run as `python -m bench.dispatcher [--full]` from the project's root, or by
+`bench/run.py --only dispatcher`. Ends with a table of targets, each held or missed.
 """
 
 import argparse
@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 
 from appliance.webhooks.client import Budgets
-from tests.bench.deliveries import Sender, Target, a_sender
-from tests.bench.drain import drain
-from tests.bench.sinks import Sinks, open_sinks
-from tests.bench.webhooks import throughput
+from bench.deliveries import Sender, Target, a_sender
+from bench.drain import drain
+from bench.sinks import Sinks, open_sinks
+from bench.webhooks import throughput
 
 ENDPOINTS = 5
 

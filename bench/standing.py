@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench import box
-from tests.bench.children import BenchError, Child, Children
+from bench import box
+from bench.children import BenchError, Child, Children
 
 IDLE_SECONDS = 10
 STARTS = 5

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.store.connection import check_pages
-from tests.bench import box, peers, publish
-from tests.bench.children import BenchError, Child, Children, free_port, wait_until_answers
-from tests.bench.load import Load, faster, median_of, require_wrk, run_load
-from tests.bench.progress import Progress
-from tests.bench.rounds import fresh_copy, warm_and_measure
+from bench import box, peers, publish
+from bench.children import BenchError, Child, Children, free_port, wait_until_answers
+from bench.load import Load, faster, median_of, require_wrk, run_load
+from bench.progress import Progress
+from bench.rounds import fresh_copy, warm_and_measure
 
-HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
+HERE, ROOT = Path(__file__).parent, Path(__file__).parents[1]
 PYTHON = ROOT / "build" / "pretix" / "bin" / "python"
 PACKAGES = ("pretix==2026.8.0", "gunicorn==27.0.1", "psycopg2-binary==2.9.13")
 TICKETS = 20_000

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from appliance.webhooks.lane import WINDOW_MAX
 from appliance.webhooks.picking import IN_FLIGHT_MAX
-from tests.bench.deliveries import Sender, Target, a_sender
-from tests.bench.sinks import Sinks
-from tests.bench.webhooks import SAMPLE, post
+from bench.deliveries import Sender, Target, a_sender
+from bench.sinks import Sinks
+from bench.webhooks import SAMPLE, post
 
 LATENCY = 0.020
 _SAMPLE_EVERY = 0.25

@@ -1,4 +1,4 @@
-"""`venuebox serve` with a watch on each scan: `python -m tests.bench.timed_box FILE serve …`.
+"""`venuebox serve` with a watch on each scan: `python -m bench.timed_box FILE serve …`.
 
 A decision begins when its request comes to our handler, and ends with the answer that the
 handler returns, which is after the COMMIT. At the end the file has a line for each: when it

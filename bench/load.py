@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.children import BenchError, Child
+from bench.children import BenchError, Child
 
 LUA = Path(__file__).parent / "lua"
 CONNECTIONS = 32

@@ -1,6 +1,6 @@
 """What a delivery costs: the dispatcher beside a bare aiohttp client posting the same bodies.
 
-Part of `python -m tests.bench.dispatcher`.
+Part of `python -m bench.dispatcher`.
 """
 
 import asyncio
@@ -11,11 +11,12 @@ from typing import Any
 import aiohttp
 
 from appliance.store.deliveries import page_untried
+from appliance.store.endpoints import get_endpoint
 from appliance.store.reservations import find_reservation
 from appliance.store.venue import get_venue
 from appliance.webhooks.event_body import event_body
-from tests.bench.deliveries import a_sender
-from tests.bench.sinks import Sinks
+from bench.deliveries import a_sender
+from bench.sinks import Sinks
 
 AT_ONCE = 8  # at each endpoint
 SAMPLE = b"x" * 560
@@ -42,8 +43,11 @@ def _bodies(reader: Any) -> list[bytes]:
     """A hundred of the bodies that are queued."""
     [endpoint_id] = reader.row("SELECT id FROM endpoint LIMIT 1")
     found = page_untried(reader, endpoint_id, 0, 100)
-    venue = get_venue(reader)
-    return [event_body(d, find_reservation(reader, d.reservation_id or ""), venue) for d in found]
+    venue, endpoint = get_venue(reader), get_endpoint(reader, endpoint_id)
+    return [
+        event_body(d, find_reservation(reader, d.reservation_id or ""), venue, endpoint)
+        for d in found
+    ]
 
 
 async def post(urls: list[str], bodies: list[bytes], events: int, at_once: int) -> None:

@@ -2,7 +2,7 @@
 
 import time
 
-from tests.bench.load import Load
+from bench.load import Load
 
 
 class Progress:

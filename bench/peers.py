@@ -1,24 +1,21 @@
-"""Who is measured at what: the box beside the bare handler and PocketBase."""
+"""Who is measured at what: the box beside the bare handler."""
 
 import json
 import sys
 from pathlib import Path
 
-from tests.bench import bare, box, past, pocketbase
-from tests.bench.children import Child, Children, free_port, wait_until_answers
-from tests.bench.rounds import Step
+from bench import bare, box, past
+from bench.children import Child, Children, free_port, wait_until_answers
+from bench.rounds import Step
 
 BOOK, READ, SCAN = "POST /v1/reservations", "GET /v1/availability", "POST /terminal/v1/scans"
 PAGE = "GET /access (guest page)"
 BARE_BOOK, BARE_READ, BARE_SCAN = "bare POST (booking)", "bare GET", "bare POST (scan)"
 BARE_PAGE = "bare GET (page)"
-CREATE = "PocketBase create"
 DOORS = "8 doors scanning"
 
 
-def steps(
-    children: Children, prepared: box.Prepared, pocketbase_data: Path, samples: Path, seconds: int
-) -> list[Step]:
+def steps(children: Children, prepared: box.Prepared, samples: Path, seconds: int) -> list[Step]:
     """The steps of one round, alike things next to each other."""
     tonight = prepared.plan.tonight
     book = {**prepared.as_partner(), "BENCH_PATH": "/v1/reservations"}
@@ -33,9 +30,6 @@ def steps(
         del folder
         return _serve_bare(children, samples)
 
-    def serve_pocketbase(folder: Path) -> Child:
-        return pocketbase.serve(children, folder)
-
     def scans_are_right(folder: Path, answered: int, loads: int) -> None:
         box.check_scans(folder, tonight, answered, loads)
 
@@ -47,8 +41,6 @@ def steps(
     return [
         Step(BARE_BOOK, None, serve_bare, "book.lua", {**book, "BENCH_PATH": bare.BOOK}, short),
         Step(BOOK, data, serve_box, "book.lua", book, seconds, box.check_bookings, bookings),
-        Step(CREATE, pocketbase_data, serve_pocketbase, "book.lua",
-             {**book, "BENCH_PATH": pocketbase.PATH}, seconds, pocketbase.check, bookings),
         Step(BARE_READ, None, serve_bare, "read.lua", bare_read, short),
         Step(READ, data, serve_box, "read.lua", read, short),
         Step(BARE_PAGE, None, serve_bare, "read.lua", bare_page, short),

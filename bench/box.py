@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import apsw
 
-from tests.bench import past, venue
-from tests.bench.children import BenchError, Child, Children, ask, free_port, wait_until_answers
-from tests.bench.load import CONNECTIONS
-from tests.bench.passes import write_passes
+from bench import past, venue
+from bench.children import BenchError, Child, Children, ask, free_port, wait_until_answers
+from bench.load import CONNECTIONS
+from bench.passes import write_passes
 
 PAGES = 20  # guests whose pages are read
 _A_WISH = {

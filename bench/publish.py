@@ -1,20 +1,18 @@
-"""What is kept of a run: its JSON, the picture of growth, and the table in docs/promises.md.
+"""Keep a run: its JSON in results/ and its table in docs/promises.md.
 
-`python -m tests.bench.publish` makes picture and table anew from the JSON that is kept.
+`python -m bench.publish` writes the table again from the JSON that is kept.
 """
 
 import dataclasses
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 PROMISES = ROOT / "docs" / "promises.md"
-PICTURE = ROOT / "docs" / "growth.svg"
-_PEERS = {"× bare": "bare", "× PocketBase": "PocketBase"}
+_PEERS = {"× bare": "bare"}
 _BEGIN, _END = "<!-- bench table: begin", "<!-- bench table: end -->"
 
 
@@ -43,17 +41,9 @@ def write(folder: Path, result: Mapping[str, object]) -> Path:
 
 
 def publish(source: Path) -> None:
-    """Draw the picture and write the table."""
-    from tests.bench import picture  # noqa: PLC0415 - matplotlib is there for the bench alone
-
+    """Write the table into docs/promises.md."""
     result = json.loads(source.read_text("utf-8"))
-    PICTURE.write_text(picture.draw(result["growth"], fingerprint(result)), "utf-8")
     PROMISES.write_text(with_table(PROMISES.read_text("utf-8"), table(result)), "utf-8")
-
-
-def fingerprint(result: Mapping[str, Any]) -> str:
-    """Tells a picture of these figures from one of others."""
-    return hashlib.sha256(json.dumps(result["growth"], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def with_table(text: str, table: str) -> str:
@@ -69,6 +59,7 @@ def table(result: Mapping[str, Any]) -> str:
     lines = [_machine(result), ""]
     heads = ("at 32 connections", "a second", "p50 ms", "p99 ms", "CPU µs", "MiB", *_PEERS)
     lines += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    lines[2:2] = ["```", *result["plain"], "```", ""]
     for name, load in result["loads"].items():
         beside = [result["ratios"].get(f"{name} / {peer}") for peer in _PEERS.values()]
         cells = [f"{load['rate']:,.0f}", f"{load['p50']:.2f}", f"{load['p99']:.2f}"]
@@ -86,10 +77,10 @@ def table(result: Mapping[str, Any]) -> str:
 def _machine(result: Mapping[str, Any]) -> str:
     of = result["machine"]
     return (
-        f"Run of {result['date']} (`tests/bench/results/{result['date']}.json`): {of['cpu']}, "
+        f"Run of {result['date']} (`bench/results/{result['date']}.json`): {of['cpu']}, "
         f"{of['cores']} cores, {of['memory_mib'] / 1024:.0f} GiB, disk {of['disk']} with "
         f"{of['filesystem']}, Linux {of['kernel']}, Python {of['python']}, SQLite {of['sqlite']}, "
-        f"PocketBase {result['pocketbase']}. {result['rounds']} rounds, those of a bare peer "
+        f"{result['rounds']} rounds, those of a bare peer "
         f"differed by {result['rounds_differ_by']:.2f} ×; the machine's load was "
         f"{result['load_before']:.1f} when it began."
         + (" **It was busy with other work: these figures say little.**" if _busy(result) else "")
@@ -111,8 +102,6 @@ def _growth(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"| {name} | {cells} | {ratio:.2f} |"
     starts = " | ".join(f"{seconds:.2f} s" for seconds in result["growth_starts"].values())
     yield f"| start to first answer | {starts} | |"
-    yield ""
-    yield "![Median and 99th percentile of requests on boxes with more of a past](growth.svg)"
 
 
 def _others(result: Mapping[str, Any]) -> Iterator[str]:

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 
-from tests.bench import box, past
-from tests.bench.children import BenchError, Child, Children, ask
-from tests.bench.load import Load
-from tests.bench.progress import Progress
-from tests.bench.rounds import warm_and_measure
-from tests.bench.venue import Plan, slots
+from bench import box, past
+from bench.children import BenchError, Child, Children, ask
+from bench.load import Load
+from bench.progress import Progress
+from bench.rounds import warm_and_measure
+from bench.venue import Plan, slots
 
 BOOK, SCAN, EVENING = "POST", "scan", "evening list"
 READ, LIST, DELIVERY = "availability", "list page", "webhook"

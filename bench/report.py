@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.bench import growth, peers
-from tests.bench.growth import Aged
-from tests.bench.load import Load, faster, median_of, spread
-from tests.bench.standing import Idle
+from bench import growth, peers
+from bench.growth import Aged
+from bench.load import Load, faster, median_of, spread
+from bench.standing import Idle
 
 Target = tuple[str, bool]
 _BUSY = 1.3
@@ -14,14 +14,13 @@ _AGAINST = {
     peers.READ: peers.BARE_READ,
     peers.PAGE: peers.BARE_PAGE,
     peers.SCAN: peers.BARE_SCAN,
-    peers.CREATE: peers.BARE_BOOK,
 }
 
 
 def compare(figures: Mapping[str, list[Load]]) -> tuple[str, dict[str, float], dict[str, Load]]:
     """The table of the peers, its ratios, and the medians."""
     head = f"{'at 32 connections':<26}{'req/s':>9}{'p50 ms':>9}{'p99 ms':>9}{'CPU µs':>9}"
-    lines = [f"{head}{'MiB':>7}{'× bare':>9}{'× PocketBase':>14}"]
+    lines = [f"{head}{'MiB':>7}{'× bare':>9}"]
     medians = {name: median_of(loads) for name, loads in figures.items()}
     ratios: dict[str, float] = {}
     for name, load in medians.items():
@@ -29,9 +28,8 @@ def compare(figures: Mapping[str, list[Load]]) -> tuple[str, dict[str, float], d
         line += f"{load.memory_mib:>7.0f}"
         if name in _AGAINST:
             bare = faster(figures[name], figures[_AGAINST[name]])
-            pocketbase = faster(figures[name], figures[peers.CREATE])
-            ratios |= {f"{name} / bare": bare, f"{name} / PocketBase": pocketbase}
-            line += f"{bare:>9.2f}{pocketbase:>14.2f}"
+            ratios[f"{name} / bare"] = bare
+            line += f"{bare:>9.2f}"
         lines.append(line)
     quiet = unrest(figures)
     if quiet > _BUSY:
@@ -70,17 +68,6 @@ def compare_ages(boxes: Sequence[Aged]) -> tuple[str, dict[str, float]]:
     return "\n".join(lines), ratios
 
 
-def peer_targets(ratios: Mapping[str, float], medians: Mapping[str, Load]) -> list[Target]:
-    """What is asked of the box beside its peers (issues 2 and 8)."""
-    ours, theirs = medians[peers.BOOK].p99, medians[peers.CREATE].p99
-    return [
-        _at_least(ratios, f"{peers.BOOK} / PocketBase", 0.9),
-        _at_least(ratios, f"{peers.BOOK} / bare", 0.25),
-        _at_least(ratios, f"{peers.SCAN} / PocketBase", 1.0),
-        (f"{peers.BOOK} p99 {ours:.1f} ms below PocketBase's {theirs:.1f} ms", ours < theirs),
-    ]
-
-
 def age_targets(ratios: Mapping[str, float], rows: int) -> list[Target]:
     """What is asked of an old box."""
     found = []
@@ -98,7 +85,3 @@ def standing_targets(first_answer: float, rest: Idle) -> list[Target]:
         (f"first answer after {first_answer:.2f} s, under 1 s", first_answer < 1),
         (at_rest, rest.cpu_ms < 10),
     ]
-
-
-def _at_least(ratios: Mapping[str, float], name: str, floor: float) -> Target:
-    return f"{name} {ratios[name]:.2f}, at least {floor:.2f}", ratios[name] >= floor

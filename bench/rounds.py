@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.bench.children import BenchError, Child, Children
-from tests.bench.load import CONNECTIONS, Load, run_load
-from tests.bench.progress import Progress
+from bench.children import BenchError, Child, Children
+from bench.load import CONNECTIONS, Load, run_load
+from bench.progress import Progress
 
 WARM_UP_SECONDS = 1
 Check = Callable[[Path, int, int], None]

@@ -1,6 +1,6 @@
 """Eight doors: how long a decision takes on the server, beside one durable commit.
 
-`python -m tests.bench.doors` prints both, measured in one run on one disk:
+`python -m bench.doors` prints both, measured in one run on one disk:
 
 - a decision, from its request's arrival in our handler to the answer after the COMMIT
   (`timed_box.py`): with terminals that scan 25 times a second each, whatever the box does, and
@@ -32,8 +32,8 @@ from appliance.store.readings import read_code
 from appliance.store.session import session
 from appliance.store.terminals import find_by_token
 from appliance.tokens import Keyring, Tokens, hash_token
-from tests.bench.children import BenchError, Children, free_port, wait_until_answers
-from tests.bench.doors_client import Terminals
+from bench.children import BenchError, Children, free_port, wait_until_answers
+from bench.doors_client import Terminals
 from tests.journeys.box_process import ROOMY, clean_environ, found_box
 from tests.terminal_bridge.many_doors import Crowd, expect
 
@@ -190,7 +190,7 @@ def _load(
     """One load on a copy of the box, with eight listeners, after a short one to warm up."""
     shutil.copytree(crowd.data, copy)
     times, port = copy.with_suffix(".times"), free_port()
-    argv = [sys.executable, "-m", "tests.bench.timed_box", str(times), "serve", "--data",
+    argv = [sys.executable, "-m", "bench.timed_box", str(times), "serve", "--data",
             str(copy), "--host", "127.0.0.1", "--port", str(port)]  # fmt: skip
     child = children.start("box", argv, port, clean_environ(ROOMY | _allowing(receiver)))
     token = crowd.terminals[0].token

@@ -1,7 +1,7 @@
 """How fast the evening board is: made by the server, and green in the browser after a scan.
 
 A page of 200 tables, 4 slots and 400 reservations, over a real box on this machine.
-`.venv/bin/python tests/bench/portal.py` prints medians and the slowest.
+`.venv/bin/python bench/portal.py` prints medians and the slowest.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from aiohttp import ClientSession
 from playwright.async_api import Page
