@@ -11,7 +11,6 @@ FRONTEND := web/frontend
 VENV     := .venv/.made
 RUN      := .venv/.run-installed
 DEV      := .venv/.dev-installed
-BENCH    := .venv/.bench-installed
 MODULES  := $(FRONTEND)/node_modules/.installed
 BUNDLE   := web/static/.built
 
@@ -51,14 +50,15 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_chec
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup dev test check audit bench pretix soak binary journey lock clean
+.PHONY: help run setup dev test check clients audit bench pretix soak binary journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
 	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
+	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
-	@echo 'make bench    measure everything, beside a bare handler and PocketBase; a quarter of an hour'
+	@echo 'make bench    measure everything, beside a plain team's booking; a quarter of an hour'
 	@echo 'make pretix   the same scan beside a check-in at pretix with PostgreSQL'
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
@@ -86,8 +86,9 @@ test: dev
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing)
-	@without="--ignore=tests/journeys/test_binary.py"; \
+	@without="--ignore=tests/journeys/test_binary.py --ignore=tests/clients"; \
 	said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
+	said="$$said\nleft out: tests/clients, which needs generators of clients: make clients"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
 		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
 	command -v certutil >/dev/null || { without="$$without --ignore=tests/browser/test_https.py"; \
@@ -117,6 +118,23 @@ check: dev
 	@$(call say,import directions; documentation; secrets in the source)
 	@$(BIN)/pytest -q -n auto $(CHECKED)
 
+# The generators that partners use, apart from .venv: another Python and other node_modules.
+CLIENTS       := build/clients
+CLIENTS_READY := $(CLIENTS)/.made
+CLIENTS_NPM    = $(subst --prefix $(FRONTEND),--prefix $(CLIENTS),$(NPM))
+
+clients: dev $(CLIENTS_READY)
+	@$(call say,generating clients from the OpenAPI document: they compile and book)
+	@$(BIN)/pytest -q -n 0 tests/clients $(PYTEST_ARGS)
+
+$(CLIENTS_READY): $(RUN) requirements/clients.txt tests/clients/package.json tests/clients/package-lock.json
+	@$(call say,installing generators of clients: about 150 MB the first time)
+	@$(PYTHON) -m venv --clear $(CLIENTS)
+	@$(subst $(BIN)/python,$(CLIENTS)/bin/python,$(INSTALL)) -r requirements/clients.txt $(call or_network,the generators)
+	@cp tests/clients/package.json tests/clients/package-lock.json $(FRONTEND)/.npmrc $(CLIENTS)
+	@$(CLIENTS_NPM) ci $(call or_network,the generators)
+	@touch $@
+
 # pip-audit calls it no hole when the service answers nothing: what was not looked at is not known.
 audit: dev
 	@$(call say,asking for known holes in requirements/run.txt)
@@ -129,17 +147,17 @@ audit: dev
 	esac; \
 	echo "make: the vulnerability service could not be asked about everything, so nothing is known: run make audit where the network reaches it" >&2; exit 2
 
-bench: dev $(BENCH)
+bench: dev
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	-@test -x dist/venuebox || $(MAKE) binary
-	@$(BIN)/python -m tests.bench.run $(BENCH_ARGS)
+	@$(BIN)/python -m bench.run $(BENCH_ARGS)
 
 # pretix, PostgreSQL and Redis beside the box: some minutes, and 700 MB in build/ the first time.
 pretix: dev
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	@command -v redis-check-rdb >/dev/null || $(call apt,redis-tools) || { echo "make: pretix needs redis-tools, and this user may not install it" >&2; exit 1; }
 	@test -d /usr/lib/postgresql || $(call apt,postgresql) || { echo "make: pretix needs postgresql, and this user may not install it" >&2; exit 1; }
-	@$(BIN)/python -m tests.bench.beside_pretix $(BENCH_ARGS)
+	@$(BIN)/python -m bench.beside_pretix $(BENCH_ARGS)
 
 # What `make test` tries short, in full: every step in turn, then a table; less than an hour.
 # ONLY="kills contended" runs some of them.
@@ -182,9 +200,10 @@ lock: dev
 	$(LOCK) --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/run.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
-	$(LOCK) --output-file requirements/bench.txt requirements/bench.in
 	$(LOCK) --output-file requirements/binary.txt requirements/binary.in
+	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(NPM) update --package-lock-only
+	cp $(FRONTEND)/.npmrc tests/clients && $(subst $(FRONTEND),tests/clients,$(NPM)) update --package-lock-only; rm tests/clients/.npmrc
 
 clean:
 	rm -rf .venv web/static $(FRONTEND)/node_modules build dist
@@ -209,11 +228,6 @@ $(RUN): $(VENV) requirements/build.txt requirements/run.txt pyproject.toml
 $(DEV): $(RUN) requirements/dev.txt
 	@$(call say,installing what tests and checks need: about 150 MB the first time)
 	@$(INSTALL) -r requirements/dev.txt $(call or_network,the test tools)
-	@touch $@
-
-$(BENCH): $(RUN) requirements/bench.txt
-	@$(call say,installing what the box is measured against)
-	@$(INSTALL) -r requirements/bench.txt $(call or_network,PocketBase)
 	@touch $@
 
 $(MODULES): $(RUN) $(FRONTEND)/package.json $(FRONTEND)/package-lock.json $(FRONTEND)/.npmrc
