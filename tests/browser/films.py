@@ -9,6 +9,7 @@ from PIL import Image
 from appliance.model.qr import qr_png
 
 _FRAME = (640, 480)
+_WALL = (38, 34, 30)
 
 
 def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6, rest: int = 0) -> Path:
@@ -26,22 +27,38 @@ def film(path: Path, texts: Sequence[str], frames: int = 30, blank: int = 6, res
     return path
 
 
+def film_of_pictures(path: Path, *shots: tuple[Image.Image | None, int]) -> Path:
+    """A film of pictures, each for so many frames; None is the empty wall. For ever."""
+    path.write_bytes(b"".join(_frame(picture) * frames for picture, frames in shots))
+    return path
+
+
+def held_up(*codes: tuple[str, int]) -> Image.Image:
+    """A picture of codes, each with how far its middle is to the right of the picture's."""
+    wall = Image.new("RGB", _FRAME, _WALL)
+    for text, aside in codes:
+        code = Image.open(io.BytesIO(qr_png(text, 4))).convert("RGB")
+        left = (_FRAME[0] - code.width) // 2 + aside
+        wall.paste(code, (left, (_FRAME[1] - code.height) // 2))
+    return wall
+
+
 def film_of(path: Path, picture: Image.Image, frames: int = 60) -> Path:
     """A film of one thing that is held before the camera."""
-    frame = Image.new("RGB", _FRAME, (38, 34, 30))
-    frame.paste(picture, ((_FRAME[0] - picture.width) // 2, (_FRAME[1] - picture.height) // 2))
-    file = io.BytesIO()
-    frame.save(file, "JPEG", quality=80)
-    path.write_bytes(file.getvalue() * frames)
+    path.write_bytes(_frame(picture) * frames)
     return path
 
 
 def _jpeg(text: str | None) -> bytes:
     """A dim wall with a phone that shows the code."""
-    frame = Image.new("RGB", _FRAME, (38, 34, 30))
-    if text is not None:
-        code = Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB")
-        frame.paste(code, ((_FRAME[0] - code.width) // 2, (_FRAME[1] - code.height) // 2))
+    return _frame(text and Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB"))
+
+
+def _frame(picture: Image.Image | None) -> bytes:
+    """A dim wall, and the picture in its middle."""
+    frame = Image.new("RGB", _FRAME, _WALL)
+    if picture is not None:
+        frame.paste(picture, ((_FRAME[0] - picture.width) // 2, (_FRAME[1] - picture.height) // 2))
     file = io.BytesIO()
     frame.save(file, "JPEG", quality=80)
     return file.getvalue()

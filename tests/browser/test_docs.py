@@ -80,11 +80,16 @@ async def test_a_call_tried_on_the_page_reaches_its_own_environment(running, pag
     await page.locator(".auth-btn-wrapper .authorize").click()
     await page.locator(".btn-done").click()
 
-    await page.locator("[id$='-getVenue'] .opblock-summary-control").click()
-    await page.locator("[id$='-getVenue'] .execute").click()
+    answered = {}
+    for operation in ("getVenue", "getAvailability", "createReservation"):
+        place = page.locator(f"[id$='-{operation}']")
+        await place.locator(".opblock-summary-control").click()
+        await place.locator(".execute").click()  # what is prefilled, untouched
+        answered[operation] = await place.locator(".live-responses-table").inner_text()
 
-    answered = await page.locator("[id$='-getVenue'] .live-responses-table").inner_text()
-    assert "Riad Atlas" in answered
+    assert "Riad Atlas" in answered["getVenue"]
+    assert '"available": true' in answered["getAvailability"]
+    assert '"status": "confirmed"' in answered["createReservation"]
     assert page.complaints == []
 
 

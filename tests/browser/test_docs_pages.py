@@ -104,6 +104,32 @@ async def test_a_key_a_receiver_a_test_event_and_its_signature_step_by_step(
     assert await fits(page, size)
 
 
+@LOOKS
+async def test_where_no_place_is_left_an_endpoint_can_be_deactivated_here(
+    running, page, size, scheme
+):
+    await look(page, size, scheme)
+    for number in range(5):
+        url = {"url": f"https://93.184.216.34/hooks/{number}"}
+        assert (await running.call("POST", "/test/v1/webhooks", json=url))[0] == 201
+    await page.goto("/test")
+    await page.get_by_label("Your test key").fill(running.test_key)
+    lend = page.get_by_role("button", name="Lend me a receiver")
+    await lend.click()
+    await page.get_by_role("alert").get_by_text("(TOO_MANY_ENDPOINTS)").wait_for()
+    assert await page.locator("#endpoint-list li").count() == 5
+    assert await faults(page) == []
+    assert await fits(page, size)
+
+    await page.get_by_role("button", name="Deactivate https://93.184.216.34/hooks/2").click()
+    await page.locator("#endpoint-list li").nth(4).wait_for(state="detached")
+    await lend.click()
+
+    await page.get_by_text("active, hears of").wait_for()
+    assert await page.locator("#endpoint-list li").count() == 5
+    page.complaints.clear()
+
+
 async def test_a_switch_changes_how_the_next_delivery_is_answered(running, page):
     await borrow(page, running)
 

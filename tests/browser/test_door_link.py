@@ -2,6 +2,7 @@
 
 import asyncio
 
+from appliance.actions.amend_reservation import reissue_pass
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.actions.rotate_signing_key import rotate_signing_key
 from tests.browser.phones import eventually
@@ -160,3 +161,19 @@ async def test_a_second_tab_leaves_the_first_a_list_and_counts_that_fit(door):
     await phone.is_down()
 
     assert await phone.scan(text) == "already_checked_in"
+
+
+async def test_a_pass_that_was_replaced_is_refused_without_the_box_too(door):
+    guest = await door.guest()
+    old = await door.pass_of(guest)
+    phone = await door.phone()
+
+    async with phone.page.expect_response(lambda answer: answer.url.endswith("/snapshot")) as asked:
+        await door.environment.database.write(
+            reissue_pass, guest.id, guest.version, actor="staff:yasmine"
+        )
+    await phone.until(_KEPT, (await (await asked.value).json())["payload"])
+    await is_apart(phone)
+
+    assert await phone.scan(old) == "revoked"
+    assert await phone.scan(await door.pass_of(await door.now_of(guest))) == "checked_in"

@@ -127,6 +127,28 @@ async def test_without_the_box_a_table_is_found_by_its_number_too(door):
         await phone.page.click("#open-list")
 
 
+async def test_a_search_that_the_box_refuses_is_not_shown_as_nobody(door):
+    await door.guest(table="T2", customer_phone="0600123457")
+    phone = await door.phone()
+    page = phone.page
+    await page.click("#open-list")
+    await page.fill("#query", "0000")
+    await page.wait_for_selector("#guests-empty:not([hidden])")
+    nobody = await page.inner_text("#guests-empty")
+
+    for number in range(1, 40):
+        status = await page.evaluate(
+            "async (q) => (await fetch(`/terminal/v1/evening?q=${q}`)).status", f"{number:04}"
+        )
+    assert status == 429
+    await page.fill("#query", "3457")
+
+    await phone.until(
+        "(nobody) => !['', nobody].includes(document.getElementById('guests-empty').innerText)",
+        nobody,
+    )
+
+
 async def test_the_signed_list_is_read_where_the_boxs_own_does_not_come(door):
     await door.guest(table="T2", guests=2)
     phone = await door.unpaired()

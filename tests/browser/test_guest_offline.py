@@ -30,11 +30,33 @@ class Served:
 
     def __init__(self, box) -> None:
         self._box = box
+        self.keeping_takes = 0.0  # seconds until a worker that keeps a file has it
         self._runner = None
         self.port = kept_port(self)
 
     async def start(self) -> None:
-        self._runner = web.AppRunner(guest_application(self._box), shutdown_timeout=0.5)
+        app = guest_application(self._box)
+        app.on_response_prepare.append(self._wait)
+        await self._serve(app)
+
+    async def stand_in(self, status, headers) -> None:
+        """Something else answers in the box's place: a tunnel, a captive portal."""
+
+        async def answer(_request):
+            text = "<!doctype html><title>Wi-Fi</title><h1>Sign in</h1>"
+            return web.Response(text=text, status=status, headers=headers, content_type="text/html")
+
+        app = web.Application()
+        app.add_routes([web.route("*", "/{path:.*}", answer)])
+        await self.stop()
+        await self._serve(app)
+
+    async def _wait(self, request, _response) -> None:
+        if request.path.startswith("/static/") and request.headers["Sec-Fetch-Dest"] == "empty":
+            await asyncio.sleep(self.keeping_takes)
+
+    async def _serve(self, app) -> None:
+        self._runner = web.AppRunner(app, shutdown_timeout=0.5)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
 
@@ -96,6 +118,57 @@ async def test_a_card_that_was_opened_once_opens_with_the_server_stopped(world, 
     assert [code.text for code in zxingcpp.read_barcodes(image)] == [text]
     assert [code.text for code in zxingcpp.read_barcodes(half)] == [text]
     assert await phone.evaluate("getComputedStyle(document.querySelector('.card')).borderRadius")
+
+
+ELSE = {
+    "tunnel without box": (502, {}),
+    "box that starts": (503, {}),
+    "tunnel without origin": (530, {}),
+    "sign-in page": (200, {"ETag": '"captive"'}),
+    "sign-in redirect": (302, {"Location": "/login"}),
+    "another server": (404, {}),
+}
+
+
+@pytest.mark.parametrize(("status", "headers"), ELSE.values(), ids=ELSE.keys())
+async def test_what_answers_in_the_boxs_place_hides_and_replaces_no_card(
+    world, served, phone, status, headers
+):
+    path = world.access(await world.reserve(link_expires_at=FAR))
+    await opened(phone, served, path)
+    text = await phone.get_attribute("[data-pass]", "data-pass")
+
+    await served.stand_in(status, headers)
+    await phone.clock.fast_forward(6_000)  # an open card asks
+    await phone.wait_for_selector("[data-offline]:not([hidden])")
+    assert await phone.get_attribute("[data-pass]", "data-pass") == text
+    await phone.reload()
+    assert await phone.get_attribute("[data-pass]", "data-pass") == text
+    await served.stop()
+    await phone.reload()
+    assert await phone.get_attribute("[data-pass]", "data-pass") == text
+
+    await served.start()
+    await phone.reload()
+    await phone.clock.fast_forward(6_000)
+    await phone.wait_for_selector("[data-offline][hidden]", state="attached")
+
+
+async def test_a_first_visit_keeps_the_style_and_the_script_with_the_card(world, served, browser):
+    path = world.access(await world.reserve(link_expires_at=FAR))
+    for tenths in range(6):
+        served.keeping_takes = tenths / 10
+        page = await a_guests_page(browser)
+        await opened(page, served, path)
+        is_complete = """async () => {
+          const files = [...document.querySelectorAll("link[href], script[src]")];
+          const kept = files.map((file) => caches.match(file.href || file.src));
+          return (await Promise.all(kept)).every(Boolean);
+        }"""
+        async with asyncio.timeout(30):
+            while not await page.evaluate(is_complete):  # noqa: ASYNC110 - no event tells
+                await asyncio.sleep(0.05)
+        await page.context.close()
 
 
 async def test_in_another_language_it_opens_too(world, served, phone):

@@ -30,6 +30,9 @@ async def test_a_link_is_opened_a_password_chosen_and_no_request_carries_the_sec
     await page.locator("button").click()
 
     assert "Yasmine" in await page.locator("h1").inner_text()
+    onwards = await page.locator("a[href='/portal/sign-in']").bounding_box()
+    assert onwards["height"] >= 44  # as tall as what a finger needs, and as wide as the card
+    assert onwards["width"] > 200
     assert complaints == []
     looked_at = [url for method, url in addresses if method == "GET" and "#" not in url]
     assert not any(invitation.secret in url for url in looked_at)
