@@ -36,10 +36,10 @@ class Box:
         """What the machine says, right or wrong: for judging it, and for what strangers check."""
         return self.clock.machine if isinstance(self.clock, SteadyClock) else self.clock
 
-    def move(self, app_url: str) -> None:
-        """From now on links begin with `app_url`; those that were given out stay as they are."""
+    def move(self, address: str) -> None:
+        """The box is found at `address` from now on; links that were given out stay as they are."""
         for environment in self.environments:
-            environment.links.base = app_url + environment.prefix
+            environment.links.address = address
 
     def look_again(self) -> None:
         """A command has changed rows beside the box: let whoever knows them by heart look again."""
@@ -58,7 +58,7 @@ def open_box(
     master_key: bytes,
     settings: Settings,
     *,
-    app_url: str,
+    address: str,
     clock: Clock,
     tokens: Tokens,
     zones: ZoneDatabase,
@@ -66,7 +66,7 @@ def open_box(
 ) -> Box:
     """Migrate and open both databases of `directory`. Call it inside the event loop.
 
-    `app_url` is the base of guest links, without a slash at its end. `on_broken`: see
+    `address` is where other machines find the box, without a slash at its end. `on_broken`: see
     Database. Trouble when a database is missing, damaged or newer than the program.
     """
 
@@ -80,7 +80,7 @@ def open_box(
             database=database,
             keyring=Keyring(master_key, name),
             settings=settings,
-            links=Links(app_url + path_prefix(name)),
+            links=Links(address, settings.server.app_url, path_prefix(name)),
             feed=Feed(database),
         )
 

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import os
-import pwd
 import shutil
 import stat
 import threading
@@ -12,15 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.belonging import hand_over, make_folder
 from appliance.durable import sync
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder, name_user
 from appliance.tokens import Tokens
 
 _MASTER_KEY_BYTES = 32
 _UNFINISHED = "init-unfinished"
 _BY_SERVE = b"serve"
+_FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
 _MAY_BE_THERE = {"settings.toml", "lost+found"}  # put there before; of a volume of its own
 ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
 
@@ -94,6 +94,17 @@ class DataDirectory:
                 "of yours with --data"
             )
 
+    def refuse_links(self) -> None:
+        """Trouble when one of its folders is a link to another: none is followed."""
+        for name in _FOLDERS:
+            path = self.root / name
+            with contextlib.suppress(PermissionError):  # who may not look is told so elsewhere
+                if path.is_symlink():
+                    raise Trouble(
+                        f"{path} is a link, which is not followed: put the folder itself there "
+                        "(backups may go elsewhere: backup.directory in settings.toml)"
+                    )
+
     def master_key(self) -> bytes:
         """The master key; Trouble when it is lost, damaged or readable by others (F38)."""
         path = self.master_key_file
@@ -122,9 +133,7 @@ class DataDirectory:
 
     def _owner(self) -> str:
         try:
-            return pwd.getpwuid(self.root.stat().st_uid).pw_name
-        except KeyError:  # a number without a name
-            return f"user {self.root.stat().st_uid}"
+            return name_user(self.root.stat().st_uid)
         except OSError:  # a folder above it is closed too
             return "its owner"
 
@@ -181,12 +190,12 @@ class DataDirectory:
         write_file(self._unfinished, b"")
         self._remove_databases()
 
-    def remember_address(self, app_url: str) -> None:
-        """Keep the address of guest links for the commands that run beside the box."""
-        write_file(self._address, app_url.encode())
+    def remember_address(self, address: str) -> None:
+        """Keep where other machines find the box, for the commands that run beside it."""
+        write_file(self._address, address.encode())
 
     def remembered_address(self) -> str | None:
-        """The address that the box last served under, if it ever did."""
+        """Where the box was found when it last served, if it ever did."""
         try:
             return self._address.read_text("utf-8")
         except OSError:
@@ -235,7 +244,7 @@ class DataDirectory:
         """The directory and the folders in it, 0700."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for name in ("secrets", "backups", "tls", "log"):
+            for name in _FOLDERS[:4]:
                 make_folder(self.root / name)
         except OSError as error:
             raise Trouble(
@@ -257,16 +266,12 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Put a whole file in place, 0600: after a power cut it is the old one or the new one.
-
-    Written by root it belongs to the owner of its folder, who has to read it.
-    """
+    """Put a whole file in place, 0600: after a power cut it is the old one or the new one."""
     aside = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}")
-    aside.unlink(missing_ok=True)  # of a power cut; root follows no link of the folder's owner
+    aside.unlink(missing_ok=True)  # of a power cut
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
-            hand_over(handle, path.parent)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from appliance.alone import is_alone, speaks_tls
+from appliance.alone import https_base, is_alone, is_public, speaks_tls
 from appliance.live.feed import Feed
 from appliance.settings import ServerSettings, Settings
 from appliance.store.database import Database
@@ -15,12 +15,26 @@ EnvironmentName = Literal["live", "test"]
 
 @dataclass(slots=True, eq=False)
 class Links:
-    """The addresses that guests are given: `{app_url}` plus the environment's prefix.
+    """The two addresses of an environment: one for guests and partners, one within the venue.
 
-    `base` changes when the box is given another address by its network.
+    `address` is where other machines of the venue find the box, over plain http; it changes when
+    the network gives the box another one. `app_url` is that of the settings.
     """
 
-    base: str
+    address: str
+    app_url: str = ""
+    prefix: str = ""
+
+    @property
+    def base(self) -> str:
+        """What links for guests and partners begin with: `{app_url}` plus the prefix."""
+        return f"{self.app_url or self.address}{self.prefix}"
+
+    @property
+    def inside(self) -> str:
+        """Where the venue's own machines find it: `app_url` only when that is no public one."""
+        inside = self.address if is_public(self.app_url) else self.app_url or self.address
+        return f"{inside}{self.prefix}"
 
     def access(self, token: str) -> str:
         """`guestAccessUrl` (contract section 2.7)."""
@@ -57,32 +71,37 @@ class Environment:
 
 
 def house_base(links: Links, server: ServerSettings) -> str:
-    """What links for staff and terminals begin with: https wherever the box speaks it.
+    """What links for staff and terminals begin with: the box's https address within the venue.
 
-    No password and no token may travel in the open, and a phone lends its camera to https alone.
-    Their devices come to trust the box (`/trust`); guests' phones do not, and keep `links`.
+    They work without the internet. No password and no token may travel in the open, and a phone
+    lends its camera to https alone; staff devices come to trust the box (`/trust`). A box without
+    https of its own has none but the public address. `server` has the host that is listened on.
     """
-    if urlsplit(links.base).scheme == "https":
+    inside = urlsplit(links.inside)
+    host = inside.hostname or ""
+    if inside.scheme == "https":
+        return links.inside
+    if not host or is_alone(host) or not speaks_tls(server.host, server.tls_port):
         return links.base
-    return find_home_address(links.base, server) or links.base
-
-
-def find_home_address(app_url: str, server: ServerSettings) -> str:
-    """The box's own https address for other machines in the house; nothing where it has none.
-
-    `server` has the host that is listened on, whoever named it.
-    """
-    base = urlsplit(app_url)
-    host = base.hostname or ""
-    if not speaks_tls(server.host, server.tls_port) or not host or is_alone(host):
-        return ""
-    shown = f"[{host}]" if ":" in host else host
-    return f"https://{shown}:{server.tls_port}{base.path}"
+    return https_base(host, server.tls_port) + inside.path
 
 
 def terminal_base(links: Links, server: ServerSettings) -> str:
-    """The same for pairing alone: a house that allows tokens in the open has its reasons."""
-    return links.base if server.allow_http else house_base(links, server)
+    """The same for terminals; over plain http where `server.allow_http` has tokens travel so."""
+    if server.allow_http and not is_alone(urlsplit(links.inside).hostname or ""):
+        return links.inside
+    return house_base(links, server)
+
+
+def outside_base(links: Links, server: ServerSettings) -> str:
+    """The public address, where it is https and links for staff do not begin with it anyway."""
+    is_other = links.base.startswith("https:") and links.base != house_base(links, server)
+    return links.base if is_other else ""
+
+
+def trust_page(links: Links, base: str) -> str:
+    """Where a device comes to trust the box, if `base` shows it the box's own certificate."""
+    return "" if base in {links.base, links.inside} else f"{links.address}/trust"
 
 
 def path_prefix(name: EnvironmentName) -> str:

@@ -64,6 +64,11 @@ class InvalidSlot(Refusal):
     english = "Invalid slot: expected HH:MM, the start of a slot offered on that day."
 
 
+class SlotEnded(InvalidSlot):
+    french = "Ce créneau est déjà terminé ce soir-là."
+    english = "This slot has already ended on that date."
+
+
 class InvalidTable(Refusal):
     status, code = 400, "INVALID_TABLE"
     french = "Identifiant de table invalide : attendu un UUID."
@@ -151,6 +156,20 @@ class InvalidWebhookUrl(Refusal):
     status, code = 400, "INVALID_WEBHOOK_URL"
     french = "Adresse de webhook refusée : {rule_fr}"
     english = "Webhook URL refused: {rule}"
+
+
+class WebhookUrlClosed(InvalidWebhookUrl):
+    """One that the owner may open; `entry` is what `webhooks.allow_networks` then needs."""
+
+    french = (
+        "Adresse de webhook refusée : seules les adresses publiques sont ouvertes, au port {usual} "
+        "ou à partir de 1024. L'établissement peut ouvrir celle-ci : ajouter {entry} à "
+        "webhooks.allow_networks."
+    )
+    english = (
+        "Webhook URL refused: only public addresses are open, at port {usual} or from 1024 on. "
+        "The venue can open this one: add {entry} to webhooks.allow_networks."
+    )
 
 
 class InvalidEventType(Refusal):

@@ -57,6 +57,11 @@ class FormTooLarge(BodyTooLarge):
     )
 
 
+class TooManyBookings(RateLimited):
+    french = "Trop de réservations à venir depuis cette connexion : appelez le lieu."
+    english = "Too many bookings still to come from this connection: call the venue."
+
+
 class RoleMissing(ScopeMissing):
     french = "Ce terminal n'a pas le droit requis : {role}."
     english = "This terminal lacks the required right: {role}."
@@ -122,6 +127,17 @@ class FormUsed(WrongState):
     english = (
         "This form has already made a reservation: nothing more was done. "
         "For another one, please send it once more."
+    )
+
+
+class UnusualAmount(WrongState):
+    french = (
+        "C'est bien plus que ce qu'une table verse d'habitude : rien n'a été enregistré. "
+        "Si le montant est juste, confirmez-le et enregistrez-le encore une fois."
+    )
+    english = (
+        "This is far more than a table usually pays: nothing was recorded. "
+        "If the amount is right, confirm it and record it once more."
     )
 
 

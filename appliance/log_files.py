@@ -6,13 +6,11 @@ what was in their hands); a test plants names, numbers and keys and looks for th
 
 import json
 import logging
-import os
 from datetime import UTC, datetime
-from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from appliance.belonging import hand_over, make_folder
+from appliance.file_ownership import make_folder
 
 FILE = "venuebox.jsonl"
 _OURS = ("appliance", "terminal_bridge", "web")
@@ -38,18 +36,6 @@ class JsonLines(logging.Formatter):
 
 class _Quiet(RotatingFileHandler):
     """A disk that takes no log keeps nobody from working."""
-
-    def _open(self) -> TextIOWrapper:
-        """For the box's user, who goes on with it after root has served.
-
-        Root follows no link that this user has put in its place.
-        """
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        if os.geteuid() == 0:
-            flags |= os.O_NOFOLLOW
-        stream = os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
-        hand_over(stream.fileno(), Path(self.baseFilename).parent)
-        return stream
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
         """Leave the message to the console."""

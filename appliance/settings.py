@@ -124,8 +124,9 @@ class BookingSettings:
     enabled: bool = _setting(
         default=False, meaning="guests may book on the page /book (test always lets them)"
     )
+    open_for_address: int = _setting(6, "bookings still to come that one address may hold")
     hourly_for_address: int = _setting(12, "forms an hour from one address")
-    hourly: int = _setting(120, "forms an hour from all addresses together")
+    hourly: int = _setting(120, "forms an hour before each address may hold one booking only")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from appliance.errors import Trouble
 _TOKEN_LEAST = 16
 _NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
 _DAYS = (1, 36_500)  # a calendar has no days for much more
-_RANGES = {
+RANGES = {
     "server.port": (0, 65535),
     "server.tls_port": (0, 65535),
     "mail.port": (1, 65535),
@@ -32,16 +32,16 @@ _RANGES = {
 def check_setting(name: str, value: Any) -> None:
     """What its type does not say of a setting; Trouble names it, the value and what is allowed."""
     wrong = None
-    least, most = _RANGES.get(name, (0, 0))
+    least, most = RANGES.get(name, (0, 0))
     if most and not least <= value <= most:
         wrong = f"{least} to {most}"
     elif name == "mail.security" and value not in {"starttls", "tls", "none"}:
         wrong = "starttls, tls or none"
-    elif name.startswith(("api.", "booking.hourly")) and value < 1:
+    elif name.startswith(("api.", "booking.hourly", "booking.open")) and value < 1:
         wrong = "1 or more"
     elif name == "server.app_url" and value and not _is_base(value):
         wrong = "an address such as https://box.example without a path at its end"
-    elif name == "backup.directory" and value and not Path(value).is_absolute():
+    elif name == "backup.directory" and value and not _is_path(value):
         wrong = "a path from the root such as /mnt/usb"
     elif name == "server.metrics_token" and 0 < len(value) < _TOKEN_LEAST:
         wrong = "nothing, or 16 characters or more"
@@ -49,6 +49,11 @@ def check_setting(name: str, value: Any) -> None:
         wrong = "addresses or networks such as 192.168.1.10 or 10.0.0.0/8"
     if wrong:
         raise Trouble(f"{name} is {value!r}: {wrong} is allowed")
+
+
+def _is_path(text: str) -> bool:
+    """A line break in it would begin another line of systemd's unit."""
+    return Path(text).is_absolute() and text.isprintable()
 
 
 def _is_base(url: str) -> bool:

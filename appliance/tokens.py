@@ -91,6 +91,12 @@ def made_at(made_id: str) -> int:
     return int(made_id.replace("-", "")[:12], 16)
 
 
+def first_id_of(now_ms: int) -> str:
+    """What sorts before every id that `new_id` makes from then on, and after those before."""
+    digits = f"{now_ms:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
+
+
 class Keyring:
     """The purpose-bound keys of one environment, all derived from the box's master key.
 

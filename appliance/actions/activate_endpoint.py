@@ -1,8 +1,10 @@
 """Activate an endpoint again: it receives what happens from now on (decisions.md)."""
 
+from appliance.actions.deactivate_endpoint import SWITCHED_OFF
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.actions.register_endpoint import ACTIVE_MAX, EndpointsChanged
 from appliance.errors import TooManyEndpoints
+from appliance.store.conditions import drop_condition
 from appliance.store.connection import Transaction
 from appliance.store.endpoints import count_active, get_endpoint, set_active
 
@@ -18,5 +20,6 @@ def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     if count_active(tx) >= ACTIVE_MAX:
         raise TooManyEndpoints
     set_active(tx, endpoint_id, active=True)
+    drop_condition(tx, SWITCHED_OFF, endpoint_id)
     note_security(tx, actor, "endpoint_activated", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from appliance.actions.as_seen import get_as_seen
+from appliance.actions.note_security import note_security
 from appliance.errors import (
     CustomerNameRequired,
     GuestsOutOfRange,
@@ -22,6 +23,7 @@ from appliance.model.booking import (
     is_visible,
     plain_phone,
 )
+from appliance.model.guest_pass import LAST_GENERATION
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
 from appliance.store.reservations import (
@@ -114,6 +116,23 @@ def mark_late(
     if (reservation.late_at is not None) != late:
         update_reservation(tx, reservation_id, late_at=tx.now if late else None)
         add_history(tx, reservation_id, "late" if late else "not_late", actor)
+    return get_reservation(tx, reservation_id)
+
+
+def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str) -> Reservation:
+    """Give the guest a new pass, which their link shows by itself; every older one is `revoked`.
+
+    The access code stays. WrongState once it is over, or when a pass has no number left.
+    """
+    reservation = _get_open(tx, reservation_id, seen)
+    if reservation.generation >= LAST_GENERATION:
+        raise WrongState(state=reservation.status)
+    update_reservation(tx, reservation_id, generation=reservation.generation + 1)
+    add_history(tx, reservation_id, "pass_reissued", actor)
+    note_security(
+        tx, actor, "pass_reissued",
+        reservation=reservation_id, date=reservation.date, table=reservation.table_name,
+    )  # fmt: skip
     return get_reservation(tx, reservation_id)
 
 

@@ -19,18 +19,20 @@ class Cancelled:
     already: bool
 
 
-def cancel_own(tx: Transaction, key: ApiKey, reservation_id: str) -> Cancelled:
+def cancel_own(
+    tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
+) -> Cancelled:
     """Cancel for a partner: NotFound unless a key of this line created it (section 4, rule 3)."""
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
-    return cancel(tx, reservation_id, actor=f"key:{key.id}")
+    return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)
 
 
-def cancel(tx: Transaction, reservation_id: str, *, actor: str) -> Cancelled:
+def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = True) -> Cancelled:
     """Cancel in any state that holds the table; `checkedInAt` is kept.
 
-    NotFound for an unknown id, WrongState when it was declined. A second time changes and
-    announces nothing.
+    The guest gets an email, if one is due, unless `notify` is false. NotFound for an unknown
+    id, WrongState when it was declined. A second time changes and announces nothing.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.status == "cancelled":
@@ -40,5 +42,6 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str) -> Cancelled:
     update_reservation(tx, reservation_id, status="cancelled", cancelled_at=tx.now)
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)
-    write_to_guest(tx, reservation_id, "cancelled")
+    if notify:
+        write_to_guest(tx, reservation_id, "cancelled", by_guest=actor == "guest")
     return Cancelled(get_reservation(tx, reservation_id), already=False)

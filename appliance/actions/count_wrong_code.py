@@ -11,8 +11,13 @@ _MINUTE = 60_000
 
 def check_wrong_codes(tx: Transaction, terminal: Terminal) -> None:
     """Refuse typed codes, right ones too, for a minute after too many wrong ones (S10)."""
-    if len(_recent(tx, terminal)) >= WRONG_CODES_A_MINUTE:
+    if is_keyboard_closed(tx, terminal):
         raise TooManyWrongCodes
+
+
+def is_keyboard_closed(tx: Transaction, terminal: Terminal) -> bool:
+    """Whether too many wrong codes were typed on it within the last minute."""
+    return len(_recent(tx, terminal)) >= WRONG_CODES_A_MINUTE
 
 
 def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:

@@ -47,7 +47,7 @@ def enter_for_guest(
         request_hash=request_hash or booking.fingerprint(),
     )
     if writes:
-        write_to_guest(tx, issued.reservation_id, _LETTERS[status])
+        write_to_guest(tx, issued.reservation_id, _LETTERS[status], by_guest=True)
     return get_reservation(tx, issued.reservation_id)
 
 

@@ -57,7 +57,8 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
             for entry in list_history(reader, found.id)
         ],
         "payments": [
-            {"at": format_instant(payment.at), "amount": payment.amount, "method": payment.method}
+            {"at": format_instant(payment.at), "amount": payment.amount, "method": payment.method,
+             "voidedAt": _instant(payment.voided_at)}
             for payment in list_payments(reader, found.id)
         ],
         "letters": list_letters_held(reader, found.id),

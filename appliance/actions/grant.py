@@ -7,13 +7,13 @@ from appliance.errors import (
     DateOutOfRange,
     GuestsOutOfRange,
     InvalidSlot,
+    SlotEnded,
     TableNotBookable,
     TableNotFound,
     TableTaken,
     Unavailable,
-    VenueClosed,
-    VenueInactive,
 )
+from appliance.model.availability import find_closure
 from appliance.model.booking import Booking, plain_phone
 from appliance.model.evening import (
     find_slot,
@@ -22,8 +22,9 @@ from appliance.model.evening import (
     may_be_booked,
     tonight,
 )
+from appliance.model.guest_terms import has_ended
 from appliance.model.reservation import Issued
-from appliance.model.venue import Table, Venue
+from appliance.model.venue import Slot, Table
 from appliance.store.connection import Transaction
 from appliance.store.reservations import (
     add_history,
@@ -42,19 +43,21 @@ def grant(
     """Insert the reservation and announce `reservation.created`; what it was issued.
 
     Refusals in the order of decisions.md: venue active and open that evening, table exists,
-    bookable, guests in range, slot offered on that weekday, date not past, table free.
+    bookable, guests in range, slot offered on that weekday, date not past, slot not over, table
+    free. Staff may write down a slot that is over.
     """
-    venue = tx.recall(get_venue)
-    if venue.status != "active":
-        raise VenueInactive
-    day = booking.date.isoformat()
-    if any(closing.holds(day) for closing in tx.recall(list_closings)):
-        raise VenueClosed
+    venue, day = tx.recall(get_venue), booking.date.isoformat()
+    closure = find_closure(venue, tx.recall(list_closings), day)
+    if closure is not None:
+        raise closure
     _check_table(tx.recall(find_table, booking.table_id), booking.guests)
-    starts, ends = _interval(tx, venue, booking)
+    slot = _find_slot(tx, booking)
+    starts, ends = interval(slot, venue.evening_ends_at)
     zone = tx.zones.zone(venue.time_zone)
     if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
         raise DateOutOfRange(field="date")
+    if source != "manual" and has_ended(slot, booking.date, venue, zone, tx.now):
+        raise SlotEnded(field="slot")
     if is_held(tx, booking.table_id, day, starts, ends):
         raise TableTaken
     issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, zone))
@@ -100,13 +103,13 @@ def _check_table(table: Table | None, guests: int) -> None:
         )
 
 
-def _interval(tx: Transaction, venue: Venue, booking: Booking) -> tuple[int, int]:
-    slot = None
-    if booking.slot is not None:
-        slot = find_slot(tx.recall(list_slots), booking.slot, booking.date)
-        if slot is None:
-            raise InvalidSlot(field="slot")
-    return interval(slot, venue.evening_ends_at)
+def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
+    if booking.slot is None:
+        return None
+    slot = find_slot(tx.recall(list_slots), booking.slot, booking.date)
+    if slot is None:
+        raise InvalidSlot(field="slot")
+    return slot
 
 
 def _fresh_code(tx: Transaction) -> str:

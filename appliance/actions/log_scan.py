@@ -40,7 +40,7 @@ def log_scan(
     }
     seq = add_scan(tx, values | details)
     if verdict.admitted:
-        tx.notices.append(DoorChanged(tx.now, terminal.id, verdict))
+        tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))
     return seq
 
 

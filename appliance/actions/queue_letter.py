@@ -5,8 +5,16 @@ from dataclasses import dataclass
 from appliance.model.letter import KINDS, LANGUAGES
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
-from appliance.store.letters import find_letter_written_now, is_test_outbox, was_written_to
+from appliance.store.letters import (
+    count_letters_to,
+    find_letter_written_now,
+    is_test_outbox,
+    was_written_to,
+)
 from appliance.store.reservations import get_reservation
+
+_DAY = 86_400_000  # ms
+_LETTERS_A_DAY = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +24,23 @@ class LetterQueued:
     letter_id: str
 
 
-def write_to_guest(tx: Transaction, reservation_id: str, kind: str) -> str | None:
+def write_to_guest(
+    tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False
+) -> str | None:
     """Queue a letter of `kind` in the guest's language; its id, None where none is due.
 
     None is due without an address, to the guest of a partner who writes to them itself
     (`notifyCustomer` false), nor of a cancellation to somebody who was never written to. The
-    same news twice in a transaction is one letter.
+    same news twice in a transaction is one letter. What a guest causes on a page (`by_guest`) is
+    not written to an address that had six letters in a day: anybody may have typed it.
     """
     reservation = get_reservation(tx, reservation_id)
     if reservation.customer_email is None or _is_left_to_the_partner(reservation):
         return None
     if kind == "cancelled" and not was_written_to(tx, reservation_id):
+        return None
+    had = count_letters_to(tx, reservation.customer_email, tx.now - _DAY) if by_guest else 0
+    if had >= _LETTERS_A_DAY:
         return None
     return find_letter_written_now(tx, reservation_id, kind) or queue_letter(
         tx, reservation_id, kind, reservation.customer_email, reservation.language,

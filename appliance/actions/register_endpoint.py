@@ -45,10 +45,12 @@ def register_endpoint(
     url: str,
     events: tuple[str, ...],
     *,
+    lineage: str | None = None,
     actor: str = CONSOLE,
 ) -> tuple[Endpoint, str]:
     """The new endpoint and its secret, shown this once; the guard has let `url` pass.
 
+    `lineage` is that of the key that registers it, if one does.
     TooManyEndpoints when 5 are active, however many callers try at once.
     """
     if count_active(tx) >= ACTIVE_MAX:
@@ -61,6 +63,7 @@ def register_endpoint(
             "url": url,
             "events": events,
             "created_at": tx.now,
+            "lineage": lineage,
             "secret": keyring.wrap(secret.encode(), tx.tokens.random_bytes(12)),
         },
     )

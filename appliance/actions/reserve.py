@@ -12,6 +12,7 @@ from appliance.store.connection import Transaction
 from appliance.store.reservations import (
     count_body_mismatch,
     find_issued,
+    get_reservation,
     set_email_outcome,
 )
 
@@ -20,14 +21,16 @@ from appliance.store.reservations import (
 class Granted:
     """The outcome of a request: what was issued, and whether that is a replay.
 
-    `letter_id` is that of the letter to send before answering; `other_body` tells that a
-    replay came with another body than the first request.
+    `letter_id` is that of the letter to send before answering. Of a replay, `status` is that
+    of the reservation now, and `other_body` tells that it came with another body than the
+    first request.
     """
 
     issued: Issued
     replayed: bool
     letter_id: str | None = None
     other_body: bool = False
+    status: str = "confirmed"
 
 
 def reserve(
@@ -89,4 +92,5 @@ def _replay(
         count_body_mismatch(tx, earlier.reservation_id)
     if earlier.email_outcome is None:  # the box died between the commit and the answer
         earlier = settle_email(tx, earlier, "failed")
-    return Granted(earlier, replayed=True, other_body=other_body)
+    status = get_reservation(tx, earlier.reservation_id).status
+    return Granted(earlier, replayed=True, other_body=other_body, status=status)

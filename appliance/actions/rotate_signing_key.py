@@ -1,6 +1,7 @@
 """Rotate the key that signs guest passes: yearly, or at once when it has leaked (door.md)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
+from appliance.model.guest_pass import LAST_GENERATION
 from appliance.model.notices import SigningKeyChanged
 from appliance.store.connection import Transaction
 from appliance.store.readings import find_tonight
@@ -8,8 +9,6 @@ from appliance.store.reservations import get_reservation, update_reservation
 from appliance.store.signing_keys import add_signing_key, mark_keys_leaked
 from appliance.store.venue import list_coming
 from appliance.tokens import Keyring
-
-_LAST_GENERATION = 255  # a byte of the pass
 
 
 def rotate_signing_key(
@@ -27,6 +26,6 @@ def rotate_signing_key(
         mark_keys_leaked(tx)
         for coming in list_coming(tx, find_tonight(tx).isoformat()):
             generation = get_reservation(tx, coming.id).generation
-            raised = min(generation + 1, _LAST_GENERATION)
+            raised = min(generation + 1, LAST_GENERATION)
             update_reservation(tx, coming.id, generation=raised)
     return kid

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from appliance.actions.count_wrong_code import count_wrong_code, is_keyboard_closed
 from appliance.actions.decide_scan import decide
 from appliance.actions.keep_scan import keep_scan
 from appliance.actions.log_scan import Decided, recall
@@ -16,7 +17,7 @@ from appliance.store.connection import Transaction
 from appliance.store.scans import find_first_admission_seq, find_verdict
 
 # What the box would have refused whoever stood there, and whenever: a matter for people.
-# Another evening is none: the terminal's clock may be wrong, and the guests are in.
+# Another evening is none where staff may let in anybody: its clock may be wrong, and they are in.
 _NEVER = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
 
 
@@ -35,9 +36,12 @@ def sync_scans(
 
     Whom the terminal let in is counted: people are inside. More than were booked, or somebody
     whose table was freed meanwhile, makes a conflict, once; so does whoever the box cannot tell
-    and so counts nowhere, and whoever was let in with a reason by a terminal whose role, as it is
-    now, gives it none. The same scan id from the same terminal gets the answer it got before,
-    over the wire or here.
+    and so counts nowhere, and whoever the box would have refused, with a reason or without, at a
+    terminal whose role, as it is now, lets in nobody against the box's word. The same scan id
+    from the same terminal gets the answer it got before, over the wire or here.
+
+    Wrong typed codes count as those of `check_in` do (S10). After ten within a minute no code is
+    looked up: it is logged as unknown, and is a conflict where it let somebody in.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
 
@@ -50,11 +54,22 @@ def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -
         if conflict is None and _let_in_unheard(answered.verdict, scan):
             return _sync(tx, terminal, replace(scan, id=unheard_id(scan.id)), early_minutes)
         return Synced(answered, conflict)
-    decided = decide(tx, terminal, scan, early_minutes)
+    decided = _decide(tx, terminal, scan, early_minutes)
     seq = keep_scan(tx, terminal, scan, decided.verdict)
     kind = _find_conflict(terminal, decided.verdict, scan)
     conflict = _open(tx, decided.verdict, seq, kind) if kind else None
     return Synced(decided, conflict)
+
+
+def _decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
+    if scan.reading.kind != "code":
+        return decide(tx, terminal, scan, early_minutes)
+    if is_keyboard_closed(tx, terminal):
+        return Decided(Verdict("unknown_code"), ())
+    decided = decide(tx, terminal, scan, early_minutes)
+    if decided.verdict.result == "unknown_code":
+        count_wrong_code(tx, terminal)
+    return decided
 
 
 def _let_in_unheard(verdict: Verdict, scan: Scan) -> bool:
@@ -73,9 +88,11 @@ def _find_conflict(terminal: Terminal, verdict: Verdict, scan: Scan) -> str | No
         return ADMITTED_ANYWAY
     if seen.arrived > seen.guests and not scan.overfills(verdict.overrode or ""):
         return ADMITTED_TWICE
-    if scan.reason is not None:
-        return ADMITTED_ANYWAY if verdict.overrode and not terminal.may("override") else None
-    return ADMITTED_ANYWAY if verdict.overrode in _NEVER else None
+    if terminal.may("override"):
+        against = scan.reason is None and verdict.overrode in _NEVER
+    else:
+        against = verdict.overrode is not None
+    return ADMITTED_ANYWAY if against else None
 
 
 def _open(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import IO, BinaryIO
 
 from appliance.backup.sealed import SealedReader, SealedWriter
-from appliance.belonging import hand_over, make_folder
 from appliance.data_directory import DataDirectory
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.store.snapshot import count_rows
 
 # How far it is: bytes done, bytes in all.
@@ -118,7 +118,6 @@ def _unpack(content: IO[bytes], path: Path) -> tuple[int, str]:
     digest, size = hashlib.sha256(), 0
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
-        hand_over(handle, path.parent)
         while block := content.read(_BLOCK):
             digest.update(block)
             size += file.write(block)

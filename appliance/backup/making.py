@@ -18,7 +18,7 @@ import apsw
 
 from appliance.backup.alone import alone
 from appliance.backup.archive import Progress, list_files, make_manifest, write_archive
-from appliance.backup.proof import Proven, prove
+from appliance.backup.proof import Proven, open_backup, prove
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.sealed import Header, SealedWriter
 from appliance.backup.shelf import (
@@ -31,11 +31,11 @@ from appliance.backup.shelf import (
     rotate,
     write_record,
 )
-from appliance.belonging import hand_over, hand_over_folder, make_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.settings import Settings
 from appliance.store.snapshot import copy_database, describe_venue, read_schema_number
 from appliance.tokens import Tokens
@@ -77,7 +77,7 @@ class Maker:
         """
         try:
             if to is not None:
-                return self._make(_find_folder(to), owner=to)
+                return self._make(_find_folder(to))
             return self._make_for_the_box(may_rotate=may_rotate)
         except (Trouble, OSError, apsw.Error) as error:
             trouble = _sentence(error)
@@ -92,7 +92,7 @@ class Maker:
         make_folder(own)
         with alone(own, self.patience, "another backup of this box"):
             shelf = find_shelf(self.directory, self.settings)
-            path, proven = self._make(shelf, owner=self.directory.root)
+            path, proven = self._make(shelf)
             size = path.stat().st_size
             now = self.clock.now()
             self._remember(
@@ -103,13 +103,14 @@ class Maker:
                 rotate(shelf, proven.header.venue_id)
         return path, proven
 
-    def _make(self, shelf: Path, owner: Path) -> tuple[Path, Proven]:
+    def _make(self, shelf: Path) -> tuple[Path, Proven]:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
         with scratch_folder(self.directory) as scratch, _aside(shelf) as (aside, file):
-            hand_over(file.fileno(), owner)
             self._seal(key, scratch, file)
-            proven = prove(aside, key, scratch, self.clock, self.zones, self._telling("prove"))
+            with open_backup(aside) as made:
+                tell = self._telling("prove")
+                proven = prove(made, key, scratch, self.clock, self.zones, tell)
             path = _take_name(shelf, proven.header)
             try:
                 put_in_place(aside, path)
@@ -156,7 +157,6 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
     """A private folder beside the data, gone afterwards; `serve` sweeps what a crash left."""
     make_folder(directory.tmp)
     folder = Path(tempfile.mkdtemp(prefix="backup-", dir=directory.tmp))
-    hand_over_folder(folder)
     try:
         yield folder
     finally:

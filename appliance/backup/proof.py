@@ -43,13 +43,12 @@ class Proven:
 
 def show_header(path: Path) -> Header:
     """What the file says of itself, without any key. Trouble when it is no backup."""
-    with _opened(path) as file:
-        header, _ = read_header(file)
-        return header
+    with open_backup(path) as file:
+        return read_header(file)[0]
 
 
 def prove(
-    path: Path, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, scratch: Path, clock: Clock, zones: ZoneDatabase,
     progress: Progress = lambda _done, _all: None,
 ) -> Proven:  # fmt: skip
     """Restore the backup below `scratch` and examine it; nothing of it is left there.
@@ -58,17 +57,16 @@ def prove(
     missing, or a guest pass that it makes is not accepted by it.
     """
     with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
-        return unpack_proven(path, key, Path(folder), clock, zones, progress)
+        return unpack_proven(file, key, Path(folder), clock, zones, progress)
 
 
 def unpack_proven(
-    path: Path, key: RecoveryKey, folder: Path, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, folder: Path, clock: Clock, zones: ZoneDatabase,
     progress: Progress = lambda _done, _all: None,
 ) -> Proven:  # fmt: skip
     """The same, and leave what was restored in `folder`."""
-    with _opened(path) as file:
-        sealed = SealedReader(file, key)
-        manifest = unpack_archive(sealed, folder, progress)
+    sealed = SealedReader(file, key)
+    manifest = unpack_archive(sealed, folder, progress)
     master = folder / "secrets" / "master.key"
     if not master.exists():
         raise Trouble("this backup has no master key: use another one")
@@ -118,12 +116,13 @@ def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def open_backup(path: Path) -> Iterator[BinaryIO]:
+    """The file, as the medium holds it. Trouble when it cannot be read."""
     try:
         file = path.open("rb")
     except OSError as error:
         raise Trouble(f"{path} cannot be read: {error.strerror}") from None
     with file:
-        with contextlib.suppress(OSError):  # read what the medium holds, not what memory remembers
+        with contextlib.suppress(OSError):  # not what memory remembers
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         yield file

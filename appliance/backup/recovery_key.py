@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.backup.alone import alone
-from appliance.belonging import make_folder
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.tokens import Tokens
 
 _BYTES = 32

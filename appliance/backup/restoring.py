@@ -3,19 +3,21 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.backup.archive import Progress
 from appliance.backup.making import scratch_folder
-from appliance.backup.proof import Proven, show_header, unpack_proven
+from appliance.backup.proof import Proven, open_backup, unpack_proven
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.backup.sealed import read_header
 from appliance.backup.shelf import list_backups
 from appliance.backup.unowned import is_unowned, put_unowned_aside
-from appliance.belonging import make_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import DataDirectory, write_file
 from appliance.durable import sync
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.settings import Settings
 from appliance.store.migrate import list_migrations
 from appliance.store.session import session
@@ -28,7 +30,7 @@ _BESIDE = ("-wal", "-shm", "-journal", "-watermark")
 
 
 def restore_blank(
-    path: Path, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
     progress: Progress,
 ) -> Proven:  # fmt: skip
     """Make a directory without a box the box of this backup: a full replacement.
@@ -37,7 +39,7 @@ def restore_blank(
     included, or the backup is not good. A box that nobody has set up makes way: a machine on
     which venuebox ran before is blank too. Interrupted, it is begun anew by the same command.
     """
-    header = show_header(path)
+    header, _ = read_header(file)
     if header.schema > list_migrations()[-1][0]:
         raise Trouble(
             f"this backup was made by venuebox {header.version}, which is newer: use that"
@@ -46,7 +48,7 @@ def restore_blank(
     with directory.lock():
         if not (directory.restore_mark.exists() or is_unowned(directory, clock, zones)):
             _refuse_parts(directory)
-        return _restore(path, key, directory, clock, zones, progress)
+        return _restore(file, key, directory, clock, zones, progress)
 
 
 def restore_latest(
@@ -66,7 +68,10 @@ def restore_latest(
             if header.key_check != key.check or header.schema > newest:
                 continue
             try:
-                with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
+                with (
+                    open_backup(path) as file,
+                    _unpacked(file, key, directory, clock, zones, progress) as (folder, proven),
+                ):
                     _note(folder / "live.db", proven, clock, zones)
                     aside = _move_aside(directory, clock)
                     _place(directory, folder, key)
@@ -86,10 +91,10 @@ def list_shelves(directory: DataDirectory, settings: Settings) -> list[Path]:
 
 
 def _restore(
-    path: Path, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
     progress: Progress,
 ) -> Proven:  # fmt: skip
-    with _unpacked(path, key, directory, clock, zones, progress) as (folder, proven):
+    with _unpacked(file, key, directory, clock, zones, progress) as (folder, proven):
         _note(folder / "live.db", proven, clock, zones)
         if is_unowned(directory, clock, zones):
             put_unowned_aside(directory, clock)
@@ -103,11 +108,11 @@ def _restore(
 
 @contextmanager
 def _unpacked(
-    path: Path, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
+    file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
     progress: Progress,
 ) -> Iterator[tuple[Path, Proven]]:  # fmt: skip
     with scratch_folder(directory) as folder:
-        yield folder, unpack_proven(path, key, folder, clock, zones, progress)
+        yield folder, unpack_proven(file, key, folder, clock, zones, progress)
 
 
 def _refuse_parts(directory: DataDirectory) -> None:

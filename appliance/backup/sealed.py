@@ -47,6 +47,7 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
 
     Trouble when it is no backup.
     """
+    file.seek(0)
     if file.read(len(_MAGIC)) != _MAGIC:
         raise Trouble("this file is no venuebox backup, or its beginning is damaged")
     line = file.readline(_LONGEST_HEADER)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from appliance.backup.proof import show_header
 from appliance.backup.sealed import Header
-from appliance.belonging import make_folder
 from appliance.clock import parse_instant
 from appliance.data_directory import DataDirectory, write_file
 from appliance.durable import sync
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.settings import Settings
 
 SUFFIX = ".venuebox-backup"

@@ -6,10 +6,10 @@ from pathlib import Path
 import apsw
 
 from appliance.backup.recovery_key import recovery_key_file
-from appliance.belonging import make_folder
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.store.connection import Reader, open_for_command
 from appliance.store.setup import is_closed
 

@@ -12,6 +12,7 @@ from appliance.clock import Clock, ZoneDatabase, newest_zone_database
 from appliance.data_directory import DataDirectory, choose_data_directory
 from appliance.environment import EnvironmentName, Links, path_prefix
 from appliance.errors import Trouble
+from appliance.file_ownership import become_owner
 from appliance.poke import poke
 from appliance.settings import Settings, read_settings
 from appliance.store.connection import Reader, Transaction, open_for_command
@@ -61,8 +62,14 @@ class Console:
         return self._zones[own]
 
     def directory(self, arguments: argparse.Namespace) -> DataDirectory:
-        """The directory that `--data` or the environment names; a box may or may not be in it."""
+        """The directory that `--data` or the environment names; a box may or may not be in it.
+
+        Where it belongs to another user, root is that user from here on. What root alone may
+        read is read before: the files that the command line names.
+        """
         chosen = choose_data_directory(arguments.data, self.environ)
+        become_owner(chosen.root)
+        chosen.refuse_links()
         self._own_zones = chosen.root / "tz"
         return chosen
 
@@ -79,8 +86,8 @@ class Console:
     def links(self, directory: DataDirectory, environment: EnvironmentName) -> Links:
         """The addresses of an environment, as the running box gives them out."""
         server = self.settings(directory).server
-        known = server.app_url or directory.remembered_address()
-        return Links((known or f"http://127.0.0.1:{server.port}") + path_prefix(environment))
+        address = directory.remembered_address() or f"http://127.0.0.1:{server.port}"
+        return Links(address, server.app_url, path_prefix(environment))
 
     @contextmanager
     def transaction(

@@ -28,22 +28,22 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Make the box; the venue file is checked before anything is written."""
-    venue = read_venue_file(arguments.venue, console)
+    text = read_venue_file(arguments.venue)
     directory = console.directory(arguments)
+    venue = parse_venue_file(text, console.zones)
     found_box(directory, venue, console)
     print(f"box for {venue.name} made in {directory.root}: start it with venuebox serve")
     return 0
 
 
-def read_venue_file(name: str, console: Console) -> VenueFile:
-    """The parsed file; Trouble when it cannot be read or is not as it should be."""
+def read_venue_file(name: str) -> str:
+    """Its text; Trouble when it cannot be read."""
     try:
-        text = Path(name).read_text("utf-8")
+        return Path(name).read_text("utf-8")
     except OSError as error:
         raise Trouble(f"{name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise Trouble(f"{name} is not text in UTF-8") from None
-    return parse_venue_file(text, console.zones)
 
 
 def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:

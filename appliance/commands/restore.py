@@ -6,7 +6,6 @@ from pathlib import Path
 
 from appliance.commands.backup import ask_key, tell
 from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_data
-from appliance.data_directory import DataDirectory
 
 
 def add(commands: Commands) -> None:
@@ -22,24 +21,25 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Restore onto a directory without a box; with --latest, in place of a damaged one."""
-    directory = console.directory(arguments)
     if arguments.latest == (arguments.file is not None):
         raise WrongUsage(
             "say which backup: FILE, or --latest for the last good one of this box "
             "(see venuebox restore --help)"
         )
     if arguments.latest:
-        return _restore_latest(arguments, console, directory)
-    from appliance.backup.proof import show_header  # noqa: PLC0415 - other commands do without
+        return _restore_latest(arguments, console)
+    from appliance.backup.proof import open_backup  # noqa: PLC0415 - other commands do without
     from appliance.backup.recovery_key import parse_recovery_key  # noqa: PLC0415
     from appliance.backup.restoring import restore_blank  # noqa: PLC0415
+    from appliance.backup.sealed import read_header  # noqa: PLC0415
 
-    path = Path(arguments.file)
-    header = show_header(path)
-    key = parse_recovery_key(ask_key(arguments.key, f"recovery key of {header.venue}:"))
-    proven = restore_blank(
-        path, key, directory, console.clock, console.zones, partial(tell, "restoring")
-    )
+    with open_backup(Path(arguments.file)) as file:
+        header, _ = read_header(file)
+        directory = console.directory(arguments)
+        key = parse_recovery_key(ask_key(arguments.key, f"recovery key of {header.venue}:"))
+        proven = restore_blank(
+            file, key, directory, console.clock, console.zones, partial(tell, "restoring")
+        )
     print(
         f"{header.venue} as of {header.made_at} restored to {directory.root}, "
         f"{proven.reservations} reservations: start it with venuebox serve"
@@ -47,15 +47,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _restore_latest(
-    arguments: argparse.Namespace, console: Console, directory: DataDirectory
-) -> int:
+def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
     from appliance.backup.recovery_key import (  # noqa: PLC0415 - as above
         find_recovery_key,
         parse_recovery_key,
     )
     from appliance.backup.restoring import list_shelves, restore_latest  # noqa: PLC0415
 
+    directory = console.directory(arguments)
     directory.refuse_strangers()
     key = None if arguments.key else find_recovery_key(directory)
     key = key or parse_recovery_key(ask_key(arguments.key, "recovery key:"))

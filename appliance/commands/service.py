@@ -13,8 +13,9 @@ from importlib import resources
 from pathlib import Path
 
 from appliance.commands.console import Commands, Console, add_command, add_data, add_group
-from appliance.data_directory import DataDirectory
+from appliance.data_directory import DataDirectory, choose_data_directory
 from appliance.errors import Trouble
+from appliance.file_ownership import acting_as, find_owner
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
 BOOTED = Path("/run/systemd/system")  # there while systemd runs the machine: sd_booted(3)
@@ -35,14 +36,17 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Write the unit for this program and directory, and start it."""
-    directory = console.directory(arguments)
+    directory = choose_data_directory(arguments.data, console.environ)
     program = find_program()
-    shelf = console.settings(directory).backup.directory
+    with acting_as(find_owner(directory.root)):  # its files are that user's to write
+        directory.refuse_links()
+        shelf = console.settings(directory).backup.directory
+        if not arguments.print:
+            directory.check()
     unit = make_unit(directory.root, arguments.user, program, shelf)
     if arguments.print:
         print(unit, end="")
         return 0
-    directory.check()
     systemctl = shutil.which("systemctl")
     if systemctl is None or not BOOTED.is_dir():
         raise Trouble("there is no systemd here: start venuebox serve from what starts services")
@@ -60,7 +64,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         if done.returncode:
             raise Trouble(f"systemctl {words[0]} failed: {_said(done)}")
     print(f"{UNIT} written and started: systemctl status venuebox")
-    if shelf and not _can(user, "-w", shelf):
+    if shelf and not _may(user, os.W_OK, shelf):
         print(
             f"backups cannot be written yet: plug in what {shelf} is on, and give that folder to "
             f"{arguments.user}"
@@ -99,23 +103,17 @@ def _refuse_a_box_started_by_hand(directory: DataDirectory, systemctl: str) -> N
 
 def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
     """A home is closed to others on most machines: systemd would only say that it failed."""
-    if not _can(user, "-x", path):
+    if not _may(user, os.X_OK, path):
         raise Trouble(
             f"{user.pw_name} cannot reach {path}: put it where everybody may go, such as /opt or "
             "/srv, or name your own user with --user"
         )
 
 
-def _can(user: pwd.struct_passwd, what: str, path: str) -> bool:
-    """Whether that user may; `what` is an option of test(1)."""
-    asked = subprocess.run(  # noqa: S603 - fixed words, and a path that is not read as one
-        ["/bin/sh", "-c", f'test {what} "$0"', path],
-        check=False,
-        user=user.pw_uid,
-        group=user.pw_gid,
-        extra_groups=os.getgrouplist(user.pw_name, user.pw_gid),
-    )
-    return asked.returncode == 0
+def _may(user: pwd.struct_passwd, what: int, path: str) -> bool:
+    """Whether that user may; `what` is of access(2)."""
+    with acting_as(user.pw_uid):
+        return os.access(path, what, effective_ids=True)
 
 
 def _groups_line() -> str:

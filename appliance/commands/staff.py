@@ -19,7 +19,7 @@ from appliance.commands.console import (
     add_name,
     print_json,
 )
-from appliance.environment import house_base
+from appliance.environment import house_base, outside_base
 from appliance.errors import Trouble
 from appliance.model.staff import ROLES, StaffMember
 from appliance.store.connection import Reader
@@ -122,12 +122,15 @@ def _find(reader: Reader, name: str) -> StaffMember:
 
 def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invitation) -> int:
     directory = console.directory(arguments)
-    base = house_base(console.links(directory, "live"), console.settings_in_force(directory).server)
-    url = f"{base}/portal/welcome#{invitation.secret}"
+    places = console.links(directory, "live"), console.settings_in_force(directory).server
+    path = f"/portal/welcome#{invitation.secret}"
+    url, outside = f"{house_base(*places)}{path}", outside_base(*places)
     if arguments.json:
         print_json({"id": invitation.staff_id, "signInUrl": url})
     else:
         print(f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} alone.")
+        if outside:
+            print(f"From outside of the venue: {outside}{path}")
     return 0
 
 

@@ -20,7 +20,7 @@ from appliance.commands.console import (
     print_json,
 )
 from appliance.data_directory import ENVIRONMENTS
-from appliance.environment import EnvironmentName, terminal_base
+from appliance.environment import EnvironmentName, terminal_base, trust_page
 from appliance.errors import NotFound, Trouble
 from appliance.model.terminal import ROLES, Terminal
 from appliance.store.terminals import list_terminals
@@ -80,6 +80,8 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
             f"{offered.code}\nWorks once, for 10 minutes: open {url} on the phone. "
             f"A device without a browser sends it to {base}/terminal/v1/pair"
         )
+        if trust := trust_page(links, base):
+            print(f"A device that does not know this box yet opens {trust} first.")
     return 0
 
 

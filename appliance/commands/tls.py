@@ -1,7 +1,8 @@
-"""`venuebox tls`: the certificate that the box shows, and one of the owner's own."""
+"""`venuebox tls`: the certificates that the box shows, its own and an imported one."""
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from appliance.clock import format_instant
 from appliance.commands.console import (
@@ -20,11 +21,11 @@ from appliance.poke import poke
 
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "tls", "the certificate of the box")
+    group = add_group(commands, "tls", "the certificates of the box")
     parser = add_command(group, "show", _show, "names, end and fingerprints")
     add_data(parser)
     add_json(parser)
-    parser = add_command(group, "import", _import, "use a certificate of your own")
+    parser = add_command(group, "import", _import, "use another certificate for its names")
     add_data(parser)
     parser.add_argument("--cert", metavar="FILE", required=True, help="certificate and chain, PEM")
     parser.add_argument("--key", metavar="FILE", required=True, help="its key, PEM")
@@ -33,7 +34,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--authority", action="store_true", help="a new authority too: every phone must trust anew"
     )
-    add_data(add_command(group, "forget", _forget, "go back to the box's own certificate"))
+    add_data(add_command(group, "forget", _forget, "use the box's own certificate alone"))
 
 
 def _show(arguments: argparse.Namespace, console: Console) -> int:
@@ -45,13 +46,19 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.json:
         print_json(found)
         return 0
-    print(f"certificate   {'your own' if found['imported'] else 'signed by the box'}")
+    _print_certificate("signed by the box", found)
+    if found["authority"] is not None:
+        print(f"authority     {_by_eye(found['authority'])}")
+    if found["imported"] is not None:
+        _print_certificate("imported, for its names alone", found["imported"])
+    return 0
+
+
+def _print_certificate(kind: str, found: dict[str, Any]) -> None:
+    print(f"certificate   {kind}")
     print(f"names         {', '.join(found['names'])}")
     print(f"ends          {found['endsAt']} ({found['daysLeft']} days)")
     print(f"SHA-256       {found['fingerprint']}")
-    if found["authority"] is not None:
-        print(f"authority     {_by_eye(found['authority'])}")
-    return 0
 
 
 def _by_eye(fingerprint: str) -> str:
@@ -63,32 +70,32 @@ def _by_eye(fingerprint: str) -> str:
 def _import(arguments: argparse.Namespace, console: Console) -> int:
     from appliance.tls.importing import import_certificate  # noqa: PLC0415 - as above
 
+    certificates, key = _read(arguments.cert), _read(arguments.key)
     directory = _directory(arguments, console)
-    now = console.clock.now()
-    names = import_certificate(
-        directory.root / "tls", _read(arguments.cert), _read(arguments.key), now
-    )
+    names = import_certificate(directory.root / "tls", certificates, key, console.clock.now())
     poke(directory.poke)
-    print(f"in use for {', '.join((*names.dns, *names.addresses))}")
+    print(f"in use for {', '.join(names.dns)}")
     return 0
 
 
 def _renew(arguments: argparse.Namespace, console: Console) -> int:
+    from appliance.store.terminals import list_terminals  # noqa: PLC0415 - as above
     from appliance.store.venue import get_venue  # noqa: PLC0415 - as above
-    from appliance.tls.certificates import Certificates, make_context  # noqa: PLC0415 - as above
+    from appliance.tls.certificates import Certificates  # noqa: PLC0415 - as above
     from appliance.tls.files import AUTHORITY  # noqa: PLC0415 - as above
     from appliance.tls.names import own_addresses, wanted_names  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
     server = console.settings(directory).server
-    with console.reading(directory, "live") as reader:
-        venue = get_venue(reader)
+    with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
+        venue = get_venue(live)
+        is_known = bool(list_terminals(live) or list_terminals(test))
     names = wanted_names(venue.slug, server, own_addresses())
     folder = directory.root / "tls"
     if arguments.authority:
         (folder / AUTHORITY).unlink(missing_ok=True)
     certificates = Certificates(
-        folder, console.clock, lambda: venue.name, lambda: names, make_context()
+        folder, console.clock, lambda: venue.name, lambda: names, lambda: is_known
     )
     certificates.renew(force=True)
     poke(directory.poke)
@@ -101,9 +108,9 @@ def _forget(arguments: argparse.Namespace, console: Console) -> int:
 
     directory = _directory(arguments, console)
     if not forget_imported(directory.root / "tls"):
-        raise Trouble("there is no certificate of your own to forget")
+        raise Trouble("there is no imported certificate to forget")
     poke(directory.poke)
-    print("the box's own certificate is in use")
+    print("the box's own certificate is in use for every name")
     return 0
 
 

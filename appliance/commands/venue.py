@@ -7,6 +7,7 @@ from appliance.actions.apply_venue import apply_venue
 from appliance.commands.console import Commands, Console, add_command, add_data, add_group
 from appliance.commands.init import read_venue_file
 from appliance.data_directory import ENVIRONMENTS
+from appliance.model.venue_file import parse_venue_file
 
 
 def add(commands: Commands) -> None:
@@ -19,8 +20,9 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """Apply to both environments; the running box shows it on its next answer."""
+    text = read_venue_file(arguments.file)
     directory = console.directory(arguments)
-    venue = read_venue_file(arguments.file, console)
+    venue = parse_venue_file(text, console.zones)
     with ExitStack() as both:  # what one of them refuses is done in neither
         for environment in ENVIRONMENTS:
             apply_venue(both.enter_context(console.transaction(directory, environment)), venue)

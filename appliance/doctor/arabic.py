@@ -206,6 +206,11 @@ ARABIC = {
     "Import a new one: venuebox tls import.": "استوردوا شهادة جديدة: `venuebox tls import`.",
     "Run venuebox tls renew.": "نفّذوا `venuebox tls renew`.",
     "The certificate is not for {named}.": "الشهادة لا تشمل {named}.",
+    "The imported certificate is for {named}, and guests reach the box at {host}.":
+        "الشهادة المستوردة تشمل {named}، والضيوف يصلون إلى الجهاز عبر {host}.",
+    "Import a certificate for the address in server.app_url, or forget this one: "
+    "venuebox tls forget.":
+        "استوردوا شهادة لعنوان `server.app_url`، أو تخلّوا عن هذه: `venuebox tls forget`.",
     "Run venuebox tls renew; if nothing changes, venuebox tls renew --authority, "
     "then have each phone trust the box anew: /trust.":
         "نفّذوا `venuebox tls renew`؛ وإن لم يتغيّر شيء فنفّذوا `venuebox tls renew --authority`، "

@@ -1,6 +1,7 @@
 """What the box itself has noted as wrong just now: its clock, its way out, its partners."""
 
 from appliance.actions.confirm_clock import CLOCK_LEAPT
+from appliance.actions.deactivate_endpoint import SWITCHED_OFF
 from appliance.actions.record_letter import MAIL_SETTINGS, MAIL_UNREACHABLE
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.arabic import apart, fill
@@ -29,10 +30,25 @@ FRENCH = {
     ENDPOINT_FAILING: "une destination de webhooks ne répond pas",
     ENDPOINT_BLOCKED: "une destination de webhooks est à une adresse interdite",
     RECEIVER_CLOCK: "l'horloge d'un partenaire diffère de la nôtre",
+    SWITCHED_OFF: "une clé d'API a désactivé une destination de webhooks qui n'est pas la sienne",
     NO_BACKUP: "la sauvegarde de la nuit n'a pas pu être faite",
     DAMAGED: "une base de données est abîmée",
     MAIL_SETTINGS: "aucune lettre ne part tant que mail.* n'est pas corrigé",
     MAIL_UNREACHABLE: "les lettres attendent : le serveur de courrier ne répond pas",
+    "proxy_unknown": "des requêtes viennent d'un proxy ou d'un tunnel à l'adresse {subject}, qui "
+    "n'est pas déclaré : tous ceux qui passent par lui comptent pour un seul. S'il est à vous, "
+    "écrivez {detail} sous [server] dans le fichier des réglages, puis redémarrez la box",
+    "proxy_says_nothing": "le proxy à l'adresse {subject} est déclaré, mais ne dit ni qui demande "
+    "ni si c'est en https : il doit envoyer X-Forwarded-For et X-Forwarded-Proto "
+    "(nginx : {detail})",
+}
+# In English, where the box noted no sentence but only what fills it.
+ENGLISH = {
+    "proxy_unknown": "requests come from a proxy or tunnel at {subject} that is not named: all who "
+    "come through it count as one caller. If it is yours, write {detail} under [server] in the "
+    "file of settings and restart the box",
+    "proxy_says_nothing": "the proxy at {subject} is named, but does not say who asks and whether "
+    "over https: have it send X-Forwarded-For and X-Forwarded-Proto (nginx: {detail})",
 }
 # In Arabic, written as in arabic.py.
 ARABIC = {
@@ -44,13 +60,20 @@ ARABIC = {
     ENDPOINT_FAILING: "نقطة استقبال للويب هوك لا تجيب",
     ENDPOINT_BLOCKED: "نقطة استقبال للويب هوك على عنوان غير مسموح",
     RECEIVER_CLOCK: "ساعة أحد الشركاء تختلف عن ساعة الجهاز",
+    SWITCHED_OFF: "عطّل مفتاح API نقطة استقبال للويب هوك لم يسجّلها",
     NO_BACKUP: "تعذّر صنع النسخة الاحتياطية الليلية",
     DAMAGED: "إحدى قواعد البيانات تالفة",
     MAIL_SETTINGS: "لا تخرج أي رسالة قبل تصحيح `mail.*`",
     MAIL_UNREACHABLE: "الرسائل تنتظر: خادم البريد لا يجيب",
     "reader_trouble": "قارئ موصول بالجهاز فيه خلل: {detail}",  # noted by terminal_bridge
+    "proxy_unknown": "تأتي طلبات من وسيط أو نفق على العنوان {subject} غير مذكور في الإعدادات: "
+    "يُحسب كل من يمر به طالبًا واحدًا. إن كان لكم فاكتبوا {detail} تحت `[server]` في ملف الإعدادات "
+    "ثم أعيدوا تشغيل الجهاز",
+    "proxy_says_nothing": "الوسيط على العنوان {subject} مذكور في الإعدادات، لكنه لا يقول من يطلب "
+    "ولا هل الطلب عبر https: عليه أن يرسل `X-Forwarded-For` و`X-Forwarded-Proto` (في nginx: "
+    "{detail})",
 }
-_OF_ENDPOINTS = {ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK}
+_OF_ENDPOINTS = {ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK, SWITCHED_OFF}
 _SHOWN = 3
 _REMEDY = say(
     "Voyez l'horloge et le chemin vers internet ici, les destinations par venuebox endpoint list.",
@@ -68,8 +91,8 @@ def conditions(patient: Patient) -> Check:
         found = [condition for condition in found if condition.name in _OF_ENDPOINTS]
     if not found:
         return well("conditions", "La box ne signale rien.", "The box reports nothing.")
-    french = " ; ".join(dict.fromkeys(FRENCH.get(c.name, c.name) for c in found))
-    english = "; ".join(dict.fromkeys(c.detail.rstrip(".") for c in found[:_SHOWN]))
+    french = " ; ".join(dict.fromkeys(say_in_french(c) for c in found))
+    english = "; ".join(dict.fromkeys(say_in_english(c) for c in found[:_SHOWN]))
     arabic = "؛ ".join(dict.fromkeys(say_in_arabic(c) for c in found))
     more = f" (+{len(found) - _SHOWN})" if len(found) > _SHOWN else ""
     said = Said(
@@ -82,8 +105,22 @@ def conditions(patient: Patient) -> Check:
     return Check("conditions", "fail" if failing else "warn", said, _REMEDY)
 
 
-def say_in_arabic(condition: Condition) -> str:
+def say_in_french(condition: Condition) -> str:
     """What the box noted; of a name that a newer version wrote, its English."""
+    return FRENCH.get(condition.name, "{detail}").format(**_blanks(condition))
+
+
+def say_in_english(condition: Condition) -> str:
+    """As the box noted it."""
+    return ENGLISH.get(condition.name, "{detail}").format(**_blanks(condition))
+
+
+def say_in_arabic(condition: Condition) -> str:
+    """As `say_in_french`."""
     if condition.name not in ARABIC:
         return apart(condition.detail)
-    return fill(ARABIC[condition.name], {"detail": condition.detail.rstrip(".")})
+    return fill(ARABIC[condition.name], _blanks(condition))
+
+
+def _blanks(condition: Condition) -> dict[str, str]:
+    return {"detail": condition.detail.rstrip("."), "subject": condition.subject}

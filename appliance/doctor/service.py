@@ -7,8 +7,7 @@ from appliance.alone import is_alone
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import NotExamined, Patient
-from appliance.settings_readers import ReaderSettings
-from appliance.store.examination import acting_as_owner, list_terminal_names
+from appliance.store.examination import list_terminal_names
 from appliance.tls.names import own_addresses
 
 _OK = 200
@@ -86,7 +85,7 @@ def readers(patient: Patient) -> Check:
     if not known:
         raise NotExamined
     for scanner in known:
-        if scanner.kind != "tcp" and not _is_usable(scanner, patient):
+        if scanner.kind != "tcp" and not os.access(scanner.device, os.R_OK):
             return fail(
                 "readers",
                 "Le lecteur {place} n'est pas branché, ou pas lisible.",
@@ -121,7 +120,7 @@ def _addresses(patient: Patient) -> list[str]:
         known = patient.known_settings()
     except NotExamined:
         known = None
-    if remembered.port and (known is None or not known.server.app_url):
+    if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
         if remembered.hostname in own_addresses():  # it may listen there alone
             found.append(f"http://{remembered.netloc}")
@@ -135,8 +134,3 @@ def _listening_host(host: str) -> str:
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not listened on
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
-
-
-def _is_usable(scanner: ReaderSettings, patient: Patient) -> bool:
-    with acting_as_owner(patient.directory.root):
-        return os.access(scanner.device, os.R_OK, effective_ids=True)

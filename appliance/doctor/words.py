@@ -290,6 +290,8 @@ PLAIN: Mapping[str, Plain] = {
     "Run venuebox tls renew.": _RENEW,
     "Run venuebox tls renew; if nothing changes, venuebox tls renew --authority, "
     "then have each phone trust the box anew: /trust.": _RENEW,
+    "Import a certificate for the address in server.app_url, or forget this one: "
+    "venuebox tls forget.": _ASK,
     "Restart the box; if the port is taken, change server.tls_port.": _RESTART,
 }  # fmt: skip
 

@@ -11,13 +11,22 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from appliance.model.spreadsheet import BYTE_ORDER_MARK, write_cell, write_cells
+from appliance.model.spreadsheet import (
+    BYTE_ORDER_MARK,
+    read_cell,
+    read_cells,
+    write_cell,
+    write_cells,
+)
 
 Format = Literal["jsonl", "csv"]
 FIRST_SEAL = bytes(32)
 _SEALED = {
-    "jsonl": re.compile(rb'(\{.*),"seal":"([0-9a-f]{64})"\}'),
-    "csv": re.compile(rb"(.*),([0-9a-f]{64})"),
+    "jsonl": re.compile(rb'(?P<text>\{.*),"seal":"(?P<seal>[0-9a-f]{64})"\}'),
+    # Earlier exports have commas, and no quotes here.
+    "csv": re.compile(
+        rb'(?P<text>(?P<quote>")?+.*)(?(quote);"|,)(?P<seal>[0-9a-f]{64})(?(quote)"|)'
+    ),
 }
 _ENDS = {"jsonl": b"\n", "csv": b"\r\n"}
 
@@ -37,7 +46,7 @@ def write_line(kind: Format, values: Mapping[str, Any], previous: bytes) -> tupl
         return text + f',"seal":"{found.hex()}"}}'.encode() + _ENDS[kind], found
     text = write_cells([write_cell(value) for value in values.values()])
     found = seal(previous, text)
-    return text + b"," + found.hex().encode() + _ENDS[kind], found
+    return text + f';"{found.hex()}"'.encode() + _ENDS[kind], found
 
 
 def write_columns(columns: list[str]) -> tuple[bytes, bytes]:
@@ -46,11 +55,19 @@ def write_columns(columns: list[str]) -> tuple[bytes, bytes]:
     return BYTE_ORDER_MARK + text + _ENDS["csv"], seal(FIRST_SEAL, text)
 
 
+def names_columns(text: bytes, columns: list[str]) -> bool:
+    """Whether the first line of a CSV file names these."""
+    try:
+        return read_cells(text) == [*columns, "seal"]
+    except (ValueError, csv.Error):
+        return False
+
+
 def take_apart(kind: Format, line: bytes) -> tuple[bytes, bytes | None]:
     """The text of a line without its end, and its seal; None when it has none."""
     bare = line.removesuffix(b"\n").removesuffix(b"\r")
     found = _SEALED[kind].fullmatch(bare)
-    return (bare, None) if found is None else (found[1], bytes.fromhex(found[2].decode()))
+    return (bare, None) if found is None else (found["text"], bytes.fromhex(found["seal"].decode()))
 
 
 def read_values(
@@ -64,7 +81,7 @@ def read_values(
         if kind == "jsonl":
             read = json.loads(text + b"}")
             return read if isinstance(read, dict) and list(read) == columns else None
-        [cells] = csv.reader([text.decode()], strict=True)
+        cells = read_cells(text)
         if len(cells) != len(columns):
             return None
         return {
@@ -78,5 +95,5 @@ def read_values(
 def _read_cell(cell: str, kind: str) -> Any:
     if not cell:
         return None
-    text = cell.removeprefix("'")
+    text = read_cell(cell)
     return int(text) if kind == "INTEGER" else text

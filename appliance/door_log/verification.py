@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from appliance.door_log.findings import Finding, Findings
 from appliance.door_log.following import Following
-from appliance.door_log.lines import FIRST_SEAL, Format, seal, take_apart
+from appliance.door_log.lines import FIRST_SEAL, Format, names_columns, seal, take_apart
 from appliance.door_log.statement import (
     STATEMENT_START,
     SignedStatement,
@@ -17,7 +17,7 @@ from appliance.door_log.statement import (
     is_header,
     read_statement,
 )
-from appliance.model.spreadsheet import BYTE_ORDER_MARK
+from appliance.model.spreadsheet import BYTE_ORDER_MARK, write_cells
 from appliance.store.scan_log import START, LoggedScan, follow
 
 _LONGEST_LINE = 1 << 20
@@ -152,9 +152,9 @@ def _read_first(
         text = line.removeprefix(BYTE_ORDER_MARK).removesuffix(b"\n").removesuffix(b"\r")
         if known is None:
             findings.add(0, "the signed statement beside the file is missing or cannot be read")
-        elif text.decode(errors="replace").split(",") != [*known["columns"], "seal"]:
+        elif not names_columns(text, known["columns"]):
             findings.add(1, "the names of the columns were changed")
-            text = ",".join([*known["columns"], "seal"]).encode()
+            text = write_cells([*known["columns"], "seal"])
         return known, {seal(FIRST_SEAL, text)}
     text, stated = take_apart(kind, line)
     right = seal(FIRST_SEAL, text)

@@ -12,7 +12,7 @@ from appliance.model.reservation import Reservation
 from appliance.model.venue import Venue
 from appliance.store.connection import Reader
 from appliance.store.guest_passes import pass_text
-from appliance.store.history import list_payments
+from appliance.store.history import sum_payments
 from appliance.store.letters import get_letter, was_written_to
 from appliance.store.reservations import get_reservation
 from appliance.store.venue import find_table, get_venue, list_slots
@@ -91,7 +91,7 @@ def read_contents(reader: Reader, environment: Environment, letter_id: str) -> C
         zone=zone,
         hours=hours_of(reservation, tuple(list_slots(reader)), venue.evening_ends_at),
         minimum_spend=table.minimum_spend if table else 0,
-        received=sum(payment.amount for payment in list_payments(reader, reservation.id)),
+        received=sum_payments(reader, reservation.id),
         at=now if letter.state == "waiting" else letter.sent_at or letter.created_at,
         evening_is_over=now >= evening_end(day, zone, venue.evening_ends_at),
         was_written_to=was_written_to(reader, reservation.id),

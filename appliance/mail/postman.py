@@ -55,6 +55,7 @@ class Postman:
         self._due: dict[str, float] = {}  # those that wait for a later attempt
         self._in_flight: tuple[str, asyncio.Future[Outcome]] | None = None
         self._unrecorded: tuple[str, Outcome] | None = None
+        self._is_slow = False  # a booking waited in vain, and no letter has gone out since
         self._timer: asyncio.TimerHandle | None = None
         self._round: asyncio.Task[None] | None = None
         self._reckoning: asyncio.Task[None] | None = None
@@ -78,7 +79,8 @@ class Postman:
     async def send_now(self, letter_id: str) -> Literal["sent", "failed"]:
         """Whether the mail server accepts this letter within 5 s in total.
 
-        `failed` loses nothing: a slow attempt goes on, and what failed is tried again.
+        `failed` loses nothing: a slow attempt goes on, and what failed is tried again. After a
+        booking that waited in vain the answer is `failed` at once, until a letter goes out.
         """
         try:
             state = self._environment.database.peek(letter_state, letter_id)
@@ -86,13 +88,14 @@ class Postman:
             return "failed"
         if state in {"sent", "kept"}:
             return "sent"
-        if state != "waiting" or self._server is None or self._closed:
+        if state != "waiting" or self._server is None or self._closed or self._is_slow:
             return "failed"
         attempt = self._under_way(letter_id) or self._take_up(letter_id)
         try:
             async with asyncio.timeout(self._answer_within):
                 outcome = await asyncio.shield(attempt)
         except TimeoutError:
+            self._is_slow = True
             return "failed"
         except asyncio.CancelledError:
             if attempt.cancelled():  # the box is stopping; it was not the caller who gave up
@@ -191,6 +194,8 @@ class Postman:
             raise
         finally:
             self._in_flight = None
+        if outcome.result == "accepted":
+            self._is_slow = False
         now = self._clock.monotonic()
         if outcome.result == "unreachable" or self._unrecorded is not None:
             self._postpone(now)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from appliance.errors import VenueClosed, VenueInactive
 from appliance.model.evening import overlap
-from appliance.model.venue import Table
+from appliance.model.venue import Closing, Table, Venue
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,15 @@ class TableAvailability:
     blocked_by: str | None
 
 
+def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueInactive | None:
+    """Why nothing can be booked on `day` (YYYY-MM-DD); None when the venue is open."""
+    if venue.status != "active":
+        return VenueInactive()
+    if any(closing.holds(day) for closing in closings):
+        return VenueClosed(field="date")
+    return None
+
+
 def find_availability(
     tables: Iterable[Table],
     holds: Iterable[tuple[str, int, int, str]],
@@ -25,7 +35,7 @@ def find_availability(
 ) -> list[TableAvailability]:
     """The tables in their order; `holds` are (table id, starts, ends, source), earliest first.
 
-    `wanted` are the minutes [starts, ends) that have to be free. On a closing day no table is
+    `wanted` are the minutes [starts, ends) that have to be free. While `closed`, no table is
     available; of one that cannot be booked, nobody is named.
     """
     blocked: dict[str, str] = {}

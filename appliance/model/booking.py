@@ -21,6 +21,7 @@ from appliance.errors import (
     ValidationError,
 )
 from appliance.model.evening import is_slot, parse_date
+from appliance.model.letter import LANGUAGES
 
 NOTES_MAX = 500
 REFERENCE_MAX = 120
@@ -83,6 +84,9 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     _check_length(key, "idempotencyKey", REFERENCE_MAX)
     _check_length(name, "customer.name", NAME_MAX)
     check_phone(phone, "customer.phone")
+    language = body["customer"].get("language")
+    if language is not None and language not in LANGUAGES:
+        raise field_invalid("customer.language", "fr, en ou ar attendu.", "fr, en or ar expected.")
     notify = body.get("notifyCustomer", True)
     if not isinstance(notify, bool):
         raise field_invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
@@ -98,6 +102,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
         external_ref=external_ref,
         idempotency_key=key,
         notify_customer=notify,
+        language=language,
     )
 
 

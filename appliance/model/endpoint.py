@@ -7,6 +7,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from appliance.errors import ValidationError
+from appliance.model.reservation import Reservation
 
 _PIN = re.compile(r"[0-9a-f]{64}")
 _CA_MAX = 64 * 1024
@@ -17,7 +18,9 @@ class Endpoint:
     """A row of `endpoint`. Secrets are wrapped; instants are ms since 1970.
 
     `ca` (PEM) or `pin` (SHA-256 of a certificate) say what its certificate is checked against;
-    with neither it is the machine's own list. `clock_skew_s` is its clock minus ours.
+    with neither it is the machine's own list. `clock_skew_s` is its clock minus ours. `lineage`
+    is that of the key that registered it, None when no key did; `own_refs` 1 tells it the
+    externalRef of that line alone.
     """
 
     id: str
@@ -35,6 +38,13 @@ class Endpoint:
     ca: str | None = None
     pin: bytes | None = None
     clock_skew_s: int | None = None
+    lineage: str | None = None
+    own_refs: int = 0
+
+    def may_read_reference(self, reservation: Reservation) -> bool:
+        """Whether events tell it the externalRef."""
+        own = self.lineage is not None and self.lineage == reservation.lineage
+        return own or not self.own_refs
 
 
 def parse_ca(text: str) -> str:

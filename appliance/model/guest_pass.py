@@ -18,6 +18,7 @@ from appliance.model.keyboard_layouts import spellings
 PREFIX = "SVC1"
 VERSIONS = {"live": 0x01, "test": 0x81}
 MOST_GUESTS = 255
+LAST_GENERATION = 255
 TEXT_LENGTH = 139
 _CONTEXT = b"svc-guest-pass-v1"
 _FIRST_DAY = date(2020, 1, 1)

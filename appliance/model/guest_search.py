@@ -1,33 +1,40 @@
-"""Finding a guest in the evening's list: by name, code, table or last digits of the phone."""
+"""Finding a guest in the evening's list: by name, code, table or phone."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from appliance.model.folded import fold
 from appliance.model.reservation import Reservation
 
 _FEWEST_DIGITS = 3
+_LAST_DIGITS = 4
 _WHOLE_NUMBER = 9  # digits of a phone number without its country and its leading 0
+_COUNTRY = re.compile(
+    r"(?:1|7|2(?:[07]|[1-689]\d)|3(?:[0-469]|[578]\d)|4(?:2\d|[013-9])|5(?:[1-8]|[09]\d)"
+    r"|6(?:[0-6]|[7-9]\d)|8(?:[1246]|[03579]\d)|9(?:[0-58]|[679]\d))0?"
+)
 _NAME_MAX = 80
 _NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
 
 
 def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
-    """Those whom every word of `query` fits, or whose phone ends with it; all for a blank one."""
-    words, number = fold(query).split(), _read_number(query)
-    return [
-        found
-        for found in reservations
-        if all(_fits(found, word) for word in words) or _ends_phone(found.customer_phone, number)
-    ]
+    """Those whom every word of `query` fits, all for a blank one; the door searches so.
+
+    A phone fits by the whole number or by exactly its last four digits: who knows less of it
+    learns no more (S4).
+    """
+    return [found for found in reservations if _matches(found, query, _is_known)]
 
 
 def fits(reservation: Reservation, query: str) -> bool:
     """Whether every word of `query` fits, or its digits are in the phone number."""
-    if all(_fits(reservation, word) for word in fold(query).split()):
-        return True
-    number, phone = _read_number(query), _digits(reservation.customer_phone)
-    return bool(number) and (number in phone or _ends_phone(phone, number))
+    return _matches(reservation, query, _has)
+
+
+def asks_phone(query: str) -> bool:
+    """Whether `search` would hold a part of `query` against phone numbers."""
+    numbers = (_read_number(text) for text in (query, *query.split()))
+    return any(len(number) >= _LAST_DIGITS for number in numbers)
 
 
 def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
@@ -47,33 +54,49 @@ def is_name(text: str) -> bool:
     return len(folded) <= _NAME_MAX and _NAME.fullmatch(folded) is not None
 
 
+def _matches(reservation: Reservation, query: str, by_phone: Callable[[str, str], bool]) -> bool:
+    phone = _digits(reservation.customer_phone)
+    return all(
+        _fits(reservation, word) or by_phone(phone, _read_number(word))
+        for word in fold(query).split()
+    ) or by_phone(phone, _read_number(query))
+
+
 def _fits(reservation: Reservation, word: str) -> bool:
     code = (reservation.access_code or "").lower()
     return (
         word in fold(reservation.customer_name or "")
         or names_table(reservation.table_name, reservation.table_number, word)
         or (bool(code) and word in {code, code[4:], code.replace("-", "")})
-        or (word.isdecimal() and _ends_phone(reservation.customer_phone, _read_number(word)))
     )
 
 
 def _read_number(query: str) -> str:
-    """The digits of a text that is written as a phone number, or of its end; else nothing."""
+    """The digits of a text that is written as a phone number, or as a part of one; else nothing."""
     folded = fold(query)
     digits = _digits(folded)
     is_number = all(sign.isdecimal() or sign in "+-./() " for sign in folded)
     return digits if is_number and len(digits) >= _FEWEST_DIGITS else ""
 
 
-def _ends_phone(phone: str | None, number: str) -> bool:
-    """Whether the phone's digits end so; a whole number may lack its country, or have another 0."""
-    digits = _digits(phone)
-    if not number or not digits:
-        return False
-    if digits.endswith(number):
-        return True
-    short, long = sorted((digits.lstrip("0"), number.lstrip("0")), key=len)
-    return len(short) >= _WHOLE_NUMBER and long.endswith(short)
+def _has(phone: str, number: str) -> bool:
+    return bool(number) and (number in phone or _is_whole(phone, number))
+
+
+def _is_known(phone: str, number: str) -> bool:
+    if len(number) == _LAST_DIGITS:
+        return phone.endswith(number)
+    return _is_whole(phone, number)
+
+
+def _is_whole(phone: str, number: str) -> bool:
+    """Whether they are one number; either may lack its country, or its leading 0."""
+    short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
+    if len(short) < _WHOLE_NUMBER:
+        return short == long != ""
+    return long.endswith(short) and (
+        short == long or _COUNTRY.fullmatch(long[: -len(short)]) is not None
+    )
 
 
 def _digits(text: str | None) -> str:

@@ -54,6 +54,13 @@ def has_begun(
     return now >= minute_of(day, max(begins), zone)
 
 
+def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: int) -> bool:
+    """Whether a slot is over; the whole evening (None) never is while its date can be booked."""
+    return slot is not None and now >= minute_of(
+        day, interval(slot, venue.evening_ends_at)[1], zone
+    )
+
+
 def evening_is_over(reservation: Reservation, venue: Venue, zone: ZoneInfo, now: int) -> bool:
     """Whether its evening has ended."""
     return now >= evening_end(date.fromisoformat(reservation.date), zone, venue.evening_ends_at)

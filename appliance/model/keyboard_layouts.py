@@ -14,6 +14,7 @@ _AZERTY_DIGITS = {
 _AZERTY = str.maketrans(
     _AZERTY_DIGITS | {"A": "Q", "Q": "A", "Z": "W", "W": "Z", "?": "M", ",": "M"}
 )
+_QWERTZ = str.maketrans("YZ", "ZY")
 
 _ARABIC_INDIC_DIGITS = dict(zip("٠١٢٣٤٥٦٧٨٩", "0123456789", strict=True))
 _ARABIC_LETTERS = (
@@ -38,12 +39,13 @@ def spellings(text: str, length: int) -> Iterator[str]:
     """Every text of `length` characters that a scanner may have meant by `text`, likeliest first.
 
     Upper case, without any white space. Layouts: as it is (Caps Lock or not), French AZERTY
-    (Caps Lock or not), Arabic (with its own, European or AZERTY digits).
+    (Caps Lock or not), German QWERTZ, Arabic (with its own, European or AZERTY digits).
     """
     typed = "".join(text.split()).upper()
     if len(typed) == length:
         yield typed
         yield typed.translate(_AZERTY)
+        yield typed.translate(_QWERTZ)
     if not typed.isascii():
         yield from _arabic(typed, length)
 

@@ -15,10 +15,11 @@ class ReservationChanged:
 
 @dataclass(frozen=True, slots=True)
 class DoorChanged:
-    """People came in, or were taken back: `verdict.admitted` of them."""
+    """People came in, or were taken back: `verdict.admitted` of them, by that scan."""
 
     at: int
     terminal_id: str
+    scan_id: str
     verdict: Verdict
 
 

@@ -3,24 +3,64 @@
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # spreadsheets read a CSV without it in an old alphabet
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-_LINE_BREAK = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+# What a French spreadsheet expects. An English one splits at commas, in a cell too.
+_SEPARATOR = ";"
+_SEPARATORS = re.compile("([;,])")
+_LINE_BREAK = re.compile(r"\s*[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]\s*")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_FORMULA = frozenset("=+-@'")
+_UNSEEN = frozenset({"Cf", "Zs"})  # spreadsheets drop blanks and marks that nobody sees
 
 
 def write_cells(cells: Iterable[str]) -> bytes:
-    """A line without its end; cells are quoted where they must be."""
+    """A line without its end; every cell is quoted."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(cells)
+    csv.writer(buffer, delimiter=_SEPARATOR, quoting=csv.QUOTE_ALL, lineterminator="").writerow(
+        cells
+    )
     return buffer.getvalue().encode()
 
 
+def read_cells(line: bytes) -> list[str]:
+    """The cells of a line without its end. Earlier exports have commas, and few quotes.
+
+    ValueError or csv.Error for anything else.
+    """
+    text = line.decode()
+    separator = _SEPARATOR if text.startswith('"') else ","
+    [cells] = csv.reader([text], delimiter=separator, strict=True)
+    return cells
+
+
 def write_cell(value: Any) -> str:
-    """`value` as the text of a cell, on one line, that no spreadsheet takes for a formula."""
+    """`value` as the text of a cell, on one line, that no spreadsheet takes for a formula.
+
+    Whatever separator a reader splits at, no part begins as a formula does: `'` is before it.
+    """
     if value is None:
         return ""
-    text = _LINE_BREAK.sub(" ", str(value))
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+    text = _CONTROL.sub("", _LINE_BREAK.sub(" ", str(value)))
+    return "".join(f"'{part}" if _is_formula(part) else part for part in _SEPARATORS.split(text))
+
+
+def phone_text(number: str | None) -> str | None:
+    """`tel:+212600123457`: no formula, and no number that loses its zeros."""
+    return f"tel:{number}" if number else None
+
+
+def read_cell(cell: str) -> str:
+    """The text that `write_cell` wrote, but for line breaks and control characters."""
+    return "".join(part.removeprefix("'") for part in _SEPARATORS.split(cell))
+
+
+def _is_formula(part: str) -> bool:
+    """Whether its first visible sign begins a formula, in a full-width form too."""
+    for sign in part:
+        if sign != '"' and unicodedata.category(sign) not in _UNSEEN:
+            return unicodedata.normalize("NFKC", sign)[0] in _FORMULA
+    return False

@@ -1,5 +1,6 @@
 """Rows of `condition`: what is wrong with the box just now, for whoever looks from outside."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from appliance.store.connection import Reader, Transaction
@@ -44,3 +45,9 @@ def drop_condition(tx: Transaction, name: str, subject: str) -> None:
         "DELETE FROM condition WHERE name = :name AND subject = :subject",
         {"name": name, "subject": subject},
     )
+
+
+def drop_conditions(tx: Transaction, names: Collection[str]) -> None:
+    """Note that nothing of these names holds, whatever it was about."""
+    for name in names:
+        tx.execute("DELETE FROM condition WHERE name = :name", {"name": name})

@@ -11,7 +11,7 @@ from appliance.store.connection import Reader, Row, Transaction
 _SELECT = """
     SELECT id, url, events, active, created_at, secret, previous_secret,
            previous_secret_expires_at, failures_in_a_row, last_success_at, last_failure_at,
-           last_outcome, ca, pin, clock_skew_s
+           last_outcome, ca, pin, clock_skew_s, lineage, own_refs
     FROM endpoint
 """
 
@@ -59,6 +59,14 @@ def set_events(tx: Transaction, endpoint_id: str, events: Sequence[str]) -> None
     tx.execute(
         "UPDATE endpoint SET events = :events WHERE id = :id",
         {"events": json.dumps(list(events)), "id": endpoint_id},
+    )
+
+
+def set_own_refs(tx: Transaction, endpoint_id: str, *, own_refs: bool) -> None:
+    """Whether an endpoint is told the externalRef of its own key line alone."""
+    tx.execute(
+        "UPDATE endpoint SET own_refs = :own_refs WHERE id = :id",
+        {"own_refs": int(own_refs), "id": endpoint_id},
     )
 
 

@@ -1,14 +1,12 @@
 """Questions about a database file and its rows, for `venuebox doctor`: nothing is changed."""
 
-import os
-import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.clock import Clock, ZoneDatabase
-from appliance.store.connection import Reader, check_pages, open_connection
+from appliance.store.connection import Reader, open_connection
 from appliance.store.live_files import guard_live_file
 
 _MOST = 20
@@ -27,45 +25,13 @@ class DeliveryHealth:
 def opened_for_reading(path: Path, clock: Clock, zones: ZoneDatabase) -> Iterator[Reader]:
     """A read-only snapshot of a database, whether or not a box writes to it."""
     guard_live_file(path)
-    check_pages()  # what it reads may be closed to the owner: a program in root's home
-    with acting_as_owner(path):
-        connection = open_connection(path, writable=False)
+    connection = open_connection(path, writable=False)
     try:
-        with acting_as_owner(path):  # the first look makes the files beside a WAL database
-            connection.execute("BEGIN")
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         yield Reader(connection, clock, zones)
     finally:
         connection.close()
-
-
-@contextmanager
-def acting_as_owner(path: Path) -> Iterator[None]:
-    """As root, act as whom `path` belongs to: a box cannot use files that root made beside it.
-
-    For the whole process, so for a moment: what root alone can read is out of reach meanwhile.
-    """
-    state = path.stat()
-    if os.geteuid() != 0 or state.st_uid == 0:
-        yield
-        return
-    groups = os.getgroups()
-    os.setgroups(_groups_of(state.st_uid, state.st_gid))
-    os.setegid(state.st_gid)
-    os.seteuid(state.st_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups(groups)
-
-
-def _groups_of(uid: int, gid: int) -> list[int]:
-    try:
-        return os.getgrouplist(pwd.getpwuid(uid).pw_name, gid)
-    except KeyError:  # a number without a name
-        return [gid]
 
 
 def read_schema(reader: Reader) -> int:

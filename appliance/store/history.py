@@ -20,12 +20,14 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """Money that staff received; `amount` in whole currency units."""
+    """Money that staff received; `amount` in whole currency units. A voided one counts no more."""
 
+    id: str
     at: int
     amount: int
     method: str
     staff_name: str | None
+    voided_at: int | None
 
 
 def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
@@ -57,7 +59,7 @@ def count_history(reader: Reader, reservation_id: str, actor: str) -> int:
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
     """What was paid for that reservation, in order; the staff's id stands for the name."""
     rows = reader.rows(
-        """SELECT at, amount, method, staff_id FROM payment
+        """SELECT id, at, amount, method, staff_id, voided_at FROM payment
            WHERE reservation_id = :id ORDER BY at, id""",
         {"id": reservation_id},
     )
@@ -66,7 +68,8 @@ def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
 
 def sum_payments(reader: Reader, reservation_id: str) -> int:
     """What was received for that reservation, in whole currency units."""
-    sql = "SELECT coalesce(sum(amount), 0) FROM payment WHERE reservation_id = :id"
+    sql = """SELECT coalesce(sum(amount), 0) FROM payment
+             WHERE reservation_id = :id AND voided_at IS NULL"""
     return int(reader.value(sql, {"id": reservation_id}))
 
 

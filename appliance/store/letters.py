@@ -5,6 +5,7 @@ from pathlib import Path
 from appliance.errors import NotFound
 from appliance.model.letter import Letter
 from appliance.store.connection import Reader, Transaction
+from appliance.tokens import first_id_of
 
 _COLUMNS = """
     id, reservation_id, kind, recipient, language, state, attempts, due_at, created_at,
@@ -66,6 +67,21 @@ def was_written_to(reader: Reader, reservation_id: str) -> bool:
             {"id": reservation_id},
         )
     )
+
+
+def count_letters_to(reader: Reader, address: str, since: int) -> int:
+    """How many letters were written to that mailbox since then; `me+tag@…` is `me@…`."""
+    rows = reader.rows(
+        "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL",
+        {"first": first_id_of(since)},
+    )
+    wanted = _mailbox_of(address)
+    return sum(_mailbox_of(recipient) == wanted for (recipient,) in rows)
+
+
+def _mailbox_of(address: str) -> str:
+    name, _, domain = address.casefold().rpartition("@")
+    return f"{name.partition('+')[0]}@{domain}"
 
 
 def find_letter_written_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:

@@ -80,6 +80,11 @@ def list_closings(reader: Reader) -> list[Closing]:
     return [Closing(*row) for row in rows]
 
 
+def find_closing(reader: Reader, day: str) -> Closing | None:
+    """The closing that holds `day` (YYYY-MM-DD), if the venue is closed then."""
+    return next((closing for closing in list_closings(reader) if closing.holds(day)), None)
+
+
 def list_coming(reader: Reader, since: str) -> list[Coming]:
     """What is still to be kept from the evening `since` on, in its order."""
     rows = reader.rows(

@@ -1,15 +1,16 @@
-"""The certificate that is in use: made at the first start, renewed in time, never interrupting."""
+"""The certificates in use: the box's own, renewed in time, and an imported one beside it."""
 
 import logging
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
 from appliance.clock import Clock
+from appliance.data_directory import write_file
 from appliance.errors import Trouble
 from appliance.tls.authority import (
     RENEW_DAYS,
@@ -22,6 +23,7 @@ from appliance.tls.authority import (
 )
 from appliance.tls.files import (
     AUTHORITY,
+    GIVEN,
     IMPORTED,
     LEAF,
     read_certificate,
@@ -37,91 +39,6 @@ DAY_MS = 86_400_000
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 
-@dataclass(slots=True)
-class Certificates:
-    """The files of `folder`, and the context that serves whichever certificate is in use."""
-
-    folder: Path
-    clock: Clock
-    venue: Callable[[], str]
-    wanted: Callable[[], Names]
-    context: ssl.SSLContext
-
-    def prepare(self) -> None:
-        """Make what is missing, whatever the clock says, and load what is there.
-
-        Trouble when a file is spoiled or readable by others.
-        """
-        authority = self._authority()
-        if read_identity(self.folder / LEAF) is None:
-            write_identity(
-                self.folder / LEAF, make_leaf(authority, self.wanted(), self.clock.now())
-            )
-        self.load()
-
-    def renew(self, *, force: bool = False) -> bool:
-        """A new certificate if this one ends within 30 days or names others; whether it did.
-
-        Only to be called while the clock is trusted.
-        """
-        authority, leaf = self._authority(), read_identity(self.folder / LEAF)
-        if leaf is not None and not force and not self._is_due(authority, leaf):
-            return False
-        write_identity(self.folder / LEAF, make_leaf(authority, self.wanted(), self.clock.now()))
-        self.load()
-        return True
-
-    def load(self) -> None:
-        """Serve what the files hold, from the next connection on."""
-        own = self.folder / IMPORTED
-        chosen = own if own.exists() else self.folder / LEAF
-        try:
-            self.context.load_cert_chain(chosen)
-        except (OSError, ssl.SSLError):
-            if chosen != own:
-                raise Trouble(f"{chosen} is damaged: delete it, the box makes another") from None
-            log.warning("the imported certificate cannot be used, the box's own is")
-            self.context.load_cert_chain(self.folder / LEAF)
-
-    @property
-    def imported(self) -> x509.Certificate | None:
-        """The owner's own certificate, if there is one."""
-        return read_certificate(self.folder / IMPORTED)
-
-    def authority_pem(self) -> bytes:
-        """The authority's certificate, for phones to trust. The key is not in it."""
-        return self._authority().certificate.public_bytes(serialization.Encoding.PEM)
-
-    def authority_der(self) -> bytes:
-        """The same in the form that phones install."""
-        return self._authority().certificate.public_bytes(serialization.Encoding.DER)
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the authority's certificate, to compare by eye."""
-        digest = self._authority().certificate.fingerprint(hashes.SHA256()).hex().upper()
-        return ":".join(digest[at : at + 2] for at in range(0, len(digest), 2))
-
-    def _authority(self) -> Identity:
-        found = read_identity(self.folder / AUTHORITY)
-        if found is None or self._is_outgrown(found):
-            found = make_authority(self.venue(), self.wanted(), self.clock.now())
-            write_identity(self.folder / AUTHORITY, found)
-        return found
-
-    def _is_outgrown(self, authority: Identity) -> bool:
-        """Whether it was made today, before the venue had its name: nobody's phone knows it yet."""
-        made = round(authority.certificate.not_valid_before_utc.timestamp() * 1000)
-        is_new = self.clock.now() - made < 2 * DAY_MS  # it begins a day before it is made
-        wanted = self.wanted()
-        return is_new and within(authority.certificate, wanted).dns != wanted.dns
-
-    def _is_due(self, authority: Identity, leaf: Identity) -> bool:
-        ends_soon = ends_at(leaf.certificate) - self.clock.now() < RENEW_DAYS * DAY_MS
-        names = within(authority.certificate, self.wanted())
-        signed = leaf.chain == (authority.certificate,)
-        return ends_soon or not signed or names_in(leaf.certificate) != names
-
-
 def make_context() -> ssl.SSLContext:
     """TLS 1.2 and newer, modern suites, no renegotiation."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -130,3 +47,122 @@ def make_context() -> ssl.SSLContext:
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+@dataclass(slots=True)
+class Certificates:
+    """The files of `folder`, and the context that serves them: one certificate per name, by SNI.
+
+    `context` has the box's own certificate. A client that asks for a name of the imported one is
+    handed on to a context of that, for one context keeps a certificate of each kind of key.
+    """
+
+    folder: Path
+    clock: Clock
+    venue: Callable[[], str]
+    wanted: Callable[[], Names]
+    has_terminals: Callable[[], bool]
+    context: ssl.SSLContext = field(default_factory=make_context)
+    _imported: tuple[Names, ssl.SSLContext] | None = None
+
+    def prepare(self) -> None:
+        """Make what is missing, whatever the clock says, and load what is there.
+
+        Trouble when a file is spoiled or readable by others.
+        """
+        authority = read_identity(self.folder / AUTHORITY) or self._make_authority()
+        leaf = read_identity(self.folder / LEAF)
+        if leaf is None or leaf.chain != (authority.certificate,):
+            self._make_leaf(authority)
+        self.load()
+
+    def renew(self, *, force: bool = False) -> bool:
+        """A new certificate if this one ends within 30 days or names others; whether it did.
+
+        Only to be called while the clock is trusted.
+        """
+        authority, leaf = read_identity(self.folder / AUTHORITY), read_identity(self.folder / LEAF)
+        if authority is None or self._is_outgrown(authority):
+            authority = self._make_authority()
+        if leaf is not None and not force and not self._is_due(authority, leaf):
+            return False
+        self._make_leaf(authority)
+        self.load()
+        return True
+
+    def load(self) -> None:
+        """Serve what the files hold, from the next connection on."""
+        leaf = self.folder / LEAF
+        try:
+            self.context.load_cert_chain(leaf)
+        except (OSError, ssl.SSLError):
+            raise Trouble(f"{leaf} is damaged: delete it, the box makes another") from None
+        self._imported = self._load_imported()
+        self.context.sni_callback = self._choose
+
+    def _load_imported(self) -> tuple[Names, ssl.SSLContext] | None:
+        path = self.folder / IMPORTED
+        certificate = read_certificate(path)
+        if certificate is None and not path.exists():
+            return None
+        context = make_context()
+        try:
+            context.load_cert_chain(path)
+        except (OSError, ssl.SSLError):
+            certificate = None
+        if certificate is None:
+            log.warning("tls: the imported certificate cannot be used: import it again")
+            return None
+        return names_in(certificate), context
+
+    def _choose(self, client: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        if self._imported is not None and self._imported[0].cover(name or ""):
+            client.context = self._imported[1]
+
+    def authority_pem(self) -> bytes:
+        """The authority's certificate. The key is not in it."""
+        return self._authority().public_bytes(serialization.Encoding.PEM)
+
+    def give_authority(self) -> bytes:
+        """The same in the form that phones install. From now on the authority stays."""
+        mark = self.folder / GIVEN
+        if not self._is_given():
+            write_file(mark, self.fingerprint().encode())
+        return self._authority().public_bytes(serialization.Encoding.DER)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the authority's certificate, to compare by eye."""
+        return self._authority().fingerprint(hashes.SHA256()).hex(":").upper()
+
+    def _authority(self) -> x509.Certificate:
+        found = read_identity(self.folder / AUTHORITY)
+        if found is None:
+            raise Trouble(f"{self.folder / AUTHORITY} is missing: restart the box")
+        return found.certificate
+
+    def _make_authority(self) -> Identity:
+        made = make_authority(self.venue(), self.wanted(), self.clock.now())
+        write_identity(self.folder / AUTHORITY, made)
+        return made
+
+    def _make_leaf(self, authority: Identity) -> None:
+        made = make_leaf(authority, self.wanted(), self.clock.now())
+        write_identity(self.folder / LEAF, made)
+
+    def _is_given(self) -> bool:
+        try:
+            return (self.folder / GIVEN).read_text("ascii") == self.fingerprint()
+        except FileNotFoundError:
+            return False
+
+    def _is_outgrown(self, authority: Identity) -> bool:
+        """Whether a name is missing in it while no device trusts it yet."""
+        wanted = self.wanted().dns
+        is_complete = within(authority.certificate, self.wanted()).dns == wanted
+        return not (is_complete or self._is_given() or self.has_terminals())
+
+    def _is_due(self, authority: Identity, leaf: Identity) -> bool:
+        ends_soon = ends_at(leaf.certificate) - self.clock.now() < RENEW_DAYS * DAY_MS
+        names = within(authority.certificate, self.wanted())
+        signed = leaf.chain == (authority.certificate,)
+        return ends_soon or not signed or names_in(leaf.certificate) != names

@@ -7,12 +7,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.belonging import make_folder
 from appliance.data_directory import write_file
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.tls.authority import Identity
 
 AUTHORITY, LEAF, IMPORTED = "authority.pem", "box.pem", "own.pem"
+GIVEN = "given"  # the fingerprint of the authority that a device was given to trust
 
 
 def read_identity(path: Path) -> Identity | None:

@@ -1,4 +1,4 @@
-"""A certificate of the owner's own, in place of the one that the box signs for itself."""
+"""A certificate of the owner's own, beside the one that the box signs for itself."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from appliance.belonging import make_folder
 from appliance.data_directory import write_file
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.tls.authority import ends_at, names_in
 from appliance.tls.files import IMPORTED
 from appliance.tls.names import Names
@@ -35,7 +35,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     if ends_at(chain[0]) <= now:
         raise Trouble("the certificate has ended: renew it first")
     names = names_in(chain[0])
-    if not names.dns and not names.addresses:
+    if not names.dns:
         raise Trouble("the certificate names no host: phones refuse it")
     kept = private.private_bytes(
         serialization.Encoding.PEM,
@@ -49,7 +49,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
 
 
 def forget_imported(folder: Path) -> bool:
-    """Go back to the box's own; False when there was nothing to forget."""
+    """Serve the box's own alone; False when there was nothing to forget."""
     try:
         (folder / IMPORTED).unlink()
     except FileNotFoundError:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import ifaddr
 
+from appliance.alone import is_public
 from appliance.settings import ServerSettings
 
 Network = IPv4Network | IPv6Network
@@ -23,6 +24,17 @@ class Names:
 
     dns: tuple[str, ...]
     addresses: tuple[str, ...]
+
+    def cover(self, name: str) -> bool:
+        """Whether an imported certificate of these names is shown to who asks for `name`.
+
+        Never under `<slug>.local` and the like: those are the box's own, and its authority's.
+        """
+        name = name.lower()
+        parent = name.partition(".")[2]
+        if not parent or name.endswith(".local"):
+            return False
+        return name in self.dns or f"*.{parent}" in self.dns
 
     def ranges(self) -> list[Network]:
         """The networks in which these addresses may move: private ranges, else the address.
@@ -42,9 +54,14 @@ class Names:
 
 
 def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) -> Names:
-    """`<slug>.local`, this machine, what the settings name, loopback and `addresses`."""
+    """`<slug>.local`, this machine, what the settings name, loopback and `addresses`.
+
+    Not the host of a public `app_url`: who comes by that does not know the box's authority.
+    """
     machine = gethostname().lower().rstrip(".")
-    given = [*server.names, urlsplit(server.app_url).hostname or ""]
+    given = list(server.names)
+    if not is_public(server.app_url):
+        given.append(urlsplit(server.app_url).hostname or "")
     dns = {"localhost", f"{slug.lower()}.local", *(name.lower().rstrip(".") for name in given)}
     if machine:
         dns |= {machine, machine if "." in machine else f"{machine}.local"}

@@ -9,8 +9,6 @@ import logging
 import os
 from pathlib import Path
 
-from appliance.belonging import hand_over
-
 log = logging.getLogger(__name__)
 
 NAME = "ballast"
@@ -87,11 +85,8 @@ class Ballast:
     def _take(self, size: int) -> None:
         """So much room, under another name than the ballast's."""
         self._aside.unlink(missing_ok=True)  # of a power cut
-        # O_EXCL: root follows no link of the box's user.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        handle = os.open(self._aside, flags, 0o600)
+        handle = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            hand_over(handle, self._path.parent)
             os.posix_fallocate(handle, 0, size)
         finally:
             os.close(handle)

@@ -8,7 +8,6 @@ import json
 import os
 from pathlib import Path
 
-from appliance.belonging import hand_over
 from appliance.clock import format_instant
 from appliance.durable import sync
 from appliance.errors import Trouble
@@ -40,10 +39,9 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
     ]
     if not lines:
         return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     handle = os.open(folder / LIST, flags, 0o600)
     with os.fdopen(handle, "ab") as file:
-        hand_over(handle, folder)
         file.write(("\n" + "\n".join(lines) + "\n").encode())
         file.flush()
         os.fsync(handle)

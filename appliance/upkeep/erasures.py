@@ -12,7 +12,6 @@ from pathlib import Path
 
 from appliance.accidents import log_accident
 from appliance.actions.erase_guest import GuestErased, erase_again
-from appliance.belonging import hand_over
 from appliance.durable import sync
 from appliance.environment import Environment
 from appliance.errors import Refusal, Trouble
@@ -170,7 +169,6 @@ class _Mark:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             return
-        hand_over(handle, self._path.parent)
         os.close(handle)
         sync(self._path.parent)
 

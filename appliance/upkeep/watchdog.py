@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from appliance.belonging import hand_over
 from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
 
 PATIENCE = 30.0  # seconds, G10
@@ -122,9 +121,7 @@ class Watchdog:
 
     def _end(self) -> None:
         try:
-            self._dump.unlink(missing_ok=True)  # root writes through no link of the box's user
-            with self._dump.open("x", encoding="utf-8") as file:
-                hand_over(file.fileno(), self._dump.parent)
+            with self._dump.open("w", encoding="utf-8") as file:
                 faulthandler.dump_traceback(file)
         except OSError:
             faulthandler.dump_traceback()

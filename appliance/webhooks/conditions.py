@@ -26,6 +26,8 @@ RECEIVER_CLOCK = "receiver_clock"
 
 # These are about the running process: nothing of them is left when it has ended.
 _OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
+# These are about endpoints that are sent to.
+_OF_ENDPOINTS = (ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK)
 
 _Key = tuple[str, str]
 
@@ -78,9 +80,10 @@ class Conditions:
             self._forget((name, subject))
 
     def keep_only(self, subjects: set[str]) -> None:
-        """Forget what was about others: they are no more."""
-        for key in [key for key in self._holding if key[1] and key[1] not in subjects]:
-            self._forget(key)
+        """Forget what was about other endpoints: nothing is sent to them any more."""
+        for key in list(self._holding):
+            if key[0] in _OF_ENDPOINTS and key[1] not in subjects:
+                self._forget(key)
 
     async def close(self) -> None:
         """Forget what was about this process, and write what is not written yet, once."""

@@ -115,6 +115,11 @@ class Dispatcher:
         await self._outside.check(url, allow_http=allows_http(self._environment))
         return str(url)
 
+    def is_lent(self, url: str) -> bool:
+        """Whether `url` is that of a receiver inside this process, which is lent for a while."""
+        inside = self._outside.inside
+        return inside is not None and inside.names(url)
+
     def hold(self, reason: str, endpoint_ids: Collection[str] | None = None) -> None:
         """Start no attempt, or none at these, until `release` is called with the same reason."""
         if endpoint_ids is None:

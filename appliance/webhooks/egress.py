@@ -10,12 +10,7 @@ from ipaddress import IPv6Address, ip_address
 
 from appliance.settings import WebhookSettings
 from appliance.webhooks.addresses import EgressPolicy, IpAddress
-from appliance.webhooks.receiver import (
-    Receiver,
-    forbidden_address,
-    forbidden_port,
-    parse_receiver,
-)
+from appliance.webhooks.receiver import Receiver, forbidden, parse_receiver
 
 DNS_SECONDS = 3.0
 _LOOKUPS_OF_A_HOST = 4
@@ -28,6 +23,11 @@ Resolve = Callable[[str], Awaitable[Sequence[IpAddress]]]
 
 class Blocked(Exception):
     """The guard forbids this receiver: nothing was sent, no connection was tried."""
+
+    def __init__(self, address: IpAddress | None) -> None:
+        """`address` is the one at fault, where one was looked at."""
+        super().__init__()
+        self.address = address
 
 
 class EgressGuard:
@@ -47,12 +47,10 @@ class EgressGuard:
         A name that does not resolve passes: the box may be offline just now.
         """
         receiver = parse_receiver(url, allow_http=allow_http)
-        if not self._policy.permits_port(receiver.port, secure=receiver.secure):
-            raise forbidden_port(secure=receiver.secure)
         try:
             await self._permitted(receiver, self._resolve_new)
-        except Blocked:
-            raise forbidden_address() from None
+        except Blocked as blocked:
+            raise forbidden(receiver, blocked.address) from None
         except (OSError, TimeoutError):
             pass
         return receiver
@@ -67,7 +65,7 @@ class EgressGuard:
     async def _permitted(self, receiver: Receiver, resolve: Resolve) -> Sequence[IpAddress]:
         policy, port = self._policy, receiver.port
         if not policy.permits_port(port, secure=receiver.secure):
-            raise Blocked
+            raise Blocked(receiver.address)
         if receiver.address is not None:
             found: Sequence[IpAddress] = [receiver.address]
         else:
@@ -76,9 +74,9 @@ class EgressGuard:
         for address in found:
             named = policy.permits_port_of(address, port, secure=receiver.secure)
             if not (named and policy.permits(address, port)):
-                raise Blocked
+                raise Blocked(address)
         if not found:
-            raise Blocked
+            raise Blocked(None)
         return found
 
 

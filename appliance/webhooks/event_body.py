@@ -5,6 +5,7 @@ from typing import Any
 
 from appliance.clock import format_instant
 from appliance.model.delivery import DueDelivery
+from appliance.model.endpoint import Endpoint
 from appliance.model.reservation import Reservation
 from appliance.model.venue import Venue
 
@@ -15,12 +16,16 @@ _SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
 _SAMPLE_TABLE_ID = "00000000-0000-4000-8000-000000000001"
 
 
-def event_body(delivery: DueDelivery, reservation: Reservation | None, venue: Venue) -> bytes:
+def event_body(
+    delivery: DueDelivery, reservation: Reservation | None, venue: Venue, endpoint: Endpoint
+) -> bytes:
     """The JSON of one delivery: the reservation as it is now, the id and instant as ever.
 
     Without a reservation it is a `webhook.test`, with a full sample (decisions.md).
     """
-    data = _reservation(reservation) if reservation is not None else _sample(delivery.occurred_at)
+    data = _sample(delivery.occurred_at)
+    if reservation is not None:
+        data = _reservation(reservation, tell_reference=endpoint.may_read_reference(reservation))
     data["venue"] = {"id": venue.id, "name": venue.name}
     body = {
         "id": delivery.id,
@@ -31,7 +36,7 @@ def event_body(delivery: DueDelivery, reservation: Reservation | None, venue: Ve
     return _encode(body).encode()
 
 
-def _reservation(reservation: Reservation) -> dict[str, Any]:
+def _reservation(reservation: Reservation, *, tell_reference: bool) -> dict[str, Any]:
     data: dict[str, Any] = {
         "serviceReservationId": reservation.id,
         "accessCode": reservation.access_code or reservation.issued_code,
@@ -43,7 +48,7 @@ def _reservation(reservation: Reservation) -> dict[str, Any]:
         "customerFirstName": reservation.customer_first_name or "",
         "source": reservation.source,
     }
-    if reservation.external_ref is not None:
+    if tell_reference and reservation.external_ref is not None:
         data["externalRef"] = reservation.external_ref
     checked_in_at = reservation.checked_in_at
     data["checkedInAt"] = None if checked_in_at is None else format_instant(checked_in_at)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.model.delivery import DueDelivery
+from appliance.model.endpoint import Endpoint
 from appliance.model.venue import Venue
 from appliance.store.connection import Reader
 from appliance.store.deliveries import (
@@ -14,6 +15,7 @@ from appliance.store.deliveries import (
     page_retries,
     page_untried,
 )
+from appliance.store.endpoints import get_endpoint
 from appliance.store.reservations import find_reservation
 from appliance.store.venue import get_venue
 from appliance.webhooks.event_body import event_body
@@ -65,14 +67,15 @@ class _Round:
         self.reader = reader
         self._picks = picks
         self._venue: Venue | None = None
+        self._endpoints: dict[str, Endpoint] = {}
 
     def start(self, lane: Lane, delivery: DueDelivery, *, retry: bool) -> None:
         """Begin an attempt; raises, with nothing begun, where its body cannot be read."""
-        body = self._render(delivery)
+        body = self._render(lane.endpoint_id, delivery)
         lane.begin(delivery, retry=retry)
         self._picks.append(Pick(lane, delivery, retry, body))
 
-    def _render(self, delivery: DueDelivery) -> bytes | None:
+    def _render(self, endpoint_id: str, delivery: DueDelivery) -> bytes | None:
         """The body in the present state; None when its reservation was erased altogether."""
         reservation = None
         if delivery.reservation_id is not None:
@@ -81,7 +84,9 @@ class _Round:
                 return None
         if self._venue is None:  # once for all
             self._venue = get_venue(self.reader)
-        return event_body(delivery, reservation, self._venue)
+        if endpoint_id not in self._endpoints:
+            self._endpoints[endpoint_id] = get_endpoint(self.reader, endpoint_id)
+        return event_body(delivery, reservation, self._venue, self._endpoints[endpoint_id])
 
 
 def _pick(this: _Round, lane: Lane, uptime: int, share: int) -> None:

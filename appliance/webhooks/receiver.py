@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
-from appliance.errors import InvalidWebhookUrl
-from appliance.webhooks.addresses import IpAddress
+from appliance.errors import InvalidWebhookUrl, WebhookUrlClosed
+from appliance.webhooks.addresses import IpAddress, Reach, reach_of
 
 URL_MAX = 2048
 _NAME_MAX = 253
@@ -20,14 +20,17 @@ _NOT_ABSOLUTE = (
 )
 _TOO_LONG = (f"{URL_MAX} caractères au plus.", f"at most {URL_MAX} characters.")
 _USER_INFO = ("sans identifiants ni fragment.", "without user info or fragment.")
-_PLAIN_HTTP = ("https est obligatoire.", "https is required.")
+_PLAIN_HTTP = (
+    "https est obligatoire, sauf si l'établissement règle webhooks.allow_http = true.",
+    "https is required, unless the venue sets webhooks.allow_http = true.",
+)
 _HOST = (
     "nom d'hôte ou adresse IP mal écrits.",
     "host name or IP address is not written in its usual form.",
 )
-_FORBIDDEN = (
-    "cette adresse n'est pas joignable par les webhooks.",
-    "webhooks may not reach this address.",
+_RESERVED = (
+    "cette adresse est réservée : aucun réglage ne l'ouvre.",
+    "this address is reserved: no setting opens it.",
 )
 
 
@@ -78,19 +81,20 @@ def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
     return Receiver(secure, name, port, target, address)
 
 
-def forbidden_address() -> InvalidWebhookUrl:
-    """The refusal of an address that may not be reached."""
-    return _refused(_FORBIDDEN)
+def forbidden(receiver: Receiver, address: IpAddress | None) -> InvalidWebhookUrl:
+    """The refusal of a receiver that may not be reached, and what would open it.
 
-
-def forbidden_port(*, secure: bool) -> InvalidWebhookUrl:
-    """The refusal of a port that may not be reached; `secure` for https."""
-    usual = _usual_port(secure=secure)
-    return _refused(
-        (
-            f"port refusé : {usual}, ou à partir de 1024.",
-            f"port refused: {usual}, or 1024 and above.",
-        )
+    `address` is the one at fault, where it is known. The one that a name leads to is not told:
+    names in the venue's network are not a partner's to explore.
+    """
+    if address is not None and reach_of(address) is Reach.NEVER:
+        return _refused(_RESERVED)
+    host = "IP" if receiver.address is None else str(receiver.address)
+    shown = f"[{host}]" if ":" in host else host
+    return WebhookUrlClosed(
+        field="url",
+        usual=_usual_port(secure=receiver.secure),
+        entry=f'"{shown}:{receiver.port}"',
     )
 
 
