@@ -29,6 +29,7 @@
 #endif
 
 static char run[PATH_MAX]; /* the folder of this start */
+static mode_t mode = 0700;
 
 static int is_own_folder(const char *path)
 {
@@ -87,7 +88,7 @@ static int take(const char *place)
     if (place[0] != '/')
         return 0;
     make_folders(place);
-    if (!is_own_folder(place) || chmod(place, 0700) != 0)
+    if (!is_own_folder(place) || chmod(place, mode) != 0)
         return 0;
     int guard = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (guard < 0)
@@ -98,7 +99,7 @@ static int take(const char *place)
         if (fstatvfs(guard, &volume) == 0 && !(volume.f_flag & ST_NOEXEC) &&
             (unsigned long long)volume.f_bavail * volume.f_frsize >= ROOM_MIB * 1048576ULL &&
             snprintf(run, sizeof run, "%s/run-XXXXXX", place) < PATH_MAX - 32 &&
-            mkdtemp(run) != NULL) {
+            mkdtemp(run) != NULL && chmod(run, mode) == 0) {
             /* Inherited on purpose: the lock ends with the last process of this start. */
             int lock = open(run, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
             taken = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0;
@@ -159,7 +160,13 @@ __attribute__((constructor)) static void choose_place(int argc, char **argv, cha
     /* The second process of a start is told by the first where everything lies. */
     if (getenv("_PYI_APPLICATION_HOME_DIR") != NULL)
         return;
-    if (asked != NULL && asked[0] != '\0') {
+    int is_named = asked != NULL && asked[0] != '\0';
+    if (!is_named && take_in_data(named_data(argc, argv)))
+        return;
+    /* A command that root runs goes on as the user of its data directory, who reads it too. */
+    if (geteuid() == 0)
+        mode = 0755;
+    if (is_named) {
         if (take(asked))
             return;
         fprintf(stderr, "venuebox: VENUEBOX_RUNTIME is %s: a folder of your own with %d MiB of "
@@ -167,8 +174,10 @@ __attribute__((constructor)) static void choose_place(int argc, char **argv, cha
         exit(1);
     }
     snprintf(leaf, sizeof leaf, "venuebox-%u", (unsigned)geteuid());
-    if (take_in_data(named_data(argc, argv)) || take_below(getenv("CACHE_DIRECTORY"), "runtime") ||
-        take_in_home("XDG_CACHE_HOME", ".cache", "venuebox") || take_below(getenv("TMPDIR"), leaf))
+    if (take_below(getenv("CACHE_DIRECTORY"), "runtime"))
+        return;
+    if (geteuid() != 0 && /* root's home is closed to others */
+        (take_in_home("XDG_CACHE_HOME", ".cache", "venuebox") || take_below(getenv("TMPDIR"), leaf)))
         return;
     for (size_t i = 0; i < sizeof temporary / sizeof *temporary; i++)
         if (take_below(temporary[i], leaf))

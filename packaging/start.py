@@ -3,7 +3,9 @@
 import ctypes
 import os
 import signal
+import stat
 import sys
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 
@@ -16,8 +18,17 @@ def end_with_the_first_process() -> None:
         sys.exit(1)
 
 
+def open_to_all() -> None:
+    """As the place is (runtime_place.c): root goes on as another user, who reads it too."""
+    unpacked = Path(__file__).parent
+    if unpacked.parent.stat().st_mode & stat.S_IXOTH:
+        for path in (unpacked, *unpacked.rglob("*")):
+            path.chmod(0o755)
+
+
 if __name__ == "__main__":
     end_with_the_first_process()
+    open_to_all()
     from web.main import main
 
     sys.exit(main())

@@ -18,18 +18,20 @@ async def read_object(
 ) -> dict[str, Any]:
     """The JSON object in the body; an `optional` one may be empty.
 
-    BodyTooLarge over `limit` bytes, 64 KiB unless said. InvalidJson for anything else, and for
-    a body that is not here within 30 s or does not end as it announced. Refusals of the caller
-    who may no longer send it by then.
+    InvalidJson for anything else, and for a body that did not arrive whole; others as `read_body`.
     """
-    is_here = request.content.is_eof()
-    raw = await _read(request, limit)
-    if not is_here:
-        look_again(request)
+    raw = await read_body(request, limit)
+    if raw is None:
+        raise InvalidJson
     return {} if optional and not raw else parse_object(raw)
 
 
-async def _read(request: web.Request, limit: int) -> bytes:
+async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | None:
+    """The body; None when it is not here within 30 s or does not end as it announced.
+
+    BodyTooLarge over `limit` bytes, 64 KiB unless said. Refusals of the caller who may no longer
+    send it by then.
+    """
     if (request.content_length or 0) > limit:
         raise BodyTooLarge
     if limit != BODY_LIMIT:  # the application's own limit is that of every other request
@@ -40,10 +42,11 @@ async def _read(request: web.Request, limit: int) -> bytes:
         else:
             async with asyncio.timeout(_SECONDS):
                 raw = await request.read()
+            look_again(request)
     except web.HTTPRequestEntityTooLarge:
         raise BodyTooLarge from None
     except (web.RequestPayloadError, TimeoutError):
-        raise InvalidJson from None
+        return None
     if len(raw) > limit:
         raise BodyTooLarge
     return raw

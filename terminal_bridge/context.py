@@ -10,6 +10,8 @@ from terminal_bridge.readers.readers import Readers
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
 PAIRING_TRIES: web.AppKey[PairingTries] = web.AppKey("pairing tries", PairingTries)
+SEARCH_PHONES: web.AppKey[Callable[[str], None]] = web.AppKey("search phones")
+"""Counts a search by phone of the terminal of that id; RateLimited after too many."""
 READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)
 STILL_MAY: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
 """Raises what the caller of a request is refused by now; absent where nobody was asked who

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from appliance.errors import InvalidDate
 from appliance.model.evening import parse_date
-from appliance.model.guest_search import search
+from appliance.model.guest_search import asks_phone, search
 from appliance.model.terminal import Terminal
 from appliance.store.conflicts import list_open_conflicts
 from appliance.store.connection import Reader
@@ -15,13 +15,16 @@ from appliance.store.readings import find_tonight
 from appliance.store.reservations import list_evening
 from appliance.store.totals import count_evening
 from terminal_bridge.authentication import authenticate
-from terminal_bridge.context import ENVIRONMENT
+from terminal_bridge.context import ENVIRONMENT, SEARCH_PHONES
 from terminal_bridge.wire import answer, guest_of
 from terminal_bridge.wire_events import conflict_of, totals_of
 
 
 async def evening(request: web.Request) -> web.Response:
-    """`GET /evening?date=&q=`: the list, and the totals of the whole evening."""
+    """`GET /evening?date=&q=`: the list, and the totals of the whole evening.
+
+    RateLimited when this terminal looks for too many phone numbers (S4).
+    """
     terminal = await authenticate(request, "search")
     day = None
     if "date" in request.query:
@@ -29,6 +32,8 @@ async def evening(request: web.Request) -> web.Response:
         if day is None:
             raise InvalidDate(field="date")
     query = request.query.get("q", "")
+    if asks_phone(query):
+        request.app[SEARCH_PHONES](terminal.id)
     return answer(await request[ENVIRONMENT].database.read(_list, terminal, day, query))
 
 

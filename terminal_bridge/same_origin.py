@@ -11,13 +11,14 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
     """Whether nothing says that another site's page sent this request.
 
     A browser that tells Sec-Fetch-Site is believed; else its Origin must be that of `base`
-    (the address guests are given) or the one it asked; without one it must carry no cookie.
+    (the address guests are given) or the one it asked, and `null` is neither; without one it must
+    carry no cookie.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
         return site in _OWN_SITES
     origin = request.headers.get("Origin")
-    if origin not in {None, "null"}:  # null: a page that sends no referrer has no origin either
+    if origin is not None:
         return origin in {_origin(base), f"{request.scheme}://{request.host}"}
     return "Cookie" not in request.headers
 

@@ -24,6 +24,8 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
     if change.door is not None:
         told["admitted"] = change.door.verdict.admitted
         told["terminalId"] = change.door.terminal_id
+        if change.kind == "check-in":
+            told["scanId"] = change.door.scan_id
         told["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
     if change.conflict is not None:
         told["conflict"] = conflict_of(change.conflict, terminal)

@@ -109,7 +109,7 @@ async def opened_box(
         directory,
         MASTER_KEY,
         settings,
-        app_url="https://box.example",
+        address="https://box.example",
         clock=clock,
         tokens=tokens or Tokens(),
         zones=newest_zone_database(),

@@ -70,19 +70,108 @@ class Cable:
 
     def within(self, function: Callable[..., Any], *args: Any) -> Any:
         """What the function returns where it is called outside; its sockets stay there."""
-        with ThreadPoolExecutor(1) as thread:  # a namespace is a thread's
-            return thread.submit(self._call, function, args).result()
+        return within(self.outside, function, *args)
 
     def close(self) -> None:
         """No cable, no networks."""
         while self._made:
             ip("netns", "del", self._made.pop())
 
-    def _call(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        handle = os.open(Path("/run/netns") / self.outside, os.O_RDONLY)
+
+def within(network: str, function: Callable[..., Any], *args: Any) -> Any:
+    """What the function returns where it is called in that network; its sockets stay there."""
+    with ThreadPoolExecutor(1) as thread:  # a namespace is a thread's
+        return thread.submit(_call, network, function, args).result()
+
+
+def _call(network: str, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    handle = os.open(Path("/run/netns") / network, os.O_RDONLY)
+    try:
+        if ctypes.CDLL(None, use_errno=True).setns(handle, _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"the network {network} is not entered")
+    finally:
+        os.close(handle)
+    return function(*args)
+
+
+class Venue:
+    """A venue's network behind a router with NAT: a box and a phone inside, a stranger outside.
+
+    The router hands port 443 of its public address on to port 8443 of the box, but not from within:
+    it has no hairpin. Used as a context, all of it is gone at the end.
+    """
+
+    BOX, PHONE, PUBLIC = "192.168.77.20", "192.168.77.50", "203.0.113.2"
+    _GATEWAY, _STRANGER = "192.168.77.1", "203.0.113.1"
+    _RULES = f"""
+        table ip nat {{
+            chain out {{ type nat hook postrouting priority 100; oifname "wan" masquerade; }}
+            chain in {{ type nat hook prerouting priority -100;
+                        iifname "wan" tcp dport 443 dnat to {BOX}:8443; }}
+        }}"""
+
+    def __init__(self, name: str) -> None:
+        self.box, self.phone, self.stranger = f"{name}b", f"{name}p", f"{name}s"
+        self.router = f"{name}r"
+        self._made: list[str] = []
+
+    def __enter__(self) -> Self:
         try:
-            if ctypes.CDLL(None, use_errno=True).setns(handle, _CLONE_NEWNET):
-                raise OSError(ctypes.get_errno(), f"the network {self.outside} is not entered")
-        finally:
-            os.close(handle)
-        return function(*args)
+            self._build()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def cut_the_line(self) -> None:
+        """No internet from now on."""
+        ip("-n", self.router, "link", "set", "dev", "wan", "down")
+
+    def close(self) -> None:
+        """No networks."""
+        while self._made:
+            ip("netns", "del", self._made.pop())
+
+    def _build(self) -> None:
+        for network in (self.router, self.box, self.phone, self.stranger):
+            ip("netns", "add", network)
+            self._made.append(network)
+            ip("-n", network, "link", "set", "dev", "lo", "up")
+        ip("-n", self.router, "link", "add", "lan", "type", "bridge")
+        for number, network in enumerate((self.box, self.phone)):
+            self._plug(f"lan{number}", network)
+            ip("-n", self.router, "link", "set", "dev", f"lan{number}", "master", "lan")
+        self._plug("wan", self.stranger)
+        for network, device, address in (
+            (self.router, "lan", self._GATEWAY),
+            (self.router, "wan", self.PUBLIC),
+            (self.box, "eth", self.BOX),
+            (self.phone, "eth", self.PHONE),
+            (self.stranger, "eth", self._STRANGER),
+        ):
+            ip("-n", network, "addr", "add", f"{address}/24", "dev", device)
+            ip("-n", network, "link", "set", "dev", device, "up")
+        for network in (self.box, self.phone):
+            ip("-n", network, "route", "add", "default", "via", self._GATEWAY)
+        forward = ["sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward && exec nft -f -"]
+        subprocess.run(
+            ["ip", "netns", "exec", self.router, *forward],
+            check=True, capture_output=True, input=self._RULES.encode(),
+        )  # fmt: skip
+
+    def _plug(self, port: str, network: str) -> None:
+        ip("-n", self.router, "link", "add", "name", port, "type", "veth",
+           "peer", "name", "eth", "netns", network)  # fmt: skip
+        ip("-n", self.router, "link", "set", "dev", port, "up")
+
+
+def may_build_a_venue() -> bool:
+    """Whether this user may, and has the programs for it."""
+    try:
+        with Venue(f"vbtry{os.getpid() % 10**6}"):
+            return True
+    except (OSError, subprocess.CalledProcessError):
+        return False

@@ -17,7 +17,7 @@ from appliance.upkeep.retention import Retention
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.body import BODY_LIMIT
-from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES, READERS
+from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES, READERS, SEARCH_PHONES
 from terminal_bridge.pairing_tries import PairingTries
 from terminal_bridge.readers.box import readers_of
 from terminal_bridge.routes import TERMINAL_ROUTES
@@ -39,7 +39,7 @@ from web.names.tls import renewing
 from web.names.trust import CERTIFICATES, TRUST_ROUTES
 from web.portal.box.backing_up import BACKING_UP, BackingUp
 from web.portal.box.examining import EXAMINER, Examiner
-from web.portal.box.saved import SAVING
+from web.portal.box.saved import SAVED, Saved, read_file
 from web.portal.context import BOX
 from web.portal.guard import guarded
 from web.portal.integrations.replays import INTEGRATIONS, Integrations
@@ -50,6 +50,8 @@ from web.portal.setup.first import setup_routes
 from web.portal.sign_in import sign_in_routes
 from web.portal.welcome import welcome_routes
 from web.principals import ANYBODY, PRINCIPALS, Principal
+from web.proxies import ProxyWatch
+from web.rate_limit import RateLimit
 from web.rendering import prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
 from web.sandbox.handlers import SandboxPages
@@ -60,6 +62,7 @@ from web.unknown import lead_back
 
 log = logging.getLogger(__name__)
 
+_PHONES_PER_MINUTE = 30  # that a terminal may look for: all last digits in more than five hours
 _STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops
 
 
@@ -76,16 +79,17 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app[PRINCIPALS] = {}
     app[SECURE] = Secure(server, server.tls_port if certificates else 0)
     app.on_response_prepare.extend(app[SECURE].on_prepare)
+    ProxyWatch(box).attach(app)
     app[PAIRING_TRIES] = PairingTries(box.clock, app[SECURE].caller_of)
+    app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE).spend
     app[CERTIFICATES] = certificates
     app[BOX] = box
     app[FIRST_START] = FirstStart(box)
     app[EXAMINER] = Examiner()
-    app.on_cleanup.append(app[EXAMINER].close)
     app[BACKING_UP] = BackingUp()
-    app.on_cleanup.append(app[BACKING_UP].close)
+    app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))
     app[PASSWORDS] = Passwords()
-    app[SAVING] = asyncio.Lock()
+    app[SAVED] = Saved(read_file(box))
     app[INTEGRATIONS] = Integrations(box.clock)
     prepare_pages(app)
     open_desks(app, box)
@@ -102,7 +106,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
         )
         _add_routes(app, services)
         if environment is box.test:
-            _add_sandbox(app, services, SandboxPages(sandbox))
+            _add_sandbox(app, services, SandboxPages(sandbox, box.clock))
         clock_gate = services.dispatcher.clock_gate
         may_expire = clock_gate.may_expire
         beside = (
@@ -119,27 +123,30 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
                 principal = Principal("staff", route.role)
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
-    for method, path, handler in (*HOME_ROUTES, *TRUST_ROUTES):
-        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
+    _add_shared_routes(app, box)
+    app.cleanup_ctx.append(app[INTEGRATIONS].running)
+    app[READERS] = readers_of(box)
+    app.cleanup_ctx.append(_reading)
+    return app
+
+
+def _add_shared_routes(app: web.Application, box: Box) -> None:
+    """The public routes that have no environment."""
     app[REQUESTS] = Counter()
-    for method, path, handler in Metrics(box).routes():
-        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
     health = Health(box)
     app.cleanup_ctx.append(health.running)
-    for method, path, handler in health.routes():
-        _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
-    of_the_house = (
+    shared = (
+        *HOME_ROUTES,
+        *TRUST_ROUTES,
+        *Metrics(box).routes(),
+        *health.routes(),
         *STATIC_ROUTES,
         *setup_routes(box.clock),
         *welcome_routes(box.clock),
         *sign_in_routes(box.clock),
     )
-    for method, path, handler in of_the_house:
+    for method, path, handler in shared:
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
-    app.cleanup_ctx.append(app[INTEGRATIONS].running)
-    app[READERS] = readers_of(box)
-    app.cleanup_ctx.append(_reading)
-    return app
 
 
 def _slug_of(box: Box) -> Callable[[], str]:

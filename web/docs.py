@@ -1,19 +1,28 @@
 """The partner interface described: a guide (`/docs`), a reference to try, and OpenAPI."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from appliance.environment import path_prefix
+from appliance.model.availability import find_closure
+from appliance.model.evening import tonight
+from appliance.model.guest_terms import offered_slots
+from appliance.store.connection import Reader
+from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.api.openapi.document import PartnerRoute, build_document, describe_servers
+from web.api.openapi.samples import Wish
 from web.guide import read_guide
+from web.peer import claims_https
 from web.public_page import public_page
 from web.wire import answer
 
 PARTNER_ROUTES: web.AppKey[Sequence[PartnerRoute]] = web.AppKey("partner_routes")
 
+_DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
 _HEADERS = {
     "Cache-Control": "no-cache",
     "Referrer-Policy": "no-referrer",
@@ -23,8 +32,10 @@ _HEADERS = {
 
 async def show_document(request: web.Request) -> web.Response:
     """`GET /openapi.json`: the OpenAPI 3.1 document, this environment's server first."""
-    servers = describe_servers(_public_base(request), request[ENVIRONMENT].name)
-    document = build_document(request.config_dict[PARTNER_ROUTES], servers)
+    environment = request[ENVIRONMENT]
+    servers = describe_servers(_base(request), environment.name)
+    wish = environment.database.peek(_find_wish)
+    document = build_document(request.config_dict[PARTNER_ROUTES], servers, wish)
     return answer(document, headers=_HEADERS)
 
 
@@ -44,8 +55,7 @@ async def show_reference(request: web.Request) -> web.Response:
 
 def page_addresses(request: web.Request) -> dict[str, object]:
     """The addresses that the partners' pages show, as whoever asks may use them."""
-    name = request[ENVIRONMENT].name
-    base = _public_base(request) or f"{request.scheme}://{request.host}"
+    name, base = request[ENVIRONMENT].name, _base(request)
     prefix, test = path_prefix(name), path_prefix("test")
     return {
         "document_url": f"{prefix}/openapi.json",
@@ -59,13 +69,34 @@ def page_addresses(request: web.Request) -> dict[str, object]:
     }
 
 
-def _public_base(request: web.Request) -> str:
-    """`server.app_url` when that is the host that was asked, else empty: relative to here.
+def _base(request: web.Request) -> str:
+    """Where live was called: `server.app_url` when that is the host that was asked.
 
     A page opened at another address of the box may only call where it came from.
     """
     base = request[ENVIRONMENT].settings.server.app_url
-    return base if base and urlsplit(base).netloc == request.host else ""
+    if base and urlsplit(base).netloc == request.host:
+        return base
+    scheme = "https" if claims_https(request) else request.scheme
+    return f"{scheme}://{request.host}"
+
+
+def _find_wish(reader: Reader) -> Wish:
+    """A booking a week ahead that this box would grant, to be tried on the page.
+
+    The same all day: who tries it twice sees a replay. Without a bookable table or a slot it
+    stays made up, but for the date.
+    """
+    venue, closings, slots = get_venue(reader), list_closings(reader), list_slots(reader)
+    today = tonight(reader.now, reader.zones.zone(venue.time_zone), venue.evening_ends_at)
+    table = next((one for one in list_tables(reader) if one.bookable), None)
+    for ahead in range(_DAYS_AHEAD, _DAYS_AHEAD + _DAYS_TRIED):
+        day = today + timedelta(days=ahead)
+        slot = next(iter(offered_slots(slots, day)), None)
+        if table and slot and find_closure(venue, closings, day.isoformat()) is None:
+            guests = max(table.capacity_min, min(_PARTY, table.capacity_max))
+            return Wish(table.id, day.isoformat(), slot.start, guests, f"TRY-{day}")
+    return Wish(date=(today + timedelta(days=_DAYS_AHEAD)).isoformat())
 
 
 DOCS_ROUTES = (

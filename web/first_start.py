@@ -7,6 +7,7 @@ from aiohttp import web
 
 from appliance.actions.set_up import offer_setup
 from appliance.box import Box
+from appliance.environment import house_base
 from appliance.house_errors import NotSetUp
 from appliance.model.qr import link_blocks
 from appliance.store.setup import is_closed
@@ -35,8 +36,7 @@ class FirstStart:
         """
         if not self._closed or request.path != SETUP_PATH or request.method not in _SAFE:
             return None
-        secure = request.app[SECURE]
-        base = secure.base_for(request) if secure.may_lead(request) else None
+        base = request.app[SECURE].elsewhere_for(request)
         return None if base is None else f"{base}{SETUP_PATH}"
 
     def lets_pass(self, request: web.Request) -> bool:
@@ -65,30 +65,28 @@ async def keep_closed(
     raise NotSetUp
 
 
-async def show_setup_link(box: Box, local: str, *, as_qr: bool, at_home: str = "") -> None:
+async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
     """Print a fresh one-time link while the box has no owner; the ones before are dead.
 
-    `local` is the box's address on this machine, `at_home` its https address in the house: a
-    password travels there, and nowhere else. The QR code, for a phone, follows where the box
-    has a public address, or when it was asked for.
+    `local` is the box's address on this machine. A second link is for other machines, where they
+    find the box over https: a password travels there, and nowhere else. `as_qr`: for a phone, too.
     """
     if not box.live.database.look_up(is_closed):
         return
     out = sys.stdout
     secret = await box.live.database.write(offer_setup)
-    base = box.live.links.base
-    is_https = base.startswith("https:")
-    link = f"{base if is_https else local}{SETUP_PATH}#{secret}"
+    link = f"{local}{SETUP_PATH}#{secret}"
     print(f"This box is new. Set it up here, within 30 minutes; the link works once:\n\n  {link}\n",
           file=out)  # fmt: skip
-    if at_home and not is_https and at_home != local:
-        link = f"{at_home}{SETUP_PATH}#{secret}"
+    elsewhere = house_base(box.live.links, box.settings.server)
+    if elsewhere.startswith("https:") and elsewhere != local:
+        link = f"{elsewhere}{SETUP_PATH}#{secret}"
         print(
-            "From another machine in the house, whose browser warns once, for it does not know "
-            f"this box\n(venuebox tls show tells the fingerprint to compare):\n\n  {link}\n",
+            "From another machine, whose browser warns once if it does not know this box\n"
+            f"(venuebox tls show tells the fingerprint to compare):\n\n  {link}\n",
             file=out,
         )
-    if as_qr or (is_https and out.isatty()):
+    if as_qr:
         code = link_blocks(link)
         if out.isatty():
             code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_AS_BEFORE}" for line in code.split("\n"))

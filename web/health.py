@@ -70,6 +70,8 @@ class Health:
         return (("GET", "/health", self.show_health), ("GET", "/ready", self.show_ready))
 
     async def _is_good(self) -> bool:
+        if any(environment.database.is_full for environment in self._box.environments):
+            return False  # bookings are refused by now, whatever was proved a moment ago
         now = self._box.clock.monotonic()
         if self._judged_at is not None and now - self._judged_at < _FRESH_SECONDS:
             return self._good

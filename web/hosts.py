@@ -4,6 +4,7 @@ A page of a stranger can make its own name resolve to the box's address and then
 box answers to the visitor's browser. It cannot do so with a bare address, nor with our names.
 """
 
+import re
 from collections.abc import Callable
 from ipaddress import ip_address
 from socket import gethostname
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 _REMEMBERED = 200
+_HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 
 
 class Hosts:
@@ -40,15 +42,16 @@ class Hosts:
         return True
 
     def _is_ours(self, host: str) -> bool:
-        try:
-            name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-        except ValueError:  # a bracket that nobody closed
+        """A name or an address and perhaps a port: no user, no zone, no path (RFC 9110, 7.2)."""
+        found = _HOST.fullmatch(host)
+        if found is None:
             return False
+        name = (found[1] or found[2]).lower().removesuffix(".")
         try:
-            ip_address(name)
+            return ip_address(name).version == (4 if found[1] else 6)
         except ValueError:
-            return name in self._names or name == f"{self._slug().lower()}.local"
-        return True
+            ours = name in self._names or name == f"{self._slug().lower()}.local"
+            return found[1] is not None and ours
 
 
 HOSTS = web.AppKey("hosts", Hosts)

@@ -20,14 +20,16 @@ from appliance.commands.console import (
     add_data,
 )
 from appliance.errors import Refusal, Trouble
+from appliance.file_ownership import name_user
 from appliance.tokens import Tokens
 
 _USAGE = 2
 _NO_ROOM = "there is no room on the disk for {what}: make some, then try again"
+_CLOSED = "{user} may not use {what}: name another path, or run this as the user who may"
 _WAYS_OUT = {
     errno.EROFS: "{what} is on a volume that may only be read: check the disk, start again",
-    errno.EACCES: "{what} may not be used by this user: run it as the box's user, or with sudo",
-    errno.EPERM: "{what} may not be changed by this user: run it as the box's user, or with sudo",
+    errno.EACCES: _CLOSED,
+    errno.EPERM: _CLOSED,
     errno.ENOENT: "{what} is not there: correct the path, or make its folder first",
     errno.ENOTDIR: "{what} leads through a file: correct the path",
     errno.EISDIR: "{what} is a folder: name a file in it",
@@ -192,7 +194,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, Refusal):
         return error.error_en
     if isinstance(error, OSError) and error.errno in _WAYS_OUT:
-        return _WAYS_OUT[error.errno].format(what=error.filename or "what was to be written")
+        what = error.filename or "what was to be written"
+        return _WAYS_OUT[error.errno].format(what=what, user=name_user(os.geteuid()))
     return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
 
 

@@ -1,5 +1,6 @@
 """Who calls, and how protected: what a proxy says counts only when the proxy is trusted (S20)."""
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -7,6 +8,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from aiohttp import web
 
 Networks = Sequence[IPv4Network | IPv6Network]
+# Some proxies add the port, with brackets around an IPv6 address (RFC 7239, 6).
+_WITH_PORT = re.compile(r"\[([^\]]*)\](?::\d+)?|([^:]*):\d+")
 
 
 def networks_of(texts: Sequence[str]) -> Networks:
@@ -20,12 +23,22 @@ def peer_of(request: web.Request, proxies: Networks) -> str:
     if proxies and _is_in(peer, proxies):
         # Some proxies add a line of their own below the one that the caller made up.
         lines = request.headers.getall("X-Forwarded-For", [])
-        chain = [part.strip() for part in ",".join(lines).split(",")]
+        chain = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
         for address in reversed([part for part in chain if part]):
             peer = address
             if not _is_in(address, proxies):
                 break
     return peer
+
+
+def is_trusted(request: web.Request, proxies: Networks) -> bool:
+    """Whether it came from one of our own proxies."""
+    return _is_in(request.remote or "", proxies)
+
+
+def _address_in(forwarded: str) -> str:
+    found = _WITH_PORT.fullmatch(forwarded)
+    return forwarded if found is None else found[1] or found[2] or ""
 
 
 def is_private(request: web.Request, proxies: Networks) -> bool:

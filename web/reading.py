@@ -12,6 +12,7 @@ from appliance.errors import (
     InvalidSlot,
     ValidationError,
 )
+from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, parse_date
 from appliance.model.reservation import STATUSES
 
@@ -57,6 +58,14 @@ def read_reservation_query(request: web.Request) -> ReservationQuery:
         page=_whole(query, "page", 1, _PAGE_MAX),
         limit=_whole(query, "limit", PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX),
     )
+
+
+def read_notify_customer(request: web.Request) -> bool:
+    """`notifyCustomer` of `DELETE /v1/reservations/{id}`: true when it is left out."""
+    text = _query_of(request).get("notifyCustomer", "true")
+    if text not in {"true", "false"}:
+        raise field_invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
+    return text == "true"
 
 
 def _query_of(request: web.Request) -> dict[str, str]:

@@ -22,7 +22,7 @@ from appliance.clock_trust import kernel_is_synchronised
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
-from appliance.environment import find_home_address
+from appliance.environment import house_base
 from appliance.errors import Trouble
 from appliance.log_files import keep_log
 from appliance.poke import hear_pokes
@@ -44,9 +44,8 @@ from web.names.listening import Listening, listen
 from web.names.mdns import announcing
 from web.names.tls import accept_tls, open_certificates
 from web.names.whereabouts import (
-    find_app_url,
+    find_address,
     find_local_address,
-    in_url,
     moving,
 )
 from web.portal.context import RESTART
@@ -119,9 +118,8 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
 
     @asynccontextmanager
     async def show_link(box: Box) -> AsyncIterator[None]:
-        at_home = find_home_address(box.live.links.base, box.settings.server)
-        local = find_local_address(host, port) or at_home or f"http://{in_url(host)}:{port}"
-        await show_setup_link(box, local, as_qr=arguments.qr, at_home=at_home)
+        local = find_local_address(host, port) or house_base(box.live.links, box.settings.server)
+        await show_setup_link(box, local, as_qr=arguments.qr)
         yield
 
     return serve_directory(
@@ -185,8 +183,7 @@ async def _serve(
     host, port = listening.host, listening.port
     # The command line may have named another than the settings: from here on there is one.
     settings = replace(settings, server=replace(settings.server, host=host, port=port))
-    remembered = directory.remembered_address()
-    app_url = find_app_url(settings.server.app_url, host, port, remembered)
+    address = find_address(host, port, directory.remembered_address())
     uptime = SystemUptime()
     grace_ms = settings.webhooks.clock_grace_minutes * 60_000
     clock = SteadyClock(
@@ -196,7 +193,7 @@ async def _serve(
         directory.root,
         directory.master_key(),
         settings,
-        app_url=app_url,
+        address=address,
         clock=clock,
         tokens=console.tokens,
         zones=newest_zone_database(own_root=directory.root / "tz"),
@@ -204,7 +201,7 @@ async def _serve(
     )
     try:
         clock.remember(box.live.database.peek(find_clock_mark))
-        directory.remember_address(app_url)
+        directory.remember_address(address)
         directory.remember_host(host)
         certificates, network = None, SystemNetwork()
         if listening.secured is not None:

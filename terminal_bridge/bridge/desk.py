@@ -11,7 +11,7 @@ from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refu
 from terminal_bridge.bridge.offline import Known, Local, decide_offline
 from terminal_bridge.bridge.snapshot import Snapshot, read_snapshot
 from terminal_bridge.bridge.spool import Spool
-from terminal_bridge.readers.answer import Answer, answer_of
+from terminal_bridge.readers.answer import ARRIVALS, Answer, answer_of
 from terminal_bridge.readers.readers import Undecided
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Desk:
             return await self._decide_here(scan_id, code)
 
     async def _ask(self, scan_id: str, code: str, now: int) -> Answer:
-        body = {"scanId": scan_id, "code": code, "at": format_instant(now)}
+        body = {"scanId": scan_id, "code": code, "at": format_instant(now), "arrivals": ARRIVALS}
         try:
             verdict = await self.client.scan(body)
             answer = answer_of(verdict)

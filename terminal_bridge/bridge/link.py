@@ -125,13 +125,15 @@ class Link:
                 await self._desk.spool.settle([(scan.scan_id, f"refused: {refusal}")])
 
 
-def _to_wire(scan: Spooled) -> dict[str, str]:
-    wire = {
+def _to_wire(scan: Spooled) -> dict[str, Any]:
+    wire: dict[str, Any] = {
         "scanId": scan.scan_id,
         "code": scan.code,
         "at": format_instant(scan.at),
         "shown": scan.result,
     }
+    if scan.admitted > 0:
+        wire["arrivals"] = scan.admitted
     # A pass speaks for itself; the box may read a typed code otherwise than it was read here.
     if scan.reservation_id is not None and not resembles_pass(scan.code):
         wire["reservationId"] = scan.reservation_id

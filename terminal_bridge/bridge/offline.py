@@ -19,7 +19,7 @@ from appliance.model.verdict import COLOURS, FirstCheckIn, Verdict, judge, see
 from appliance.model.verdict_sentences import LANGUAGES, phrase
 from terminal_bridge.bridge.identity import Identity
 from terminal_bridge.bridge.snapshot import Snapshot
-from terminal_bridge.readers.answer import Answer
+from terminal_bridge.readers.answer import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
@@ -142,7 +142,7 @@ def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> 
         return _say(result, known, guest)
     if not snapshot.is_fresh(known.now):
         return _say("old_list", known, guest)
-    return _say(result, known, guest, admitted=guest.guests - arrived)
+    return _say(result, known, guest, admitted=ARRIVALS)
 
 
 def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:

@@ -44,6 +44,7 @@ class Spooled:
     at: int
     result: str
     reservation_id: str | None = None  # whom it was taken for
+    admitted: int = 0
 
 
 class Spool:
@@ -86,7 +87,7 @@ class Spool:
     async def list_open(self, limit: int) -> list[Spooled]:
         """What was shown and the box has not heard of, oldest first."""
         rows = await self._rows(
-            """SELECT scan_id, code, at, result, reservation_id FROM scan
+            """SELECT scan_id, code, at, result, reservation_id, admitted FROM scan
                WHERE settled = 0 AND result IS NOT NULL ORDER BY seq LIMIT ?""",
             (limit,),
         )

@@ -21,6 +21,7 @@ class Answer:
 
 
 Decide = Callable[[str], Awaitable[Answer]]
+ARRIVALS = 1  # a reading lets one person in: a turnstile opens for one
 TROUBLE = Answer("grey", "error", sentence="Incident : scannez de nouveau.")
 
 
@@ -37,14 +38,15 @@ def answer_of(verdict: Mapping[str, Any]) -> Answer:
     )
 
 
-def line_of(answer: Answer) -> bytes:
-    """`GREEN checked_in T5 4/4 Entrée validée…`: five fields, a space between two.
+def line_of(answer: Answer, *, is_same: bool = False) -> bytes:
+    """`GREEN checked_in T5 1/4 Entrée validée…`: five fields, a space between two.
 
-    Spaces in the table's name are written `_`; `-` stands for no table and for no party. Only
-    the fifth field, the sentence for the staff, has spaces. UTF-8, ended by CR LF.
+    The first is `SAME` in place of the colour when nothing was decided anew. Spaces in the
+    table's name are written `_`; `-` stands for no table and for no party. Only the fifth
+    field, the sentence for the staff, has spaces. UTF-8, ended by CR LF.
     """
     fields = (
-        answer.colour.upper(),
+        "SAME" if is_same else answer.colour.upper(),
         answer.result,
         "_".join(answer.table.split()) or "-",
         answer.party or "-",

@@ -11,12 +11,13 @@ from appliance.settings_readers import ReaderSettings
 from appliance.store.conditions import (
     Condition,
     drop_condition,
+    drop_conditions,
     list_conditions,
     put_condition,
 )
 from appliance.store.connection import Reader, Transaction
 from appliance.store.terminals import list_terminals, touch_terminal
-from terminal_bridge.readers.answer import Answer, Decide, answer_of
+from terminal_bridge.readers.answer import ARRIVALS, Answer, Decide, answer_of
 from terminal_bridge.readers.readers import Readers, Undecided
 from terminal_bridge.readers.state import ReaderState
 from terminal_bridge.reading import Request
@@ -56,7 +57,7 @@ class _Noting:
         for environment in self._box.environments:
             if environment.database.look_up(_has_any):
                 with suppress(Unavailable):
-                    await environment.database.write(_drop_all)
+                    await environment.database.write(drop_conditions, [READER_TROUBLE])
 
     async def _write(self, state: ReaderState) -> None:
         box = self._box
@@ -67,12 +68,6 @@ class _Noting:
 
 def _has_any(reader: Reader) -> bool:
     return any(found.name == READER_TROUBLE for found in list_conditions(reader))
-
-
-def _drop_all(tx: Transaction) -> None:
-    for found in list_conditions(tx):
-        if found.name == READER_TROUBLE:
-            drop_condition(tx, READER_TROUBLE, found.subject)
 
 
 def _put(tx: Transaction, state: ReaderState) -> None:
@@ -90,7 +85,7 @@ def _decider(box: Box, settings: ReaderSettings) -> Decide:
         terminal = environment.database.peek(find_terminal, settings.terminal)
         await _touch(environment, terminal)
         now = box.clock.now()
-        wish = Request(box.tokens.new_id(now), None, None, simulate=False, device_at=None)
+        wish = Request(box.tokens.new_id(now), ARRIVALS, None, simulate=False, device_at=None)
         try:
             return answer_of(await decide_code(environment, terminal, wish, code))
         except Refusal as refusal:

@@ -135,7 +135,9 @@ class TcpReader:
 
     async def _send(self, writer: asyncio.StreamWriter, answer: Answer) -> None:
         """The line, or the bytes that the settings have for this colour instead."""
-        parts = self._settings.answer.get(answer.colour) or (line_of(answer),)
+        parts = self._settings.answer.get(answer.colour) or (
+            line_of(answer, is_same=answer.is_repeated and not self._settings.repeat_answer),
+        )
         for number, part in enumerate(parts):
             if number:
                 await asyncio.sleep(_ANSWER_PAUSE_SECONDS)

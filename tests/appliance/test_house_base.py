@@ -1,31 +1,66 @@
-"""Links for staff and terminals lead where a password and a token may travel."""
+"""Links for staff and terminals lead to the box itself, over https wherever it speaks it."""
 
 import pytest
 
-from appliance.environment import Links, house_base, terminal_base
+from appliance.environment import Links, house_base, outside_base, terminal_base, trust_page
 from appliance.settings import ServerSettings
+
+ADDRESS, PUBLIC = "http://192.168.1.20:8080", "https://riad.example"
+AT_HOME = "https://192.168.1.20:8443"
 
 
 @pytest.mark.parametrize(
-    ("base", "server", "found"),
+    ("app_url", "address", "server", "found"),
     [
-        ("http://192.168.1.20:8080", {}, "https://192.168.1.20:8443"),
-        ("http://192.168.1.20:8080/test", {}, "https://192.168.1.20:8443/test"),
-        ("http://[fd00::2]:8080", {"tls_port": 443}, "https://[fd00::2]:443"),
-        ("https://riad.example", {}, "https://riad.example"),
-        ("http://192.168.1.20:8080", {"tls_port": 0}, "http://192.168.1.20:8080"),
-        ("http://127.0.0.1:8080", {}, "http://127.0.0.1:8080"),
-        ("http://riad.lan", {"host": "127.0.0.1"}, "http://riad.lan"),
-        ("https://riad.example", {"host": "127.0.0.1"}, "https://riad.example"),
+        ("", ADDRESS, {}, AT_HOME),
+        ("", "http://[fd00::2]:8080", {"tls_port": 443}, "https://[fd00::2]"),
+        ("", ADDRESS, {"tls_port": 0}, ADDRESS),
+        ("", "http://127.0.0.1:8080", {}, "http://127.0.0.1:8080"),
+        # The public address is the guests' alone.
+        (PUBLIC, ADDRESS, {}, AT_HOME),
+        ("http://riad.example", ADDRESS, {}, AT_HOME),
+        # The venue has a name of its own within its network.
+        ("http://riad.lan:8080", ADDRESS, {}, "https://riad.lan:8443"),
+        ("https://riad-atlas.local", ADDRESS, {}, "https://riad-atlas.local"),
+        # A box that nobody reaches but through its public address.
+        (PUBLIC, ADDRESS, {"tls_port": 0}, PUBLIC),
+        (PUBLIC, "http://127.0.0.1:8080", {"host": "127.0.0.1"}, PUBLIC),
+        (PUBLIC, "http://127.0.0.1:8080", {}, PUBLIC),
+        ("http://riad.lan", "http://127.0.0.1:8080", {"host": "127.0.0.1"}, "http://riad.lan"),
     ],
 )
-def test_they_begin_with_https_wherever_the_box_speaks_it(base, server, found):
-    assert house_base(Links(base), ServerSettings(**server)) == found
+@pytest.mark.parametrize("prefix", ["", "/test"])
+def test_they_begin_with_the_house_address_and_with_https(app_url, address, server, found, prefix):
+    links = Links(address, app_url, prefix)
+
+    assert house_base(links, ServerSettings(**server)) == found + prefix
+    assert links.base == (app_url or address) + prefix
 
 
-def test_a_house_that_allows_tokens_in_the_open_pairs_there_and_has_passwords_travel_safely():
-    links, server = Links("http://192.168.1.20:8080"), ServerSettings(allow_http=True)
+@pytest.mark.parametrize("app_url", ["", PUBLIC])
+def test_a_venue_that_allows_tokens_in_the_open_pairs_there_and_has_passwords_travel_safely(
+    app_url,
+):
+    links, server = Links(ADDRESS, app_url), ServerSettings(allow_http=True)
 
-    assert terminal_base(links, server) == "http://192.168.1.20:8080"
-    assert house_base(links, server) == "https://192.168.1.20:8443"
-    assert terminal_base(links, ServerSettings()) == "https://192.168.1.20:8443"
+    assert terminal_base(links, server) == ADDRESS
+    assert house_base(links, server) == AT_HOME
+    assert terminal_base(links, ServerSettings()) == AT_HOME
+
+
+def test_a_box_behind_a_tunnel_alone_pairs_at_its_public_address_whatever_it_allows():
+    links = Links("http://127.0.0.1:8080", PUBLIC)
+
+    assert terminal_base(links, ServerSettings(host="127.0.0.1", allow_http=True)) == PUBLIC
+
+
+def test_a_link_from_outside_is_told_where_it_is_another_one():
+    assert outside_base(Links(ADDRESS, PUBLIC), ServerSettings()) == PUBLIC
+    assert outside_base(Links(ADDRESS, PUBLIC), ServerSettings(tls_port=0)) == ""
+    assert outside_base(Links(ADDRESS), ServerSettings()) == ""
+
+
+def test_where_a_device_comes_to_trust_the_box_is_told_with_links_that_need_it():
+    assert trust_page(Links(ADDRESS, PUBLIC, "/test"), AT_HOME) == f"{ADDRESS}/trust"
+    assert trust_page(Links(ADDRESS, PUBLIC), PUBLIC) == ""
+    assert trust_page(Links(ADDRESS), ADDRESS) == ""

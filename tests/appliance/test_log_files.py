@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 from contextlib import contextmanager
 
 import pytest
@@ -78,31 +77,3 @@ def test_ten_files_of_five_megabytes_are_fifty():
     from appliance import log_files  # noqa: PLC0415
 
     assert log_files._BYTES * (log_files._FILES + 1) <= 50_000_000
-
-
-if os.geteuid() == 0:  # who is not root can give nothing away, and has nothing to
-
-    def test_the_log_that_root_writes_while_serving_is_the_boxs(tmp_path, handler):
-        os.chown(tmp_path / "log", 65534, 65534)
-
-        for number in range(50):
-            logging.getLogger("appliance").warning("message %d", number)
-
-        files = list((tmp_path / "log").iterdir())
-        assert len(files) > 1
-        assert {file.stat().st_uid for file in files} == {65534}
-
-    @pytest.mark.parametrize("place", [os.symlink, os.link])
-    def test_a_file_of_roots_that_the_boxs_user_puts_in_its_place_stays_roots(tmp_path, place):
-        roots, folder = tmp_path / "shadow", tmp_path / "log"
-        roots.write_text("mine")
-        folder.mkdir()
-        place(roots, folder / "venuebox.jsonl")
-        os.chown(folder, 65534, 65534)
-
-        with keeping_log(tmp_path):
-            logging.getLogger("appliance").warning("a message")
-
-        assert roots.stat().st_uid == 0
-        if place is os.symlink:
-            assert roots.read_text() == "mine"

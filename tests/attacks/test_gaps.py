@@ -54,14 +54,14 @@ async def test_a_form_of_a_page_cannot_pass_for_a_partners_call(running):
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "module"),
+    ("path", "kind"),
     [
-        ("/portal/sign-in", "application/x-www-form-urlencoded", "web.portal.forms"),
-        ("/terminal/v1/pair", "application/json", "terminal_bridge.body"),
+        ("/portal/sign-in", "application/x-www-form-urlencoded"),
+        ("/terminal/v1/pair", "application/json"),
     ],
 )
-async def test_a_body_that_never_ends_is_given_up(running, monkeypatch, path, kind, module):
-    monkeypatch.setattr(f"{module}._SECONDS", 0.2)
+async def test_a_body_that_never_ends_is_given_up(running, monkeypatch, path, kind):
+    monkeypatch.setattr("terminal_bridge.body._SECONDS", 0.2)
     reader, writer = await asyncio.open_connection("127.0.0.1", running.client.server.port)
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
     try:

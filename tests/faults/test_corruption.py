@@ -165,7 +165,7 @@ def test_a_sound_file_is_left_alone_and_a_reused_log_too(furnished, tmp_path):
 
 
 def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(furnished, tmp_path):
-    from appliance.backup.proof import prove  # noqa: PLC0415
+    from appliance.backup.proof import open_backup, prove  # noqa: PLC0415
     from appliance.backup.recovery_key import parse_recovery_key  # noqa: PLC0415
 
     draw = random.Random(7)
@@ -178,12 +178,12 @@ def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(furnished, tmp_path)
     for _ in range(FLIPS):
         hurt.write_bytes(whole)
         flip(hurt, draw.randrange(len(whole)), draw.randrange(8))
-        with pytest.raises(Trouble):
-            prove(hurt, key, tmp_path, furnished.clock, newest_zone_database())
+        with pytest.raises(Trouble), open_backup(hurt) as file:
+            prove(file, key, tmp_path, furnished.clock, newest_zone_database())
     for length in (0, 10, 500, len(whole) // 2, len(whole) - 16, len(whole) - 1):
         hurt.write_bytes(whole[:length])
-        with pytest.raises(Trouble):
-            prove(hurt, key, tmp_path, furnished.clock, newest_zone_database())
+        with pytest.raises(Trouble), open_backup(hurt) as file:
+            prove(file, key, tmp_path, furnished.clock, newest_zone_database())
 
 
 def test_a_damaged_database_makes_no_backup_and_lets_no_good_one_go(tmp_path):

@@ -36,10 +36,12 @@ if unshare() is not None:  # elsewhere the tests of the reserve itself have to d
                     for number in range(TABLES - 1)
                 ]
                 filler = Filler(box.pid, small)
+                assert (await partner("GET", "/health"))[0] == 200
                 await asyncio.to_thread(filler.fill)
 
                 status, answer = await partner("POST", "/v1/reservations", body(TABLES - 1))
                 assert (status, answer["code"]) == (503, "UNAVAILABLE")
+                assert (await partner("GET", "/health"))[0] == 503
                 for one in made:
                     scan = {"scanId": str(uuid.uuid4()), "code": one["accessCode"]}
                     verdict = await door.must(200, "POST", "/terminal/v1/scans", scan)

@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.backup.proof import prove, show_header
+from appliance.backup.proof import open_backup, prove, show_header
 from appliance.backup.restoring import restore_blank, restore_latest
 from appliance.backup.shelf import list_backups
 from appliance.backup.upgrading import back_up_before_upgrade
@@ -94,7 +94,8 @@ def test_a_box_is_sealed_and_proven_before_its_schema_changes(box, newer):
     assert said == f"schema {newer - 1} becomes {newer}; the box as it was is in {backup}"
     assert set(told) == {"copy", "seal", "prove"}
     assert show_header(backup).schema == newer - 1 == before[0]
-    assert prove(backup, KEY, box.root, box.clock, newest_zone_database()).reservations == 20
+    with open_backup(backup) as file:
+        assert prove(file, KEY, box.root, box.clock, newest_zone_database()).reservations == 20
     assert content(box.root / "live.db") == (newer, before[1])
 
 
@@ -114,8 +115,8 @@ def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypa
     assert chosen != later
     assert content(box.root / "live.db") == before
     assert content(aside / "live.db")[0] == newer
-    with pytest.raises(Trouble, match="which is newer"):
-        restore_blank(later, KEY, DataDirectory(box.root / "blank"), *asked[3:], print)
+    with pytest.raises(Trouble, match="which is newer"), open_backup(later) as file:
+        restore_blank(file, KEY, DataDirectory(box.root / "blank"), *asked[3:], print)
 
 
 def test_a_start_that_changes_no_schema_makes_no_backup(box):
@@ -240,7 +241,8 @@ def test_killed_at_any_instant_of_backup_or_upgrade_the_box_keeps_its_data(box, 
         assert (version in {found, newer}, kept) == (True, guests)
         backups = list_backups(root / "backups")
         for path, _ in backups:
-            prove(path, KEY, tmp_path, box.clock, newest_zone_database())
+            with open_backup(path) as file:
+                prove(file, KEY, tmp_path, box.clock, newest_zone_database())
         assert backups or version == found, "it was changed before it was sealed"
         outcomes.add((version, len(backups)))
         said = run_to_its_end(root)

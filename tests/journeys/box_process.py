@@ -29,12 +29,12 @@ ROOMY = {
     "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES": "0",  # the machine may have started just now
     "VENUEBOX_DOOR_EARLY_MINUTES": "1440",  # the hour at which tests run admits anybody
 }
-# No evening is to turn while somebody's guests of tonight come in.
-_TURN = "09:00" if datetime.now(UTC).hour in {4, 5} else "06:00"
+# A zone in which it is noon now: no slot ends and no evening turns while tests run.
+_ZONE = f"Etc/GMT{datetime.now(UTC).hour - 12:+d}"
 VENUE = f"""
 name = "Riad Atlas"
 slug = "riad-atlas"
-evening_ends_at = "{_TURN}"
+time_zone = "{_ZONE}"
 """
 TABLE = """
 [[tables]]

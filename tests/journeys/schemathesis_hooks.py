@@ -18,11 +18,20 @@ from tests.web.api.closed import close_answers
 RECEIVER = "https://127.0.0.1:9009/hook"  # nobody listens there
 SLOTS = ("19:30", "22:00")
 CAPACITY = 1000
-# What no schema can say: the calendar, the venue's slots and capacities, where webhooks may go.
+# What no schema can say: the calendar, the venue's slots and capacities, where webhooks may go,
+# that a name can be seen; and what the schema leaves to words for the sake of generators: how an
+# email is written, or that there is one or a phone number.
 BEYOND_A_SCHEMA = {
     "getAvailability": {"INVALID_DATE", "INVALID_SLOT"},
     "listReservations": {"INVALID_DATE"},
-    "createReservation": {"INVALID_DATE", "INVALID_SLOT", "GUESTS_OUT_OF_RANGE"},
+    "createReservation": {
+        "INVALID_DATE",
+        "INVALID_SLOT",
+        "GUESTS_OUT_OF_RANGE",
+        "CUSTOMER_NAME_REQUIRED",
+        "CUSTOMER_CONTACT_REQUIRED",
+        "INVALID_EMAIL",
+    },
     "createWebhook": {"INVALID_WEBHOOK_URL"},
 }
 calls = itertools.count()
@@ -71,6 +80,8 @@ def before_call(_context, case, _kwargs):
         swap(case.body, "slot", is_slot, slot)
         swap(case.body, "guests", is_count, 1 + number % CAPACITY)
         swap(case.body, "idempotencyKey", is_key, f"key-{number}")
+        if isinstance(case.body.get("customer"), dict):
+            swap(case.body["customer"], "email", is_written, "salma@example.com")
     swap(case.query, "date", is_date, day)
     swap(case.query, "slot", is_slot, slot)
 
@@ -114,6 +125,10 @@ def is_slot(text):
 
 def is_count(value):
     return type(value) is int and value >= 1
+
+
+def is_written(text):
+    return isinstance(text, str) and 0 < len(text) <= 254
 
 
 def is_key(text):

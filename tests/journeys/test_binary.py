@@ -13,6 +13,8 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -98,6 +100,25 @@ def test_temp_directories_that_are_full_and_noexec_do_not_matter(empty_root):
     assert found["status"] == 0
     assert "set VENUEBOX_RUNTIME to a folder" in found["nowhere"]
     assert "VENUEBOX_RUNTIME is /tmp/here" in found["named"]
+
+
+def test_what_root_runs_goes_on_as_the_owner_of_the_directory():
+    with tempfile.TemporaryDirectory(prefix="venuebox-") as name:
+        data, program = Path(name, "box"), shutil.copy(PROGRAM, name)
+        Path(name).chmod(0o755)
+        venue = Path(name, "venue.toml")
+        venue.write_text(VENUE + TABLE.format(number=1) + SLOTS, "utf-8")
+        called = partial(subprocess.run, capture_output=True, text=True, check=True, timeout=60)
+        called([program, "init", "--data", data, "--venue", venue])
+        for path in (data, *data.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+
+        for words in (["tls", "renew"], ["backup"], ["restore", "--latest"], ["backup", "kit"]):
+            called([program, *words, "--data", data])
+
+        made = (data, *data.rglob("*"))
+        assert {path.stat().st_uid for path in made} == {NOBODY}
+        assert not any(path.stat().st_mode & 0o077 for path in made)
 
 
 def test_systemd_hears_that_it_is_ready_alive_and_leaving(systemd, tmp_path, unused_tcp_port):

@@ -75,6 +75,15 @@ def test_the_first_webhook_arrives_verified_without_a_server(partner):
     assert re.search(r"^watch: http://127\.0\.0\.1:\d+/test#[\w-]{44}$", done.stdout, re.MULTILINE)
     assert re.search(r"^secret: whsec_[\w-]+$", done.stdout, re.MULTILINE)
     assert done.stdout.endswith("signature: valid\n")
+    _, listed = partner.call("GET", "/v1/webhooks")
+    assert [item for item in listed["items"] if item["active"]] == []
+
+
+def test_the_program_shows_why_it_was_refused(partner):
+    done = partner.run(*WATCH, more={"SERVICE_KEY": "svc_test_" + "0" * 48})
+
+    assert done.returncode == 1
+    assert '"UNAUTHORIZED"' in done.stderr
 
 
 def test_every_command_of_the_guide_is_answered_as_it_says(partner):

@@ -62,7 +62,7 @@ async def storm_a_box(folder, scans, seed):
         f" p50 {seconds[len(seconds) // 2] * 1000:.1f} ms,"
         f" p99 {seconds[len(seconds) * 99 // 100] * 1000:.1f} ms with all retries, client included;"
         f" the median of one durable commit of one row {commit * 1000:.2f} ms"
-        " (a decision on the server beside one commit: python -m tests.bench.doors)",
+        " (a decision on the server beside one commit: python -m bench.doors)",
         flush=True,
     )
     keys = read_public_keys(crowd.data)

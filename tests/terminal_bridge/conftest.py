@@ -17,7 +17,7 @@ from appliance.errors import Refusal
 from appliance.model.reservation import Reservation
 from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import get_reservation
-from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES
+from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES, SEARCH_PHONES
 from terminal_bridge.pairing_tries import PairingTries
 from terminal_bridge.routes import TERMINAL_ROUTES, Handler
 from terminal_bridge.wire import answer
@@ -119,6 +119,7 @@ async def client(
     app = web.Application(middlewares=[_answer_refusals], client_max_size=64 * 1024)
     # Which device a request came from is what a test says; by itself it is always the same one.
     app[PAIRING_TRIES] = PairingTries(clock, lambda request: request.headers.get("X-Device", "one"))
+    app[SEARCH_PHONES] = lambda _terminal_id: None
     app.on_shutdown.append(_end_feeds(box))
     for environment in box.environments:
         for method, path, handler in TERMINAL_ROUTES:

@@ -52,7 +52,7 @@ async def test_a_line_of_the_list_is_what_the_door_needs_and_no_contact(door):
     ]
 
 
-@pytest.mark.parametrize("query", ["salma", "7k2m", "Terrasse 1", "457"])
+@pytest.mark.parametrize("query", ["salma", "7k2m", "Terrasse 1", "3457"])
 async def test_the_list_is_searched_and_the_totals_stay_those_of_the_evening(door, query):
     guest = await door.guest(access_code="SVC-7K2M")
     await door.guest(table="T2", customer_name="Omar Alami", customer_phone="0600998877")

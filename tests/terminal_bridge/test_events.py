@@ -21,7 +21,7 @@ async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door)
     async with listening(there) as ear:
         assert (await ear.next()).kind == "totals"
 
-        await door.scan(await door.pass_of(guest), arrivals=2)
+        await door.scan(await door.pass_of(guest), arrivals=2, scanId="three-of-them")
 
         heard = await ear.next()
         _, evening = await there.call("GET", "/evening")
@@ -29,6 +29,7 @@ async def test_a_check_in_is_heard_at_every_other_door_with_the_new_totals(door)
     assert heard.data["reservation"] == evening["items"][0]
     assert heard.data["totals"] == evening["totals"]
     assert (heard.data["admitted"], heard.data["terminalId"]) == (2, door.terminal_id)
+    assert heard.data["scanId"] == "three-of-them"
     assert heard.data["firstCheckIn"]["terminal"] == "Porte 1"
 
 

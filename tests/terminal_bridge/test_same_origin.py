@@ -18,7 +18,7 @@ COOKIE = {"Cookie": "session=1"}
         ({"Origin": "http://192.168.1.5:8080", **COOKIE}, True),
         ({"Origin": "https://evil.example"}, False),
         ({"Origin": "http://box.example"}, False),
-        ({"Origin": "null"}, True),
+        ({"Origin": "null"}, False),
         ({"Origin": "null", **COOKIE}, False),
         ({}, True),
         (COOKIE, False),

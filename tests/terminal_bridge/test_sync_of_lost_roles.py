@@ -110,3 +110,47 @@ async def test_a_forgotten_guest_leaves_no_reason_in_the_conflict(door):
     (conflict,) = await open_conflicts(await door.other())
 
     assert (conflict["kind"], conflict["roleMissing"]) == ("admitted_anyway", None)
+
+
+@pytest.mark.parametrize("role", ["scan", "search"])
+@pytest.mark.parametrize(
+    ("changes", "despite"),
+    [({"date": "2026-11-22"}, "not_yet"), ({"date": "2026-11-20"}, "too_late"),
+     ({"slot": "23:30"}, "not_yet")],
+)  # fmt: skip
+async def test_who_comes_another_evening_is_a_conflict_where_the_role_lets_nobody_in(
+    door, role, changes, despite
+):
+    there = await door.other(role=role)
+    guest = await door.guest(**changes)
+
+    (result,) = await sync(there, a_scan(code=await door.pass_of(guest), shown="checked_in"))
+
+    conflict = result["conflict"]
+    assert (conflict["kind"], conflict["despite"]) == ("admitted_anyway", despite)
+    assert conflict["reservationId"] == guest.id
+    assert [one["id"] for one in await open_conflicts(door)] == [conflict["id"]]
+
+
+async def test_where_staff_may_let_in_anybody_another_evening_is_no_conflict(door):
+    guest = await door.guest(date="2026-11-22")
+
+    (result,) = await sync(door, a_scan(code=await door.pass_of(guest), shown="checked_in"))
+
+    assert (result["overrode"], result["conflict"]) == ("not_yet", None)
+
+
+@pytest.mark.parametrize("role", ["scan", "search"])
+async def test_such_a_role_lets_nobody_in_against_the_box_when_it_is_decided_now(door, role):
+    there = await door.other(role=role)
+    guest = await door.guest(date="2026-11-22")
+    scan = a_scan(code=await door.pass_of(guest), shown=None)
+
+    (result,) = await sync(there, scan)
+    status, _ = await there.call(
+        "POST", "/sync", {"scans": [{**scan, "scanId": "again", "override": REASON}]}
+    )
+
+    assert (result["result"], result["admitted"]) == ("not_yet", 0)
+    assert status == 403
+    assert (await door.now_of(guest)).arrived == 0

@@ -150,6 +150,35 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
             await asyncio.sleep(0)
 
 
+async def test_a_large_request_is_parsed_a_little_at_a_time():
+    sizes = []
+
+    class Measured(Connection):
+        def data_received(self, data):
+            sizes.append(len(data))
+            super().data_received(data)
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        return web.Response(text=str(len(await request.read())))
+
+    inner = web.Server(answer)
+    server = await asyncio.get_running_loop().create_server(
+        partial(Measured, inner, ConnectionLimit(9), keep_alive=5), "127.0.0.1", 0
+    )
+    async with server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"POST / HTTP/1.1\r\nHost: b\r\nConnection: close\r\n")
+        writer.write(b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 50_000)
+        writer.write(b"0\r\n\r\n")
+        async with asyncio.timeout(60):
+            answered = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+    assert answered.endswith(b"50000")
+    assert max(sizes) <= 16 * 1024
+
+
 LONG = 8_000_000  # more than two systems keep between them
 
 
@@ -160,12 +189,12 @@ class Held(ConnectionLimit):
         super().__init__(9)
         self.come, self.gone = asyncio.Event(), asyncio.Event()
 
-    def enter(self, address):
+    def enter(self, connection):
         self.come.set()
-        return super().enter(address)
+        return super().enter(connection)
 
-    def leave(self, address):
-        super().leave(address)
+    def leave(self, connection):
+        super().leave(connection)
         self.gone.set()
 
 

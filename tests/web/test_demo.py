@@ -10,12 +10,17 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import urlencode
 
 import pytest
 
+from appliance.settings import Settings
+from tests.conftest import with_settings
 from tests.web.processes import Serving
+from web.demo.run import _demo_settings
 from web.main import main
 
 CURL = """
@@ -251,3 +256,48 @@ def test_it_listens_on_this_machine_alone(host, capsys):
     assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
 
     assert "this machine alone" in capsys.readouterr().err
+
+
+class Sink(BaseHTTPRequestHandler):
+    """A newcomer's own server."""
+
+    def do_POST(self):
+        self.server.received.append(self.headers["X-Service-Event"])
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_server_of_ones_own_on_this_machine_receives_what_the_demo_sends(demo):
+    key = printed(demo, r"(svc_test_[0-9a-f]{48})")
+
+    def call(path, body):
+        headers = {"Authorization": f"Bearer {key}", "Content_Type": "application/json"}
+        status, answer = fetch(f"{demo.address}/test{path}", json.dumps(body).encode(), **headers)
+        return status, json.loads(answer)
+
+    with HTTPServer(("127.0.0.1", 0), Sink) as server:
+        server.received, server.timeout = [], 30
+        registered, endpoint = call(
+            "/v1/webhooks", {"url": f"http://localhost:{server.server_port}/hooks/venue"}
+        )
+        assert registered == 201
+        assert call("/v1/webhooks/test", {"endpointId": endpoint["id"]})[0] == 202
+        server.handle_request()
+
+    assert server.received == ["webhook.test"]
+
+
+def test_what_is_set_is_added_to_and_stays():
+    given = with_settings(
+        webhooks={"allow_networks": ("10.0.0.5:9000",)}, door={"early_minutes": 30}
+    )
+    receiver = Mock(authority="127.0.0.1:8411")
+
+    found = _demo_settings(given, receiver)
+
+    assert set(found.webhooks.allow_networks) > {"10.0.0.5:9000", "127.0.0.1:8411"}
+    assert found.door.early_minutes == 30
+    assert _demo_settings(Settings(), receiver).door.early_minutes > 30

@@ -12,8 +12,8 @@ def settings():
     return with_settings(server={"app_url": PUBLIC})
 
 
-async def servers(running, path, host):
-    async with running.client.get(path, headers={"Host": host}) as response:
+async def servers(running, path, host, **headers):
+    async with running.client.get(path, headers={"Host": host, **headers}) as response:
         assert response.status == 200
         assert response.content_type == "application/json"
         return [server["url"] for server in (await response.json())["servers"]]
@@ -25,8 +25,17 @@ async def test_asked_at_its_public_address_the_document_names_it(running):
     assert found == [PUBLIC, f"{PUBLIC}/test"]
 
 
-async def test_asked_elsewhere_the_document_stays_where_it_was_asked(running):
-    assert await servers(running, "/openapi.json", "192.168.1.20:8080") == ["/", "/test"]
+@pytest.mark.parametrize(
+    ("headers", "base"),
+    [
+        ({}, "http://192.168.1.20:8080"),
+        ({"X-Forwarded-Proto": "https"}, "https://192.168.1.20:8080"),
+    ],
+)
+async def test_asked_elsewhere_the_document_names_where_it_was_asked(running, headers, base):
+    found = await servers(running, "/openapi.json", "192.168.1.20:8080", **headers)
+
+    assert found == [base, f"{base}/test"]
 
 
 async def test_the_test_document_names_the_test_address_first(running):
@@ -72,3 +81,53 @@ async def test_a_host_header_of_markup_is_refused_and_never_shown(running):
 
     assert response.status == 421
     assert "<b>" not in text
+
+
+async def tried(running, prefix):
+    """What the page sends when Execute is pressed: a query of availability, and a booking."""
+    async with running.client.get(f"{prefix}/openapi.json") as response:
+        paths = (await response.json())["paths"]
+    asked = paths["/v1/availability"]["get"]["parameters"]
+    body = paths["/v1/reservations"]["post"]["requestBody"]["content"]["application/json"]
+    query = {parameter["name"]: parameter["example"] for parameter in asked}
+    return query, body["examples"]["slot"]["value"]
+
+
+@pytest.mark.parametrize("prefix", ["", "/test"])
+async def test_the_prefilled_booking_is_granted_and_again_the_next_day(running, prefix):
+    for status in (201, 200):
+        query, wish = await tried(running, prefix)
+        answered, _, _ = await running.call("POST", f"{prefix}/v1/reservations", json=wish)
+        assert answered == status
+
+    _, body, _ = await running.call("GET", f"{prefix}/v1/availability", params=query)
+    held = [table["id"] for table in body["tables"] if table["blockedBy"] == "partner"]
+    assert held == [wish["tableId"]]
+
+    running.clock.advance(86_400)
+    _, wish = await tried(running, prefix)
+    answered, _, _ = await running.call("POST", f"{prefix}/v1/reservations", json=wish)
+    assert answered == 201
+
+
+async def test_the_prefilled_booking_names_an_evening_that_is_open(running):
+    def close(tx):
+        tx.execute("UPDATE slot SET days_of_week = '[0]'")  # Sundays
+        tx.insert(
+            "closing_day",
+            {"id": tx.new_id(), "first_day": "2026-11-28", "last_day": "2026-11-29", "reason": ""},
+        )
+
+    await running.live.database.write(close)
+
+    _, wish = await tried(running, "")
+
+    assert wish["date"] == "2026-12-06"
+
+
+async def test_a_venue_without_tables_is_described_too(running):
+    await running.live.database.write(lambda tx: tx.execute("UPDATE venue_table SET bookable = 0"))
+
+    _, wish = await tried(running, "")
+
+    assert wish["date"] == "2026-11-28"

@@ -9,8 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
-from appliance.environment import find_home_address
-from appliance.settings import ServerSettings, Settings
+from appliance.settings import Settings
 from appliance.tokens import Tokens
 from tests.conftest import running_box, with_settings
 from tests.web.processes import Serving
@@ -35,7 +34,7 @@ async def test_the_link_is_shown_for_this_machine_and_for_another_over_https(
 ):
     async with running_box(new_directory, clock, Settings()) as new_box:
         new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, LOCAL, as_qr=False, at_home=AT_HOME)
+        await show_setup_link(new_box.box, LOCAL, as_qr=False)
 
     shown = capsys.readouterr().out
     here, there = re.findall(r"  (https?://\S+)/portal/setup#([\w-]{43})\n", shown)
@@ -49,7 +48,7 @@ async def test_a_phone_reads_the_link_that_it_can_open(new_directory, clock, cap
     monkeypatch.setattr("web.first_start.link_blocks", lambda link: read.append(link) or "")
     async with running_box(new_directory, clock, Settings()) as new_box:
         new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, LOCAL, as_qr=True, at_home=AT_HOME)
+        await show_setup_link(new_box.box, LOCAL, as_qr=True)
 
     assert [link.partition("#")[0] for link in read] == [f"{AT_HOME}/portal/setup"]
 
@@ -92,20 +91,6 @@ async def test_a_box_without_https_leads_nowhere(new_directory, clock):
 
 
 @pytest.mark.parametrize(
-    ("app_url", "host", "tls_port", "found"),
-    [
-        ("http://192.168.1.20:8080", EVERYWHERE, 8443, AT_HOME),
-        ("http://[fd00::2]:8080", "::", 8443, "https://[fd00::2]:8443"),
-        ("http://192.168.1.20:8080", EVERYWHERE, 0, ""),
-        ("http://127.0.0.1:8080", "127.0.0.1", 8443, ""),
-        ("http://127.0.0.1:8080", EVERYWHERE, 8443, ""),
-    ],
-)
-def test_the_address_at_home_is_one_that_others_can_open(app_url, host, tls_port, found):
-    assert find_home_address(app_url, ServerSettings(host=host, tls_port=tls_port)) == found
-
-
-@pytest.mark.parametrize(
     ("host", "found"),
     [
         (EVERYWHERE, "http://127.0.0.1:8080"),
@@ -122,7 +107,7 @@ def test_the_link_for_this_machine_is_one_on_which_a_password_may_travel(host, f
 async def test_a_box_at_one_address_shows_its_https_link_alone(new_directory, clock, capsys):
     async with running_box(new_directory, clock, Settings()) as new_box:
         new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, AT_HOME, as_qr=False, at_home=AT_HOME)
+        await show_setup_link(new_box.box, AT_HOME, as_qr=False)
 
     shown = capsys.readouterr().out
     assert re.findall(r"  (https?://\S+)/portal/setup#", shown) == [AT_HOME]

@@ -48,7 +48,11 @@ def test_every_event_is_in_the_table_and_no_other():
 def test_the_bodies_that_it_shows_are_those_of_the_description():
     shown = [json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", TEXT, re.DOTALL)]
 
-    assert shown == [samples.BOOKING, samples.CREATION, sample_event("reservation.created")]
+    assert shown == [
+        samples.booking(samples.Wish()),
+        samples.CREATION,
+        sample_event("reservation.created"),
+    ]
 
 
 def test_a_command_fits_on_a_desk_beside_its_button():

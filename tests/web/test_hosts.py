@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
 from tests.conftest import running_box, with_settings
+from web.principals import PRINCIPALS
 
 
 async def ask(running, host):
@@ -24,7 +27,11 @@ async def test_the_box_answers_to_addresses_and_to_its_own_names(tmp_path, clock
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "box.example.evil.example", "127.0.0.1.evil.example", "other.local",
-     "localhost.evil.example:8080", "[::1", "2130706433", "a@127.0.0.1.evil"],
+     "localhost.evil.example:8080", "[::1", "2130706433", "a@127.0.0.1.evil", "a@127.0.0.1",
+     "[fe80::1%eth0]", "[fe80::1%25a;script-src evil.example]", "127.0.0.1/../x", "localhost/",
+     "localhost?x", "localhost#x", "localhost:", "localhost:x", "localhost:123456", "[localhost]",
+     "[127.0.0.1]", "::1", "127.0.0.1,evil.example", "localhost:80:80", "box.example..",
+     "\u0661\u0662\u0667.0.0.1", "localhost\\x", "..", "[]", ":80"],
 )  # fmt: skip
 async def test_a_strangers_name_that_leads_to_the_box_gets_no_answer(running, host):
     status, text = await ask(running, host)
@@ -32,3 +39,11 @@ async def test_a_strangers_name_that_leads_to_the_box_gets_no_answer(running, ho
     assert status == 421
     assert "MISDIRECTED" in text
     assert "riad" not in text.lower()
+
+
+@pytest.mark.parametrize("host", ["evil.example", "[fe80::1%a]", "a@127.0.0.1"])
+async def test_no_route_answers_under_it(running, host):
+    for method, path in running.app[PRINCIPALS]:
+        known = re.sub(r"\{[^}]*\}", "01890000-0000-7000-8000-000000000000", path)
+        async with running.client.request(method, known, headers={"Host": host}) as response:
+            assert response.status == 421, (method, path)

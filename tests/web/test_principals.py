@@ -88,9 +88,43 @@ async def test_a_session_opens_neither_the_partner_interface_nor_the_door(runnin
             assert status == 401, path
 
 
-async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running: Running):
-    person = await a_person(running, "owner")
-    for route in PORTAL_ROUTES:
-        if route.method == "POST":
-            status, _, _ = await person.post(a_path(route.path), **{"Sec-Fetch-Site": "cross-site"})
-            assert status == 403, route.path
+FOREIGN = (
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+)
+# A program sends these: a mail program that asks for no more reminders, a webhook to be shown.
+SENT_BY_PROGRAMS = re.compile(r"(/test)?/no-reminders/.*|/test/echo/.*")
+
+
+def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
+    """Each route that changes something and is declared for one of `kinds`."""
+    return [
+        (method, a_path(path))
+        for (method, path), principal in running.app[PRINCIPALS].items()
+        if method in {"POST", "PUT", "PATCH", "DELETE"} and principal.kind in kinds
+    ]
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running: Running, foreign):
+    cookie = {"Cookie": (await a_person(running, "owner")).headers["Cookie"]}
+    for method, path in changing(running, "staff"):
+        async with running.client.request(method, path, headers={**cookie, **foreign}) as response:
+            assert response.status == 403, path
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+async def test_a_form_of_another_site_is_refused_where_nobody_signs_in(running: Running, foreign):
+    routes = [
+        route
+        for route in changing(running, "anybody", "terminal")
+        if not SENT_BY_PROGRAMS.fullmatch(route[1])
+        and route[1] != "/book"  # closed, its twin is not
+    ]
+
+    assert len(routes) > 20
+    for method, path in routes:
+        async with running.client.request(method, path, data=b"", headers=foreign) as response:
+            assert response.status == (401 if "/terminal/" in path else 403), path

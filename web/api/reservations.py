@@ -17,7 +17,7 @@ from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from web.authentication import KEY
 from web.context import SERVICES, Services
-from web.reading import ReservationQuery, read_reservation_query
+from web.reading import ReservationQuery, read_notify_customer, read_reservation_query
 from web.wire import answer, cancellation_answer, creation_answer, reservation_answer
 
 
@@ -48,7 +48,7 @@ async def create_reservation(request: web.Request) -> web.Response:
     body = creation_answer(granted.issued, services.environment)
     if not granted.replayed:
         return answer(body, 201)
-    headers = {"Idempotent-Replayed": "true"}
+    headers = {"Idempotent-Replayed": "true", "Reservation-Status": granted.status}
     if granted.other_body:
         headers["Idempotency-Body-Mismatch"] = "true"
     return answer(body, headers=headers)
@@ -56,11 +56,14 @@ async def create_reservation(request: web.Request) -> web.Response:
 
 async def cancel_reservation(request: web.Request) -> web.Response:
     """Free the table of a reservation that this key's line created."""
+    notify = read_notify_customer(request)
     reservation_id = parse_uuid(request.match_info["id"])
     if reservation_id is None:
         raise NotFound
-    database, key = request[ENVIRONMENT].database, request[KEY]
-    return answer(cancellation_answer(await database.write(cancel_own, key, reservation_id)))
+    cancelled = await request[ENVIRONMENT].database.write(
+        cancel_own, request[KEY], reservation_id, notify=notify
+    )
+    return answer(cancellation_answer(cancelled))
 
 
 async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -> Granted:

@@ -5,8 +5,9 @@ from datetime import date
 from aiohttp import web
 
 from appliance.errors import DateOutOfRange, InvalidSlot
-from appliance.model.availability import TableAvailability, find_availability
+from appliance.model.availability import TableAvailability, find_availability, find_closure
 from appliance.model.evening import find_slot, interval, may_be_booked, tonight
+from appliance.model.guest_terms import has_ended
 from appliance.model.venue import Slot, Table, Venue
 from appliance.store.connection import Reader
 from appliance.store.reservations import list_holds
@@ -44,5 +45,6 @@ def _read_availability(reader: Reader, day: date, start: str | None) -> list[Tab
             raise InvalidSlot(field="slot")
     wanted = interval(slot, venue.evening_ends_at)
     date_ = day.isoformat()
-    closed = any(closing.holds(date_) for closing in list_closings(reader))
+    closed = find_closure(venue, list_closings(reader), date_) is not None
+    closed |= has_ended(slot, day, venue, zone, reader.now)
     return find_availability(list_tables(reader), list_holds(reader, date_), wanted, closed=closed)

@@ -5,11 +5,13 @@ from typing import Any
 from aiohttp import web
 
 from appliance.actions.announce import EVENT_TYPES
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.register_endpoint import parse_event_types, register_endpoint
+from appliance.actions.deactivate_endpoint import deactivate_by_key
+from appliance.actions.register_endpoint import parse_event_types
+from appliance.actions.register_with_room import register_with_room
 from appliance.actions.send_test_event import send_test_event
 from appliance.clock import format_instant
 from appliance.errors import NotFound, ValidationError
+from appliance.model.api_key import ApiKey
 from appliance.model.booking import parse_uuid
 from appliance.model.endpoint import Endpoint
 from appliance.store.endpoints import list_endpoints
@@ -23,20 +25,24 @@ from web.wire import answer
 async def list_webhooks(request: web.Request) -> web.Response:
     """Every endpoint of the venue, and the event types there are."""
     endpoints = request[ENVIRONMENT].database.peek(list_endpoints)
-    return answer({"items": [_endpoint(e) for e in endpoints], "events": list(EVENT_TYPES)})
+    items = [_seen_by(request[KEY], e) for e in endpoints]
+    return answer({"items": items, "events": list(EVENT_TYPES)})
 
 
 async def create_webhook(request: web.Request) -> web.Response:
     """Register an endpoint; its secret is shown this once."""
     body, environment = await read_object(request), request[ENVIRONMENT]
-    url = await request[SERVICES].dispatcher.check_url(body.get("url"))
+    dispatcher = request[SERVICES].dispatcher
+    url = await dispatcher.check_url(body.get("url"))
     look_again(request)  # a name server may take its time
     events = parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
-        register_endpoint,
+        register_with_room,
+        dispatcher.is_lent,
         environment.keyring,
         url,
         events,
+        lineage=request[KEY].lineage,
         actor=f"key:{request[KEY].id}",
     )
     return answer({**_endpoint(endpoint), "secret": secret}, 201)
@@ -47,9 +53,7 @@ async def delete_webhook(request: web.Request) -> web.Response:
     endpoint_id = parse_uuid(request.match_info["id"])
     if endpoint_id is None:
         raise NotFound
-    await request[ENVIRONMENT].database.write(
-        deactivate_endpoint, endpoint_id, actor=f"key:{request[KEY].id}"
-    )
+    await request[ENVIRONMENT].database.write(deactivate_by_key, endpoint_id, request[KEY])
     return answer({"id": endpoint_id, "active": False})
 
 
@@ -59,6 +63,13 @@ async def send_test_webhook(request: web.Request) -> web.Response:
     endpoint_id = _parse_endpoint_id(body.get("endpointId"))
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, endpoint_id)
     return answer({"queued": len(delivery_ids), "deliveryIds": delivery_ids}, 202)
+
+
+def _seen_by(key: ApiKey, endpoint: Endpoint) -> dict[str, Any]:
+    """In the list. What stands in the query of somebody else's URL may be a secret of theirs."""
+    own = endpoint.lineage == key.lineage
+    told = {**_endpoint(endpoint), "createdByThisKey": own}
+    return told if own else {**told, "url": endpoint.url.partition("?")[0]}
 
 
 def _endpoint(endpoint: Endpoint) -> dict[str, Any]:

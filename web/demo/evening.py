@@ -14,12 +14,13 @@ from appliance.actions.reserve import reserve
 from appliance.box import Box
 from appliance.environment import Environment
 from appliance.model.booking import Booking
-from appliance.model.evening import tonight
+from appliance.model.evening import find_slot, tonight
+from appliance.model.guest_terms import has_ended
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Reader, Transaction
 from appliance.store.keys import find_key
 from appliance.store.reservations import get_reservation
-from appliance.store.venue import get_venue, list_tables
+from appliance.store.venue import get_venue, list_slots, list_tables
 from web.demo.receiver import Receiver
 
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
@@ -107,7 +108,7 @@ def _come(
     booking = Booking(
         table_id=tables[guest.table],
         date=day,
-        slot=guest.slot,
+        slot=guest.slot if guest.source == "manual" else _still_bookable(tx, guest.slot, day),
         guests=guest.guests,
         customer_name=guest.name,
         # Only the test environment keeps letters: the outbox has one to show.
@@ -125,6 +126,14 @@ def _come(
     assert key is not None  # noqa: S101 - it was issued a moment ago
     granted = reserve(tx, environment.name, key, booking)
     return get_reservation(tx, granted.issued.reservation_id)
+
+
+def _still_bookable(reader: Reader, start: str | None, day: date) -> str | None:
+    """That slot, or the whole evening when the demo starts after its end."""
+    venue = get_venue(reader)
+    slot = find_slot(list_slots(reader), start, day) if start else None
+    ended = has_ended(slot, day, venue, reader.zones.zone(venue.time_zone), reader.now)
+    return None if ended else start
 
 
 def _tables_and_tonight(reader: Reader) -> tuple[dict[str, str], date]:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import Any, TypeVar
 
 from appliance.alone import is_alone
 from appliance.box import Box
@@ -19,7 +20,7 @@ from appliance.commands.init import found_box
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble
 from appliance.model.venue_file import parse_venue_file
-from appliance.settings import Settings
+from appliance.settings import BookingSettings, DoorSettings, Settings, WebhookSettings
 from web.demo.evening import invite_owner, prepare_evening
 from web.demo.guide import make_guide
 from web.demo.receiver import Receiver
@@ -28,8 +29,11 @@ from web.serve import serve_directory
 
 _ELSEWHERE = "--port, or with make run PORT=8090"
 _LOOPBACK = "127.0.0.1"
+_LOOPBACK_NETWORKS = ("127.0.0.0/8", "::1")
 _MARK = "demo"
 _WHOLE_DAY = 24 * 60
+
+Section = TypeVar("Section", WebhookSettings, DoorSettings, BookingSettings)
 
 
 def run_demo(arguments: argparse.Namespace, console: Console) -> int:
@@ -41,8 +45,11 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     host = arguments.host or _LOOPBACK
     if not is_alone(host):
         raise Trouble(f"the demo listens on this machine alone, not on {host}: leave --host out")
-    with _own_directory(arguments.data) as directory:
+    with _own_directory(arguments, console) as directory:
         settings = console.settings(directory)
+        if settings.server.app_url:
+            said = "server.app_url is left aside: links of the demo lead to this machine"
+            print(f"venuebox: {said}", file=sys.stderr)
         port = settings.server.port if arguments.port is None else arguments.port
         with (
             listen(host, port, _ELSEWHERE) as listener,
@@ -86,10 +93,10 @@ async def _explain(
 
 
 @contextmanager
-def _own_directory(given: str | None) -> Iterator[DataDirectory]:
+def _own_directory(arguments: argparse.Namespace, console: Console) -> Iterator[DataDirectory]:
     """A directory that vanishes with the demo, or the one that was asked for."""
-    if given is not None:
-        yield DataDirectory(Path(given).expanduser().absolute())
+    if arguments.data is not None:
+        yield console.directory(arguments)
         return
     root = Path(tempfile.mkdtemp(prefix="venuebox-demo-"))
     try:
@@ -110,19 +117,28 @@ def _found(directory: DataDirectory, console: Console) -> None:
 
 
 def _demo_settings(settings: Settings, receiver: Receiver) -> Settings:
-    """Opened for the one receiver, and for guests who are let in at any hour."""
+    """Other defaults: open for receivers on this machine, and for guests at any hour.
+
+    What was set stays set, or is added to.
+    """
+    opened = (*settings.webhooks.allow_networks, *_LOOPBACK_NETWORKS, receiver.authority)
     return replace(
         settings,
         server=replace(settings.server, app_url=""),
         webhooks=replace(
-            settings.webhooks,
-            allow_networks=(receiver.authority,),
-            allow_http=True,
-            clock_grace_minutes=0,
+            _unless_set(settings.webhooks, allow_http=True, clock_grace_minutes=0),
+            allow_networks=opened,
         ),
-        door=replace(settings.door, early_minutes=_WHOLE_DAY),
-        booking=replace(settings.booking, enabled=True),
+        door=_unless_set(settings.door, early_minutes=_WHOLE_DAY),
+        booking=_unless_set(settings.booking, enabled=True),
     )
+
+
+def _unless_set(section: Section, **defaults: Any) -> Section:
+    """The section with other defaults for what still has the usual ones."""
+    usual = type(section)()
+    unset = {n: v for n, v in defaults.items() if getattr(section, n) == getattr(usual, n)}
+    return replace(section, **unset)
 
 
 def _listen_beside(listener: socket.socket) -> socket.socket:

@@ -7,6 +7,7 @@ from aiohttp import web
 from markupsafe import Markup
 
 from web.guest.answer import (
+    LINK_ENDS,
     calendar_answer,
     dead_link,
     environment_of,
@@ -34,7 +35,7 @@ async def access_page(request: web.Request) -> web.Response:
     A page that is open asks now and then whether it is still so, by its `ETag`.
     """
     environment, token = environment_of(request), request.match_info["token"]
-    opened = await open_link(environment, environment.keyring.read_access_token(token))
+    opened = await open_link(request, environment.keyring.read_access_token(token))
     if opened is None:
         return dead_link(request)
     language = language_of(request)
@@ -60,15 +61,14 @@ async def access_page(request: web.Request) -> web.Response:
         },
     )
     response.headers["ETag"] = mark
-    # For the copy that the phone keeps: until when it may (ms since 1970).
-    response.headers["Venuebox-Link-Ends"] = str(opened.reservation.link_expires_at)
+    response.headers[LINK_ENDS] = str(opened.reservation.link_expires_at)
     return response
 
 
 async def calendar_file(request: web.Request) -> web.Response:
     """`GET /access/{token}/calendar.ics`: the reservation for the guest's own calendar."""
     environment, token = environment_of(request), request.match_info["token"]
-    opened = await open_link(environment, environment.keyring.read_access_token(token))
+    opened = await open_link(request, environment.keyring.read_access_token(token))
     if opened is None:
         return dead_link(request)
     language = language_of(request)
@@ -79,7 +79,7 @@ async def calendar_file(request: web.Request) -> web.Response:
 async def pass_picture(request: web.Request) -> web.Response:
     """`GET /access/{token}/pass.png`: the code as a picture to keep; the code and nobody's name."""
     environment, token = environment_of(request), request.match_info["token"]
-    opened = await open_link(environment, environment.keyring.read_access_token(token))
+    opened = await open_link(request, environment.keyring.read_access_token(token))
     if opened is None or opened.guest_pass is None:
         return dead_link(request)
     images = request.config_dict[PASS_IMAGES]

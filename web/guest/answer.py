@@ -17,20 +17,31 @@ _HEADERS = {
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(self)",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without one a form of ours would say `Origin: null`
     "X-Content-Type-Options": "nosniff",
     "X-Robots-Tag": "noindex",
 }
+# Until when a phone may keep a card (ms since 1970). A page that kept one takes only answers with
+# this header for ours: what a tunnel or a captive portal says in our place has none.
+LINK_ENDS = "Venuebox-Link-Ends"
 
 
-async def open_link(environment: Environment, reservation_id: str | None) -> OpenedLink | None:
+_PARTNERS_CHOICE: web.RequestKey[str | None] = web.RequestKey("partners_choice")
+
+
+async def open_link(request: web.Request, reservation_id: str | None) -> OpenedLink | None:
     """What a link opens, or None: unknown and expired ones are alike.
 
-    One that this box never made costs no look into the database.
+    One that this box never made costs no look into the database. The language that a partner
+    gave for its customer becomes that of the request.
     """
     if reservation_id is None:
         return None
-    return await environment.database.read(find_opened, environment, reservation_id)
+    environment = environment_of(request)
+    opened = await environment.database.read(find_opened, environment, reservation_id)
+    if opened is not None and opened.reservation.source == "partner":
+        request[_PARTNERS_CHOICE] = opened.reservation.language
+    return opened
 
 
 def page(
@@ -99,12 +110,17 @@ def calendar_answer(text: str) -> web.Response:
 
 def dead_link(request: web.Request) -> web.Response:
     """The page of expired, unknown and malformed links: nothing tells them apart."""
-    return page(request, "guest/dead_link.html", {}, status=404)
+    response = page(request, "guest/dead_link.html", {}, status=404)
+    response.headers[LINK_ENDS] = "0"
+    return response
 
 
 def language_of(request: web.Request) -> Language:
-    """The visitor's language."""
-    return request.config_dict[LANGUAGES].of(request)
+    """What `?lang=` says, else the partner's choice for this customer, else the browser's."""
+    languages, chosen = request.config_dict[LANGUAGES], request.get(_PARTNERS_CHOICE)
+    if chosen is not None and "lang" not in request.query:
+        return languages.get(chosen)
+    return languages.of(request)
 
 
 def environment_of(request: web.Request) -> Environment:

@@ -6,14 +6,20 @@ from appliance.actions.book import book as book_table
 from appliance.actions.claim import claim
 from appliance.environment import Environment
 from appliance.errors import (
+    RateLimited,
     Refusal,
     ValidationError,
     VenueInactive,
 )
-from appliance.house_errors import FormUsed
+from appliance.house_errors import FormUsed, TooManyBookings
+from appliance.model.booking import Booking
 from appliance.model.evening import parse_date
 from appliance.model.reservation import Reservation
 from appliance.store.claims import is_claimed
+from appliance.store.connection import Transaction
+from appliance.store.letters import was_written_to
+from appliance.store.readings import find_tonight
+from appliance.store.reservations import find_reservations
 from appliance.store.venue import get_venue
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import (
@@ -24,6 +30,7 @@ from web.guest.answer import (
     open_link,
     page,
     see_other,
+    slow_down,
 )
 from web.guest.booking_form import (
     FIELDS,
@@ -54,20 +61,27 @@ async def booking_page(request: web.Request) -> web.Response:
 
 async def send_booking(request: web.Request) -> web.Response:
     """`POST /book`: the table is booked, once however often it is sent, or what to do instead."""
-    environment, language = environment_of(request), language_of(request)
+    environment = environment_of(request)
     if not _is_open(request):
         return await _closed(request)
     if not is_from_our_page(request, environment.links.base):
         return elsewhere(request)
     try:
+        desk_of(request).count_tap(request)
         form = await read_booking_form(request, environment)
-    except ValidationError:
-        return await _show(request, None, status=400)
+    except RateLimited:
+        return slow_down(request)
+    except ValidationError as refusal:
+        return await _show(request, None, status=refusal.status)
+    return await _book(request, form)
+
+
+async def _book(request: web.Request, form: BookingForm) -> web.Response:
+    environment, language = environment_of(request), language_of(request)
     notice, errors = find_doubt(form, language), find_errors(form, language)
     if notice or errors:
         return await _show(request, form, errors=errors, notice=notice, status=400)
     try:
-        desk_of(request).count_booking(request)
         return await _booked(request, await _grant(request, environment, form))
     except Refusal as refusal:
         return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
@@ -76,7 +90,7 @@ async def send_booking(request: web.Request) -> web.Response:
 async def booked_page(request: web.Request) -> web.Response:
     """`GET /book/{token}`: what was booked, and the way to the pass."""
     environment, token = environment_of(request), request.match_info["token"]
-    opened = await open_link(environment, environment.keyring.read_access_token(token))
+    opened = await open_link(request, environment.keyring.read_access_token(token))
     if opened is None:
         return dead_link(request)
     device, id_ = find_device(request), opened.reservation.id
@@ -88,15 +102,27 @@ async def booked_page(request: web.Request) -> web.Response:
         "access": f"{environment.prefix}/access/{token}",
         "undo": f"{environment.prefix}/me/{id_}/cancel" if is_mine and opened.may_cancel else None,
         "mine": f"{environment.prefix}/me" if is_mine else None,
-        "writes": opened.reservation.customer_email is not None and letters_leave(environment),
+        "writes": letters_leave(environment)
+        and await environment.database.read(was_written_to, id_),
     }
     return page(request, "guest/booked.html", values)
 
 
 async def _grant(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
+    booked, most = desk_of(request).count_booking(request)
     offer = await environment.database.read(read_offer, form.day, form.guests)
     booking = form.to_booking(form.day or offer.tonight, language_of(request))
-    return await environment.database.write(book_table, booking)
+    return await environment.database.write(_book_as_one_of, booking, booked, most)
+
+
+def _book_as_one_of(tx: Transaction, booking: Booking, booked: set[str], most: int) -> Reservation:
+    """Book, and add it to those of its address; TooManyBookings, and nothing is done."""
+    made, tonight = book_table(tx, booking), find_tonight(tx).isoformat()
+    others = find_reservations(tx, booked - {made.id}).values()
+    if sum(other.holds and other.date >= tonight for other in others) >= most:
+        raise TooManyBookings
+    booked.add(made.id)
+    return made
 
 
 async def _booked(request: web.Request, reservation: Reservation) -> web.Response:

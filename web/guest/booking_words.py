@@ -14,7 +14,7 @@ from appliance.errors import (
     Unavailable,
     VenueClosed,
 )
-from appliance.house_errors import FormUsed
+from appliance.house_errors import FormUsed, TooManyBookings
 from appliance.model.evening import BOOKING_HORIZON_DAYS
 from appliance.model.venue import Table
 from web.guest.booking_form import BookingForm
@@ -115,6 +115,9 @@ def trouble_in_words(
         Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
         RateLimited: _(
             "Many people are booking just now. Please try again later, or call the venue."
+        ),
+        TooManyBookings: _(
+            "There are bookings from your connection already. For more, please call the venue."
         ),
     }
     otherwise = _("This evening cannot be booked. Please choose another one.")

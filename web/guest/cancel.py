@@ -56,7 +56,7 @@ async def _opened(request: web.Request) -> OpenedLink | None:
         return await find_mine(request)
     environment = environment_of(request)
     token = request.match_info["token"]
-    return await open_link(environment, environment.keyring.read_claim_token(token))
+    return await open_link(request, environment.keyring.read_claim_token(token))
 
 
 def _show(

@@ -60,7 +60,7 @@ async def claim(request: web.Request) -> web.Response:
 async def _opened(request: web.Request) -> OpenedLink | None:
     environment = environment_of(request)
     reservation_id = environment.keyring.read_claim_token(request.match_info["token"])
-    return await open_link(environment, reservation_id)
+    return await open_link(request, reservation_id)
 
 
 def _show(

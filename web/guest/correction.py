@@ -14,12 +14,12 @@ from appliance.errors import (
 from appliance.model.reservation import Reservation
 from web.guest.opened_link import OpenedLink
 from web.languages import Language
-from web.portal.forms import FORM_TYPES, read_form
+from web.portal.forms import read_form
 
 
 async def read_correction(request: web.Request) -> Correction | None:
-    """The fields that were filled in; None when there was no form. ValidationError."""
-    if request.content_type not in FORM_TYPES:
+    """The fields that were filled in; None for a tap without a form. Refusals as `read_form`."""
+    if not request.body_exists:
         return None
     form = await read_form(request)
     return Correction(

@@ -1,10 +1,13 @@
 """How often guests may send something, in each environment: what they tap, and what they book."""
 
+from collections import OrderedDict
+
 from aiohttp import web
 
 from appliance.box import Box
 from appliance.clock import Clock
 from appliance.environment import Environment
+from appliance.errors import RateLimited
 from terminal_bridge.context import ENVIRONMENT
 from web.peer import household_of, is_private, networks_of, peer_of
 from web.rate_limit import RateLimit
@@ -12,6 +15,7 @@ from web.rate_limit import RateLimit
 _TAPS_A_MINUTE = 60  # of one address: a whole party behind one router
 _AN_HOUR = 3600.0
 _EVERYBODY = ""
+_MOST_ADDRESSES = 10_000
 
 
 class Desk:
@@ -23,15 +27,31 @@ class Desk:
         self._taps = RateLimit(clock, _TAPS_A_MINUTE)
         self._forms = RateLimit(clock, booking.hourly_for_address, _AN_HOUR)
         self._all_forms = RateLimit(clock, booking.hourly, _AN_HOUR)
+        self._open_for_address = booking.open_for_address
+        self._booked: OrderedDict[str, set[str]] = OrderedDict()
 
     def count_tap(self, request: web.Request) -> None:
         """Somebody taps a button."""
         self._taps.spend(self._caller(request))
 
-    def count_booking(self, request: web.Request) -> None:
-        """Somebody sends a booking that may be granted."""
-        self._forms.spend(self._caller(request))
-        self._all_forms.spend(_EVERYBODY)
+    def count_booking(self, request: web.Request) -> tuple[set[str], int]:
+        """Somebody sends a booking that may be granted.
+
+        The ids of what their address has booked since the box began, and how many of them may still
+        be to come: one, once all addresses together have sent many. So those who send most wait,
+        and a newcomer still books.
+        """
+        caller = self._caller(request)
+        self._forms.spend(caller)
+        booked = self._booked.setdefault(caller, set())
+        self._booked.move_to_end(caller)
+        if len(self._booked) > _MOST_ADDRESSES:  # the one that booked longest ago
+            self._booked.popitem(last=False)
+        try:
+            self._all_forms.spend(_EVERYBODY)
+        except RateLimited:
+            return booked, 1
+        return booked, self._open_for_address
 
     def is_private(self, request: web.Request) -> bool:
         """Whether the caller's browser keeps a cookie that goes over TLS alone."""

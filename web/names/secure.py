@@ -1,15 +1,23 @@
 """What may go without https, and where https is to be had."""
 
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from appliance.alone import https_base, is_public
 from appliance.errors import HttpsRequired
 from appliance.settings import ServerSettings
 from web.middleware import Handler
-from web.peer import claims_https, household_of, is_loopback, is_private, networks_of, peer_of
+from web.peer import (
+    claims_https,
+    household_of,
+    is_loopback,
+    is_private,
+    is_trusted,
+    networks_of,
+    peer_of,
+)
 from web.public_page import wants_page
 
 _SAFE = frozenset({"GET", "HEAD"})
@@ -26,6 +34,7 @@ class Secure:
         self.tls_port = tls_port
         self._allow_http = server.allow_http
         self._public = server.app_url if server.app_url.startswith("https://") else ""
+        self._public_name = urlsplit(self._public).hostname
         self._has_a_public_address = is_public(server.app_url)
         strict = self._has_a_public_address and not server.allow_http
         self._strict_host = _host_of_https(server.app_url) if strict else ""
@@ -33,13 +42,6 @@ class Secure:
     def is_private(self, request: web.Request) -> bool:
         """Whether a password may travel on this connection (reliability.md S6)."""
         return is_private(request, self._proxies)
-
-    def may_lead(self, request: web.Request) -> bool:
-        """Whether who asks in the open may be led to https.
-
-        Not who comes from there by a proxy that nobody trusts: the two would go round for ever.
-        """
-        return not (self.is_private(request) or claims_https(request))
 
     def caller_of(self, request: web.Request) -> str:
         """Under what the tries of whoever asks are counted: not a proxy that speaks for many."""
@@ -60,10 +62,7 @@ class Secure:
         """
         if self._has_a_public_address or any(name in request.headers for name in _FORWARDED):
             return False
-        try:
-            host = urlsplit(f"//{request.host}").hostname or ""
-        except ValueError:  # a bracket that nobody closed
-            return False
+        host = name_asked(request)
         return is_loopback(request.remote or "") and (host == "localhost" or is_loopback(host))
 
     @property
@@ -81,32 +80,52 @@ class Secure:
             response.headers["Strict-Transport-Security"] = _ONE_YEAR
 
     def base_for(self, request: web.Request) -> str | None:
-        """The https address of this box for whoever asks: the public one, else its own port."""
-        if self._public:
-            return self._public
-        name = urlsplit(f"//{request.host}").hostname
-        if not self.tls_port or name is None:
+        """The https address of this box for whoever asks: the public one under its own name alone.
+
+        Under any other name it is the box's own port; the public one where it has no such port.
+        """
+        own = None if self._is_asked_publicly(request) else self._own_base(request)
+        return own or self._public or None
+
+    def elsewhere_for(self, request: web.Request) -> str | None:
+        """Where a page that was asked for in the open is certainly another one, over https.
+
+        Under the public name only a trusted proxy knows that it was asked in the open: where a
+        proxy says nothing, a redirect would lead back to itself.
+        """
+        if self.is_private(request) or claims_https(request):
             return None
-        shown = f"[{name}]" if ":" in name else name
-        return f"https://{shown}" if self.tls_port == 443 else f"https://{shown}:{self.tls_port}"
+        if not self._is_asked_publicly(request):
+            return self._own_base(request)
+        says = "X-Forwarded-Proto" in request.headers and is_trusted(request, self._proxies)
+        return self._public if says else None
 
     def public_address_of(self, request: web.Request) -> str | None:
-        """Where a page should rather be read: under the public address, when it has one.
+        """Where a page of the public address is read over https, when it was asked in the open.
 
-        The box's own certificate is unknown to guests' phones: nobody is sent there unasked.
+        Under the names of the house nobody is led away: the door works without the internet, and
+        guests' phones do not know the box's own certificate.
         """
-        if not self._public or request.method not in _SAFE or not wants_page(request):
+        is_page = request.method in _SAFE and wants_page(request)
+        if not is_page or not self._is_asked_publicly(request):
             return None
-        return f"{self._public}{request.rel_url}" if self.may_lead(request) else None
+        base = self.elsewhere_for(request)
+        return f"{base}{request.rel_url}" if base else None
+
+    def _is_asked_publicly(self, request: web.Request) -> bool:
+        return bool(self._public) and name_asked(request) == self._public_name
+
+    def _own_base(self, request: web.Request) -> str | None:
+        name = name_asked(request)
+        return https_base(name, self.tls_port) if self.tls_port and name else None
 
 
-def is_public(app_url: str) -> bool:
-    """Whether guests are sent to an address that lies outside the house."""
-    host = (urlsplit(app_url).hostname or "").rstrip(".").lower()
+def name_asked(request: web.Request) -> str:
+    """The name or address in the request's Host, in lower case; nothing where it is none."""
     try:
-        return not ip_address(host).is_private
-    except ValueError:
-        return "." in host and not host.endswith((".local", ".lan", ".home.arpa", ".internal"))
+        return urlsplit(f"//{request.host}").hostname or ""
+    except ValueError:  # a bracket that nobody closed
+        return ""
 
 
 def _host_of_https(url: str) -> str:

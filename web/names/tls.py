@@ -1,4 +1,4 @@
-"""TLS beside http: the same connections, counted before their first byte, one certificate."""
+"""TLS beside http: the same connections, counted before their first byte."""
 
 import asyncio
 import logging
@@ -16,9 +16,11 @@ from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble, Unavailable
 from appliance.model.notices import VenueChanged
 from appliance.store.database import ChangedBeside, Database
+from appliance.store.terminals import list_terminals
 from appliance.store.venue import get_venue
-from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.certificates import Certificates
 from appliance.tls.names import Names, own_addresses, wanted_names
+from web.connection import READ_AT_ONCE
 from web.connection_limit import ConnectionLimit
 
 log = logging.getLogger(__name__)
@@ -33,6 +35,8 @@ _AGAIN_SECONDS = 600.0  # while the clock is not trusted
 class CountedTls(SSLProtocol):
     """TLS around a connection. Counted from the first: handshakes can be many, too."""
 
+    max_size = READ_AT_ONCE
+
     def __init__(
         self, inner: asyncio.Protocol, context: ssl.SSLContext, limit: ConnectionLimit
     ) -> None:
@@ -45,17 +49,13 @@ class CountedTls(SSLProtocol):
             ssl_handshake_timeout=HANDSHAKE_SECONDS,
         )
         self._limit = limit
-        self._counted: str | None = None
+        self._counted: asyncio.BaseTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """As asyncio says; hangs up at once on whom the limit does not let in."""
-        peer = transport.get_extra_info("peername")
-        address = str(peer[0]) if peer else "unknown"
-        if not self._limit.enter(address):
-            cast("asyncio.Transport", transport).abort()
-            return
-        self._counted = address
-        super().connection_made(transport)
+        if self._limit.enter(transport):
+            self._counted = transport
+            super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """As asyncio says."""
@@ -93,7 +93,10 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
     def venue() -> str:
         return database.peek(get_venue).name
 
-    found = Certificates(directory.root / "tls", box.clock, venue, wanted, make_context())
+    def has_terminals() -> bool:
+        return any(each.database.look_up(list_terminals) for each in box.environments)
+
+    found = Certificates(directory.root / "tls", box.clock, venue, wanted, has_terminals)
     found.prepare()
     return found
 

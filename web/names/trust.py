@@ -7,7 +7,7 @@ from aiohttp import web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
-from appliance.errors import NotFound
+from appliance.errors import NotFound, Unavailable
 from appliance.store.venue import get_venue
 from appliance.tls.certificates import Certificates
 from terminal_bridge.context import ENVIRONMENT
@@ -35,7 +35,7 @@ async def show_guide(request: web.Request) -> web.Response:
         "venue": venue.name,
         "kind": kind_of(request.headers.get("User-Agent", "")),
         "secure": base,
-        "own_authority": certificates is not None and certificates.imported is None,
+        "own_authority": certificates is not None,
         "fingerprint": certificates.fingerprint() if certificates is not None else "",
     }
     language = request.config_dict[LANGUAGES].of(request)
@@ -50,7 +50,7 @@ async def show_guide(request: web.Request) -> web.Response:
 async def give_authority(request: web.Request) -> web.Response:
     """`GET /trust/ca.crt`: the authority's certificate, in the form that phones install."""
     return web.Response(
-        body=_of(request).authority_der(),
+        body=_give_authority(request),
         content_type="application/x-x509-ca-cert",
         headers={"Content-Disposition": 'attachment; filename="venuebox-ca.crt"'},
     )
@@ -58,7 +58,7 @@ async def give_authority(request: web.Request) -> web.Response:
 
 async def give_profile(request: web.Request) -> web.Response:
     """`GET /trust/ca.mobileconfig`: the same as a profile, for iPhone and iPad."""
-    der = _of(request).authority_der()
+    der = _give_authority(request)
     venue = await request[ENVIRONMENT].database.read(get_venue)
     return web.Response(
         body=profile(venue.name, der),
@@ -106,11 +106,14 @@ def kind_of(user_agent: str) -> str:
     return ""
 
 
-def _of(request: web.Request) -> Certificates:
+def _give_authority(request: web.Request) -> bytes:
     certificates = request.app[CERTIFICATES]
     if certificates is None:
         raise NotFound
-    return certificates
+    try:
+        return certificates.give_authority()
+    except OSError:  # a full disk: that it was given would not be known
+        raise Unavailable from None
 
 
 TRUST_ROUTES = (

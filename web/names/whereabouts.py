@@ -29,14 +29,12 @@ _SETTLE_SECONDS = 2.0  # a network that comes up says so many times
 _AGAIN_SECONDS, _LATEST_SECONDS = 60.0, 3600.0
 
 
-def find_app_url(app_url: str, host: str, port: int, remembered: str | None) -> str:
-    """The base of links: as it is set, else by the address that other machines may call.
+def find_address(host: str, port: int, remembered: str | None) -> str:
+    """Where other machines find the box, over plain http.
 
     A box without a network says where it was last: its router mostly gives it that address
     again. Only one that never had any names itself by the loopback address.
     """
-    if app_url:
-        return app_url
     if host not in ANY:
         return f"http://{in_url(host)}:{port}"
     found = _address_that_leads_out()
@@ -128,16 +126,15 @@ async def _move_each_time(
     is_first = True
     async with aclosing(follow(network, own_addresses)) as changes:
         async for addresses in changes:
-            remembered = directory.remembered_address()
-            app_url = find_app_url(box.settings.server.app_url, host, port, remembered)
-            if is_first and box.live.links.base == app_url:
+            address = find_address(host, port, directory.remembered_address())
+            if is_first and box.live.links.address == address:
                 is_first = False
                 continue
             is_first = False
             log.info("the box's addresses are now %s", ", ".join(addresses) or "none")
-            box.move(app_url)
+            box.move(address)
             box.look_again()  # the certificate names addresses, too
-            directory.remember_address(app_url)
+            directory.remember_address(address)
 
 
 def _address_that_leads_out() -> str | None:

@@ -71,8 +71,8 @@ class SignIn:
         if not is_from_our_page(request, house.links.base):
             return await self._form(request, status=403)
         try:
-            form = await read_form(request)
             self._tries.spend(_who_tries(request))
+            form = await read_form(request)
             take = self._take_code if form.secret("asked") else self._take_password
             return await take(request, form)
         except (RateLimited, ValidationError) as refusal:

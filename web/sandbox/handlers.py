@@ -4,12 +4,15 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.errors import NotFound, ValidationError
-from terminal_bridge.body import read_object
+from appliance.clock import Clock
+from appliance.errors import MalformedRequest, NotFound, ValidationError
+from terminal_bridge.body import read_body, read_object
 from terminal_bridge.context import ENVIRONMENT
 from web.docs import page_addresses
 from web.middleware import Handler
+from web.names.secure import SECURE
 from web.public_page import public_page, wants_page
+from web.rate_limit import RateLimit
 from web.routes import Route
 from web.sandbox.behaviour import Behaviour, parse_behaviour
 from web.sandbox.receivers import KEPT_DELIVERIES
@@ -17,13 +20,15 @@ from web.sandbox.sandbox import Sandbox
 from web.wire import answer
 
 _DIGITS_MAX = 15
+_REQUESTS_A_MINUTE = 240  # of one address: a page asks every second
 
 
 class SandboxPages:
     """Handlers around one sandbox."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, clock: Clock) -> None:
         self._sandbox = sandbox
+        self._limit = RateLimit(clock, _REQUESTS_A_MINUTE)
 
     async def show(self, request: web.Request) -> web.Response:
         """`GET /test`: the page, for browsers."""
@@ -41,12 +46,16 @@ class SandboxPages:
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
         """`POST /test/echo/{token}`: what the box delivers, or anybody who knows the token."""
-        return await self._sandbox.receive(request, request.match_info["token"])
+        token = self._token_of(request)
+        raw = await read_body(request)
+        if raw is None:
+            raise MalformedRequest
+        return await self._sandbox.receive(request, token, raw)
 
     async def tell(self, request: web.Request) -> web.Response:
         """`GET /test/echo/{token}`: what arrived after `?after=`, newest first."""
-        token = request.match_info["token"]
-        receiver = self._sandbox.find(token)
+        token = self._token_of(request)
+        receiver = self._sandbox.watch(token)
         if wants_page(request):
             page = f"{request[ENVIRONMENT].prefix}#{token}"
             return web.Response(status=303, headers={"Location": page})
@@ -64,9 +73,16 @@ class SandboxPages:
 
     async def switch(self, request: web.Request) -> web.Response:
         """`PUT /test/echo/{token}`: how it answers from now on."""
-        receiver = self._sandbox.find(request.match_info["token"])
+        receiver = self._sandbox.find(self._token_of(request))
         receiver.behaviour = parse_behaviour(await read_object(request))
         return answer(_behaviour(receiver.behaviour))
+
+    def _token_of(self, request: web.Request) -> str:
+        """The token of a receiver that was made here; NotFound, or RateLimited for its caller."""
+        self._limit.spend(request.app[SECURE].caller_of(request))
+        token = request.match_info["token"]
+        self._sandbox.find(token)
+        return token
 
     @property
     def open_routes(self) -> tuple[tuple[str, str, Handler], ...]:

@@ -10,8 +10,8 @@ from appliance.webhooks.addresses import IpAddress
 
 _HANG_UP_SECONDS = 0.1  # aiohttp takes 0 for as long as it likes
 
-# Answers a request whose path ends with the receiver's token.
-Receive = Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
+# Answers a request with the receiver's token, which ends its path, and its body.
+Receive = Callable[[web.BaseRequest, str, bytes], Awaitable[web.StreamResponse]]
 
 
 class InsideServer:
@@ -37,4 +37,5 @@ class InsideServer:
             await self._server.shutdown(_HANG_UP_SECONDS)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        return await self._receive(request, request.path.rpartition("/")[2])
+        token = request.path.rpartition("/")[2]
+        return await self._receive(request, token, await request.read())

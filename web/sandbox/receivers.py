@@ -1,5 +1,6 @@
 """What echo receivers remember: the last deliveries of each, in memory alone."""
 
+import json
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from web.sandbox.behaviour import Behaviour
 from web.sandbox.verification import Verification
 
 KEPT_DELIVERIES = 50
+KEPT_BYTES = 256 * 1024  # of each receiver, as it is told
 KEPT_RECEIVERS = 32
 BODY_SHOWN = 16 * 1024
 
@@ -66,15 +68,25 @@ def _answer(behaviour: Behaviour) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class EchoReceiver:
-    """One receiver: how it answers, and what came, newest first."""
+    """One receiver: how it answers, and what came, newest first, with its size.
 
+    `watched_at` is when somebody looked last, in seconds of the clock's `monotonic`.
+    """
+
+    watched_at: float
     behaviour: Behaviour = field(default_factory=Behaviour)
     received: int = 0
-    echoes: deque[Echo] = field(default_factory=lambda: deque(maxlen=KEPT_DELIVERIES))
+    echoes: deque[tuple[Echo, int]] = field(default_factory=lambda: deque(maxlen=KEPT_DELIVERIES))
+
+    def note(self, echo: Echo) -> None:
+        """Keep what came, and forget the oldest of what is too much."""
+        self.echoes.appendleft((echo, len(json.dumps(echo.told(), ensure_ascii=False).encode())))
+        while sum(size for _, size in self.echoes) > KEPT_BYTES:
+            self.echoes.pop()
 
     def after(self, number: int) -> list[Echo]:
         """What came after that number, newest first."""
-        return [echo for echo in self.echoes if echo.number > number]
+        return [echo for echo, _ in self.echoes if echo.number > number]
 
 
 class EchoReceivers:
@@ -83,9 +95,9 @@ class EchoReceivers:
     def __init__(self) -> None:
         self._by_id: OrderedDict[str, EchoReceiver] = OrderedDict()
 
-    def get(self, receiver_id: str) -> EchoReceiver:
-        """The receiver of that id, empty when it is not remembered."""
-        receiver = self._by_id.setdefault(receiver_id, EchoReceiver())
+    def get(self, receiver_id: str, now: float) -> EchoReceiver:
+        """The receiver of that id, empty and watched `now` when it is not remembered."""
+        receiver = self._by_id.setdefault(receiver_id, EchoReceiver(now))
         self._by_id.move_to_end(receiver_id)
         if len(self._by_id) > KEPT_RECEIVERS:
             self._by_id.popitem(last=False)

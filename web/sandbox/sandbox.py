@@ -11,6 +11,8 @@ from dataclasses import replace
 
 from aiohttp import web
 
+from appliance.actions.deactivate_endpoint import deactivate_endpoint
+from appliance.actions.register_with_room import BOX
 from appliance.clock import Clock, format_instant
 from appliance.environment import Environment
 from appliance.errors import NotFound
@@ -26,6 +28,7 @@ from web.sandbox.receivers import BODY_SHOWN, Echo, EchoReceiver, EchoReceivers
 from web.sandbox.verification import verify
 
 _HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # deliveries have ten; others need not fill the memory
+_UNWATCHED_SECONDS = 3600.0  # after which a receiver's endpoint ends with its next delivery
 _SILENCE_SECONDS = 15.0  # the box gives up after 10
 
 
@@ -65,21 +68,27 @@ class Sandbox:
         receiver_id = self._test.keyring.read_echo_token(token)
         if receiver_id is None:
             raise NotFound
-        return self._receivers.get(receiver_id)
+        return self._receivers.get(receiver_id, self._clock.monotonic())
+
+    def watch(self, token: str) -> EchoReceiver:
+        """The same for somebody who looks at it: its endpoint stays for another hour."""
+        receiver = self.find(token)
+        receiver.watched_at = self._clock.monotonic()
+        return receiver
 
     def endpoints_of(self, token: str) -> Sequence[Endpoint]:
         """The active endpoints that send to it."""
         active = self._test.database.peek(list_active_endpoints)
         return [endpoint for endpoint in active if endpoint.url == self.url(token)]
 
-    async def receive(self, request: web.BaseRequest, token: str) -> web.StreamResponse:
-        """Note a request and answer it as its partner switched."""
-        receiver, raw = self.find(token), await request.read()
+    async def receive(self, request: web.BaseRequest, token: str, raw: bytes) -> web.StreamResponse:
+        """Note a request, whose body is `raw`, and answer it as its partner switched."""
+        receiver = self.find(token)
         headers = {name.lower(): value for name, value in request.headers.items()}
         signature = headers.get("x-service-signature", "")
         behaviour = receiver.behaviour
         receiver.received += 1
-        receiver.echoes.appendleft(
+        receiver.note(
             Echo(
                 number=receiver.received,
                 at=format_instant(self._clock.now()),
@@ -91,6 +100,9 @@ class Sandbox:
                 behaviour=behaviour,
             )
         )
+        if self._clock.monotonic() - receiver.watched_at > _UNWATCHED_SECONDS:
+            for endpoint in self.endpoints_of(token):
+                await self._test.database.write(deactivate_endpoint, endpoint.id, actor=BOX)
         match behaviour.mode:
             case "slow":
                 await asyncio.sleep(behaviour.seconds)

@@ -47,7 +47,7 @@ def a_box_with_guests(folder, guests=10):
 
 
 async def _fill(made, guests):
-    box = open_box(made.root, MASTER_KEY, Settings(), app_url="https://box.example",
+    box = open_box(made.root, MASTER_KEY, Settings(), address="https://box.example",
                    clock=made.clock, tokens=Tokens(), zones=newest_zone_database())  # fmt: skip
     try:
         for number in range(guests):

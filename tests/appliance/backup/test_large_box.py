@@ -3,6 +3,7 @@
 import apsw
 import pytest
 
+from appliance.backup.proof import open_backup
 from appliance.backup.restoring import restore_blank
 from appliance.backup.shelf import read_record
 from appliance.data_directory import DataDirectory
@@ -36,7 +37,8 @@ def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(box, tmp_path
 
     assert proven.reservations == 10
     other = DataDirectory(tmp_path / "other")
-    restore_blank(path, KEY, other, box.clock, maker.zones, lambda _done, _all: None)
+    with open_backup(path) as file:
+        restore_blank(file, KEY, other, box.clock, maker.zones, lambda _done, _all: None)
     restored = other.database("live")
     assert list_faults(restored) == []
     before = count_rows(live)

@@ -1,139 +1,305 @@
-"""What root does beside a box of another user leaves nothing that this user cannot read (S25).
+"""A command that root runs in a directory of another user acts as that user (S25).
 
 `venuebox service install` makes a user without a shell, so whoever looks after the box is root.
+What that user leaves in the directory, such as a link, must give nothing of root's away.
 """
 
+import argparse
 import os
+import pwd
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from appliance.backup.archive import unpack_archive
 from appliance.backup.recovery_key import find_recovery_key
-from appliance.data_directory import DataDirectory, write_file
-from appliance.store import examination
-from appliance.upkeep.ballast import Ballast
-from appliance.upkeep.erasure_list import append_to_list
-from appliance.upkeep.watchdog import Watchdog
+from appliance.backup.sealed import SealedReader
+from appliance.data_directory import DataDirectory
+from tests.appliance.commands.other_user import NOBODY, run_as_root
+from web.main import make_parser
 
-NOBODY = 65534
+VENUE, BACKUP, LIVE = "the venue file", "a backup", ("--environment", "live")
+# What each command that works in a data directory is given, up to where it has looked into it.
+COMMANDS = {
+    "serve": ["--host", "192.0.2.1"],
+    "init": ["--venue", VENUE],
+    "venue apply": [VENUE],
+    "key create": [*LIVE, "--name", "N"],
+    "key list": [],
+    "key revoke": ["N"],
+    "terminal create": [*LIVE, "--name", "N"],
+    "terminal pair": [*LIVE, "--name", "N"],
+    "terminal list": [],
+    "terminal revoke": ["N"],
+    "staff create": ["--name", "N", "--role", "owner"],
+    "staff list": [],
+    "staff reset": ["N"],
+    "staff disable": ["N"],
+    "staff remove-second-step": ["N"],
+    "guest export": [*LIVE, "--email", "a@b.example"],
+    "guest erase": [*LIVE, "--email", "a@b.example"],
+    "endpoint list": [],
+    "endpoint roll": ["N"],
+    "endpoint revoke-old-secret": ["N"],
+    "endpoint activate": ["N"],
+    "endpoint deactivate": ["N"],
+    "endpoint trust": ["N", "--system"],
+    "deliveries": [*LIVE],
+    "replay": [*LIVE, "--endpoint", "N"],
+    "doctor": ["--fix"],
+    "doorlog export": [*LIVE],
+    "doorlog verify": [*LIVE],
+    "tls show": [],
+    "tls import": ["--cert", VENUE, "--key", VENUE],
+    "tls renew": [],
+    "tls forget": [],
+    "clock confirm": ["2026-11-22"],
+    "bridge": [],
+    "backup": [],
+    "restore": [BACKUP, "--key", "N"],
+    "verify": [BACKUP],
+    "signing-key rotate": [*LIVE],
+    "version": [],
+}
+ROOTS_OWN = {"service install"}  # what it must not do is in test_service_install.py
 
-if os.geteuid() == 0:  # who is not root can give nothing away, and has nothing to
+
+def data_commands(parser=None, words=()):
+    """Those that take `--data`, by their words."""
+    actions = (parser or make_parser())._actions
+    groups = [action for action in actions if isinstance(action, argparse._SubParsersAction)]
+    if groups:
+        for word, inner in groups[0].choices.items():
+            yield from data_commands(inner, (*words, word))
+    elif any("--data" in action.option_strings for action in actions):
+        yield " ".join(words)
+
+
+def tree(folder):
+    """Everything below it: owner, mode and content."""
+    return {
+        path: (path.lstat().st_uid, path.lstat().st_mode, path.is_file() and path.read_bytes())
+        for path in (folder, *sorted(folder.rglob("*")))
+    }
+
+
+def kept_by_root(folder):
+    return [str(path.relative_to(folder)) for path in (folder, *folder.rglob("*"))
+            if path.lstat().st_uid != NOBODY]  # fmt: skip
+
+
+def names_in(data):
+    """The names in the one backup that was made."""
+    [made] = (data / "backups").iterdir()
+    key = find_recovery_key(DataDirectory(data))
+    with made.open("rb") as file, tempfile.TemporaryDirectory() as folder:
+        return set(unpack_archive(SealedReader(file, key), Path(folder), lambda *_: None).files)
+
+
+def give(folder):
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+if os.geteuid() == 0:  # who is not root has no rights to give up
 
     @pytest.fixture
-    def nobodys(box):
-        """The box, given to nobody."""
-        for path in (box.data, *box.data.rglob("*")):
-            os.chown(path, NOBODY, NOBODY)
-        return box
+    def open_folder():
+        """One that others may enter: another run of pytest closes all that are below its own."""
+        with tempfile.TemporaryDirectory(prefix="venuebox-") as name:
+            folder = Path(name)
+            folder.chmod(0o755)
+            yield folder
 
-    def kept_by_root(folder):
-        return [str(path.relative_to(folder)) for path in folder.rglob("*")
-                if path.lstat().st_uid != NOBODY]  # fmt: skip
+    @pytest.fixture
+    def data(box, open_folder):
+        """The data directory of a box that was given to nobody."""
+        box.data = box.data.rename(open_folder / "box")
+        give(box.data)
+        return box.data
 
-    def test_a_certificate_that_root_renews_is_the_boxs(nobodys):
-        shutil.rmtree(nobodys.data / "tls")
+    @pytest.fixture
+    def roots(open_folder):
+        """A folder of root's, with a folder and secrets in it."""
+        folder = open_folder / "roots"
+        for path in (folder, folder / "deep"):
+            path.mkdir()
+            path.chmod(0o755)
+            (path / "shadow").write_text("root:secret")
+            (path / "shadow").chmod(0o600)
+            (path / "list").write_text("for all")
+            (path / "list").chmod(0o644)
+        return folder
 
-        assert nobodys("tls", "renew") == 0, nobodys.err
+    def test_every_command_is_the_owner_before_it_opens_anything(data, venue_file, tmp_path):
+        run_as_root(data, ["backup"])
+        [made] = (data / "backups").iterdir()
+        named = {VENUE: str(venue_file), BACKUP: str(made.rename(tmp_path / made.name))}
+        runs = [
+            [*words.split(), *(named.get(word, word) for word in more)]
+            for words, more in COMMANDS.items()
+        ]
 
-        assert kept_by_root(nobodys.data) == []
-        assert {path.name for path in (nobodys.data / "tls").iterdir()} == {
-            "authority.pem", "box.pem",
-        }  # fmt: skip
+        said = run_as_root(data, *runs, ["serve", "--demo", "--data", str(data), "--port", "0"])
 
-    def test_a_backup_that_root_makes_its_key_and_its_record_are_the_boxs(nobodys):
-        assert nobodys("backup") == 0, nobodys.err
+        assert set(data_commands()) == {*COMMANDS, *ROOTS_OWN}
+        user = pwd.getpwuid(NOBODY)
+        ids = [NOBODY] * 3 + [user.pw_gid] * 3 + os.getgrouplist(user.pw_name, user.pw_gid)
+        for argv, done in zip(runs, said, strict=False):
+            assert (done["ids"], done["touched"]) == (ids, []), (argv, done)
+        assert kept_by_root(data) == []
 
-        assert kept_by_root(nobodys.data) == []
-        assert len(list((nobodys.data / "backups").iterdir())) == 1
+    @pytest.mark.parametrize("place", ["tls", "tls/own"])
+    def test_a_backup_takes_nothing_that_a_link_leads_to(data, roots, place):
+        before = tree(roots)
+        if place == "tls":
+            shutil.rmtree(data / "tls", ignore_errors=True)
+        (data / place).parent.mkdir(exist_ok=True)
+        (data / place).symlink_to(roots)
+        give(data)
 
-    def test_a_backup_in_a_folder_of_all_is_the_boxs_that_lets_it_go_later(nobodys, tmp_path):
-        shelf = tmp_path / "shelf"
-        shelf.mkdir()
-        (nobodys.data / "settings.toml").write_text(f'[backup]\ndirectory = "{shelf}"\n')
+        [backup] = run_as_root(data, ["backup"])
 
-        assert nobodys("backup") == 0, nobodys.err
+        assert tree(roots) == before
+        assert (backup["status"] == 1) == (place == "tls"), backup
+        if place != "tls":
+            assert "shadow" not in names_in(data)
 
-        assert shelf.stat().st_uid == 0
-        assert [path.stat().st_uid for path in shelf.iterdir()] == [NOBODY]
+    @pytest.mark.parametrize("place", ["tls", "tls/sub"])
+    def test_a_restore_puts_nothing_where_a_link_leads(data, roots, place):
+        before = tree(roots)
+        (data / place).mkdir(parents=True, exist_ok=True)
+        (data / place / "zz-venuebox.sh").write_text("echo mine")
+        give(data)
+        [backup] = run_as_root(data, ["backup"])
+        assert backup["status"] == 0, backup
+        shutil.rmtree(data / place)
+        (data / place).symlink_to(roots)
+        (data / "live.db").write_bytes(b"scribbled over")
+        give(data)
 
-    def test_a_backup_for_a_folder_of_roots_stays_roots(nobodys, tmp_path):
-        (tmp_path / "usb").mkdir()
+        [restore] = run_as_root(data, ["restore", "--latest"])
 
-        assert nobodys("backup", "--to", str(tmp_path / "usb")) == 0, nobodys.err
+        assert restore["status"] == 1
+        assert tree(roots) == before
 
-        assert [path.stat().st_uid for path in (tmp_path / "usb").iterdir()] == [0]
-        assert kept_by_root(nobodys.data) == []
+    def test_a_restore_reads_no_file_of_roots_through_a_link(data, roots):
+        [backup] = run_as_root(data, ["backup"])
+        assert backup["status"] == 0, backup
+        (data / "secrets" / "master.key").unlink()
+        (data / "secrets" / "master.key").symlink_to(roots / "shadow")
+        (data / "live.db").write_bytes(b"scribbled over")
+        give(data)
 
-    def test_the_box_that_root_puts_back_is_nobodys_and_so_is_what_was_there(nobodys):
-        nobodys("backup")
+        run_as_root(data, ["restore", "--latest"])
 
-        assert nobodys("restore", "--latest") == 0, nobodys.err
+        found = [path for path in data.rglob("*") if path.is_file() and not path.is_symlink()]
+        assert [path for path in found if b"root:secret" in path.read_bytes()] == []
 
-        assert kept_by_root(nobodys.data) == []
-        [aside] = nobodys.data.glob("damaged-*")
+    @pytest.mark.parametrize("by", ["link", "setting"])
+    def test_a_backup_puts_no_file_in_a_folder_of_roots(data, roots, by):
+        before = tree(roots)
+        if by == "link":
+            (data / "backups").rmdir()
+            (data / "backups").symlink_to(roots)
+        else:
+            (data / "settings.toml").write_text(f'[backup]\ndirectory = "{roots}"\n')
+        give(data)
+
+        [backup] = run_as_root(data, ["backup"])
+
+        assert backup["status"] == 1
+        assert tree(roots) == before
+
+    def test_a_link_raced_into_the_scratch_folder_makes_no_file_of_roots(data, roots):
+        before = tree(roots)
+
+        run_as_root(data, ["backup"], attack="scratch", at=roots / "new.db")
+
+        assert tree(roots) == before
+
+    def test_a_folder_swapped_while_rights_are_mended_costs_root_none(data, roots):
+        many = data / "log" / "many"
+        many.mkdir(mode=0o700)
+        for name in ("list", "shadow"):
+            (many / name).touch()
+            (many / name).chmod(0o644)
+        give(data)
+        before = tree(roots)
+
+        run_as_root(data, ["doctor", "--fix"], attack="swap", at=roots)
+
+        assert tree(roots) == before
+
+    def test_tmp():
+        pass
+
+    def test_a_box_that_root_serves_is_its_owners(data):
+        serve = ["serve", "--host", "127.0.0.1", "--port", "0"]
+
+        [served] = run_as_root(data, serve)
+
+        assert (served["status"], served["touched"]) == (0, []), served
+        assert kept_by_root(data) == []
+        assert (data / "log" / "venuebox.jsonl").stat().st_mode & 0o077 == 0
+
+    def test_a_box_that_root_makes_in_a_folder_of_nobodys_is_nobodys(open_folder, venue_file):
+        data = open_folder / "new"
+        data.mkdir()
+        give(data)
+
+        [made] = run_as_root(data, ["init", "--venue", str(venue_file)])
+
+        assert made["status"] == 0, made
+        assert kept_by_root(data) == []
+
+    def test_the_box_that_root_puts_back_is_nobodys_and_so_is_what_was_there(data):
+        _, restored = run_as_root(data, ["backup"], ["restore", "--latest"])
+
+        assert restored["status"] == 0, restored
+        assert kept_by_root(data) == []
+        [aside] = data.glob("damaged-*")
         assert (aside / "master.key").exists()
 
-    def test_a_box_that_root_restores_to_a_folder_of_nobodys_is_nobodys(nobodys, tmp_path):
-        nobodys("backup")
-        [made] = (nobodys.data / "backups").iterdir()
-        key = find_recovery_key(DataDirectory(nobodys.data))
-        nobodys.data = tmp_path / "another"
-        nobodys.data.mkdir()
-        os.chown(nobodys.data, NOBODY, NOBODY)
+    def test_a_backup_that_root_alone_may_read_is_restored_for_nobody(data, open_folder, tmp_path):
+        run_as_root(data, ["backup"])
+        [made] = (data / "backups").iterdir()
+        backup = shutil.copy(made, tmp_path)
+        key = find_recovery_key(DataDirectory(data)).text
+        other = open_folder / "another"
+        other.mkdir()
+        give(other)
 
-        assert nobodys("restore", str(made), "--key", key.text) == 0, nobodys.err
+        [verified, restored] = run_as_root(
+            other, ["verify", backup, "--key", key], ["restore", backup, "--key", key]
+        )
 
-        assert kept_by_root(nobodys.data) == []
-        assert (nobodys.data / "secrets" / "recovery.key").exists()
+        assert (verified["status"], restored["status"]) == (0, 0), (verified, restored)
+        assert kept_by_root(other) == []
+        assert (other / "secrets" / "recovery.key").exists()
 
-    def test_the_reserve_for_a_full_disk_that_root_makes_is_the_boxs(nobodys):
-        assert Ballast(nobodys.data, size=4 << 20).make()
+    def test_another_folder_for_a_backup_has_to_be_open_to_the_owner(data, open_folder, roots):
+        before = tree(roots)
+        shelf = open_folder / "usb"
+        shelf.mkdir()
+        give(shelf)
 
-        assert kept_by_root(nobodys.data) == []
+        [refused, made] = run_as_root(
+            data, ["backup", "--to", str(roots)], ["backup", "--to", str(shelf)]
+        )
 
-    def test_what_root_alone_can_read_of_the_program_is_read_before_it_acts_as_the_owner(
-        nobodys, monkeypatch
-    ):
-        read = []
-        monkeypatch.setattr(examination, "check_pages", lambda: read.append(os.geteuid()))
+        assert (refused["status"], made["status"]) == (1, 0), (refused, made)
+        assert tree(roots) == before
+        assert kept_by_root(shelf) == []
 
-        nobodys("doctor", "--json")
+    @pytest.mark.parametrize("name", ["secrets", "tls", "backups", "log", "tmp", "tz"])
+    @pytest.mark.parametrize("owner", [0, NOBODY])
+    def test_a_link_in_the_place_of_a_folder_is_refused_whoever_left_it(box, roots, name, owner):
+        shutil.rmtree(box.data / name, ignore_errors=True)
+        (box.data / name).symlink_to(roots)
+        os.chown(box.data / name, owner, owner, follow_symlinks=False)
 
-        assert set(read) == {0}
-
-    def test_the_list_of_a_guest_whom_root_erases_is_the_boxs(nobodys):
-        append_to_list(nobodys.data, "live", {"a": 0})
-
-        assert kept_by_root(nobodys.data) == []
-
-    def test_a_link_that_the_boxs_user_leaves_gives_nothing_of_roots_away(tmp_path, monkeypatch):
-        roots = tmp_path / "roots"
-        roots.write_text("mine")
-        folder = tmp_path / "box"
-        folder.mkdir()
-        os.chown(folder, NOBODY, NOBODY)
-        monkeypatch.setattr(os, "getpid", lambda: 7)
-        monkeypatch.setattr("threading.get_ident", lambda: 7)
-        (folder / ".file.77").symlink_to(roots)
-
-        write_file(folder / "file", b"the box's")
-
-        assert (roots.read_text(), roots.stat().st_uid) == ("mine", 0)
-        assert (folder / "file").read_bytes() == b"the box's"
-        assert Path(folder / "file").stat().st_uid == NOBODY
-
-    @pytest.mark.parametrize("link", [".ballast", "stuck.txt"])
-    def test_nor_does_one_in_the_place_of_what_a_serving_root_writes(tmp_path, link):
-        roots = tmp_path / "roots"
-        roots.write_text("mine")
-        folder = tmp_path / "box"
-        folder.mkdir()
-        os.chown(folder, NOBODY, NOBODY)
-        (folder / link).symlink_to(roots)
-
-        assert Ballast(folder, size=4 << 20).make()
-        Watchdog(folder / "stuck.txt", {}, leave=lambda: None)._end()
-
-        assert (roots.read_text(), roots.stat().st_uid) == ("mine", 0)
-        assert kept_by_root(folder) == []
+        assert str(box.data / name) in box.complaint("doctor")
+        assert str(box.data / name) in box.complaint("service", "install")

@@ -85,7 +85,7 @@ def test_a_pairing_link_carries_a_secret_of_its_own_behind_the_hash(box, environ
     assert re.fullmatch(link, offered["url"])
 
 
-def test_links_have_the_public_address_from_the_settings(box):
+def test_links_of_a_box_that_was_found_nowhere_yet_have_its_public_address(box):
     (box.data / "settings.toml").write_text('[server]\napp_url = "https://box.example"\n')
 
     created = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
@@ -96,14 +96,18 @@ def test_links_have_the_public_address_from_the_settings(box):
     )
 
 
-def test_links_for_the_house_lead_to_https_where_guests_links_do_not(box):
+@pytest.mark.parametrize("app_url", ["", "https://box.example"])
+def test_links_for_the_house_lead_to_its_own_https_whatever_guests_are_given(box, app_url):
     (box.data / "address").write_text("http://192.168.1.20:8080")
+    (box.data / "settings.toml").write_text(f'[server]\napp_url = "{app_url}"\n')
 
     person = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
     phone = box.json("terminal", "pair", "--environment", "test", "--name", "Entrée")
 
     assert person["signInUrl"].startswith("https://192.168.1.20:8443/portal/welcome#")
     assert phone["url"].startswith("https://192.168.1.20:8443/test/door#pair=")
+    assert box("staff", "create", "--name", "Karim", "--role", "host") == 0
+    assert ("https://box.example/portal/welcome#" in box.out) == bool(app_url)
 
 
 def test_a_staff_link_is_stored_by_its_hash_alone(box):

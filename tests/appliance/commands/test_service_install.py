@@ -26,6 +26,15 @@ def test_the_folder_of_backups_may_be_written_by_the_service(box):
     assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
 
 
+@pytest.mark.parametrize("sign", ["\\n", "\\r", "\\t", "\\u0000", "\\u0085", "\\u009b"])
+def test_no_setting_brings_a_line_of_its_own_into_the_unit(box, sign):
+    (box.data / "settings.toml").write_text(
+        f'[backup]\ndirectory = "/media/usb{sign}ExecStartPre=+/bin/sh"\n'
+    )
+
+    assert "backup.directory" in box.complaint("service", "install", "--print")
+
+
 def test_a_box_without_such_a_folder_has_its_directory_alone(box):
     assert box("service", "install", "--print") == 0
 
@@ -131,6 +140,18 @@ if os.geteuid() == 0:  # root alone installs a service
 
         assert f"{planted} has another name elsewhere (a hard link)" in box.err
         assert foreign.stat().st_uid == 0
+        assert not (tmp_path / "venuebox.service").exists()
+
+    def test_settings_that_only_root_may_read_are_not_the_boxs(installing, box, tmp_path):
+        roots = tmp_path / "roots"
+        roots.write_text('[backup]\ndirectory = "/media/usb"\n')
+        roots.chmod(0o600)
+        (box.data / "settings.toml").unlink()
+        (box.data / "settings.toml").symlink_to(roots)
+        shutil.chown(box.data, "nobody")
+
+        assert installing() == 1
+
         assert not (tmp_path / "venuebox.service").exists()
 
     def test_a_link_is_given_and_not_what_it_leads_to(installing, box, tmp_path):

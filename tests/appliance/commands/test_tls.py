@@ -5,6 +5,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.tls.authority import names_in
 from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, read_certificate
+from tests.appliance.commands.conftest import VENUE
 from tests.appliance.tls.test_importing import a_certificate, pem_of
 
 
@@ -40,7 +41,7 @@ def test_renewing_makes_what_is_missing_for_the_venues_name(box):
     assert box.out.startswith("signed anew on 20")
     assert "riad-atlas.local" in names_in(leaf(box)).dns
     shown = box.json("tls", "show")
-    assert shown["imported"] is False
+    assert shown["imported"] is None
     assert "riad-atlas.local" in shown["names"]
     assert shown["daysLeft"] > 800
     assert box("tls", "show") == 0
@@ -68,18 +69,44 @@ def test_another_authority_comes_only_when_it_is_asked_for(box):
     assert leaf(box).issuer == authority(box).subject
 
 
-def test_an_own_certificate_is_in_use_until_it_is_forgotten(box, brought):
+def test_an_imported_certificate_is_shown_beside_the_boxs_own_until_it_is_forgotten(box, brought):
     box("tls", "renew")
+    before = box.json("tls", "show")
 
     assert box("tls", "import", *brought) == 0, box.err
-    assert box.out == "in use for box.example\n"
-    assert box.json("tls", "show")["imported"] is True
+    assert "box.example" in box.out
+    shown = box.json("tls", "show")
+    assert shown["imported"]["names"] == ["box.example"]
+    assert shown["fingerprint"] == before["fingerprint"]
     box("tls", "show")
-    assert "your own" in box.out
+    assert shown["fingerprint"] in box.out
+    assert shown["imported"]["fingerprint"] in box.out
 
     assert box("tls", "forget") == 0
-    assert box.json("tls", "show")["imported"] is False
-    assert "no certificate of your own" in box.complaint("tls", "forget")
+    assert box.json("tls", "show") == before
+    box.complaint("tls", "forget")
+
+
+@pytest.mark.parametrize("environment", ["live", "test"])
+def test_an_authority_that_a_terminal_may_trust_stays_under_another_name(box, environment):
+    box("tls", "renew")
+    rename(box, "dar-zitoun")
+    box("tls", "renew")
+    renamed = authority(box)
+    assert "dar-zitoun.local" in names_in(leaf(box)).dns
+
+    box("terminal", "create", "--environment", environment, "--name", "Entrée")
+    rename(box, "riad-atlas")
+    box("tls", "renew")
+
+    assert authority(box) == renamed
+    assert "riad-atlas.local" not in names_in(leaf(box)).dns
+
+
+def rename(box, slug):
+    venue = box.data.parent / f"{slug}.toml"
+    venue.write_text(VENUE.replace("riad-atlas", slug), "utf-8")
+    assert box("venue", "apply", str(venue)) == 0, box.err
 
 
 def test_what_cannot_be_read_or_used_is_one_sentence_and_changes_nothing(box, brought, tmp_path):

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.clock import StoppedClock, SystemClock
 from appliance.settings import ServerSettings
-from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.certificates import Certificates
 from appliance.tls.importing import import_certificate
 from appliance.tls.names import wanted_names
 from tests.appliance.tls.test_importing import a_certificate, pem_of
@@ -28,7 +28,7 @@ def certificates(ward, slug="riad-atlas"):
     """What a box of that name made just now, in the files of this one."""
     names = wanted_names(slug, ServerSettings(), ADDRESSES)
     made = Certificates(
-        ward.root / "tls", SystemClock(), lambda: "Riad", lambda: names, make_context()
+        ward.root / "tls", SystemClock(), lambda: "Riad", lambda: names, lambda: False
     )
     made.prepare()
     return made
@@ -80,20 +80,61 @@ def test_a_name_that_is_missing_is_named(ward):
     assert "--authority" in found.remedy.en
 
 
-def test_an_own_certificate_is_judged_by_its_end_alone(ward):
-    ward.set(server={})
-    certificates(ward)
+def bring(ward, *names, days=3650):
     key = rsa.generate_private_key(65537, 2048)
     now = StoppedClock("2026-11-02T00:00:00Z").now()
-    import_certificate(ward.root / "tls", a_certificate(key, days=3650), pem_of(key), now)
+    pem = a_certificate(key, days=days, names=names)
+    import_certificate(ward.root / "tls", pem, pem_of(key), now)
     ward.become(clock=StoppedClock("2026-11-21T19:00:00Z"))
+
+
+@pytest.mark.parametrize("days", [30, 22])
+def test_an_imported_certificate_is_judged_by_its_end(ward, days):
+    ward.set(server={"app_url": "https://box.example"})
+    certificates(ward)
+    bring(ward, "box.example", days=3650)
     assert ward.status("certificate") == "ok"
 
-    ward.become(clock=StoppedClock("2036-10-20T00:00:00Z"))
+    bring(ward, "box.example", days=days)
 
     found = ward.find("certificate")
-    assert found.status == "warn"
+    assert found.status == ("warn" if days == 30 else "fail")
     assert "tls import" in found.remedy.en
+
+
+@pytest.mark.parametrize(
+    ("app_url", "names", "status"),
+    [
+        ("https://box.example", ("box.example",), "ok"),
+        ("https://Box.example:8443", ("*.example",), "ok"),
+        ("https://box.example", ("direct.example",), "warn"),
+        ("https://a.box.example", ("*.example",), "warn"),
+        ("https://riad-atlas.local:8443", ("direct.example",), "warn"),
+        ("", ("box.example",), "ok"),
+    ],
+)
+def test_an_imported_certificate_is_for_the_address_that_guests_are_given(
+    ward, app_url, names, status
+):
+    ward.set(server={"app_url": app_url})
+    certificates(ward)
+    bring(ward, *names)
+
+    found = ward.find("certificate")
+
+    assert found.status == status
+    assert ("direct.example" in found.finding.en) == ("direct.example" in names)
+
+
+def test_what_the_imported_certificate_is_for_the_boxs_own_need_not_be_for(ward):
+    ward.set(server={"app_url": "https://box.example", "names": ("www.box.example",)})
+    certificates(ward)
+    bring(ward, "box.example", "www.box.example")
+    assert ward.status("certificate") == "ok"
+
+    bring(ward, "box.example")
+
+    assert "www.box.example" in ward.find("certificate").finding.en
 
 
 @contextmanager
@@ -132,7 +173,7 @@ def test_another_certificate_at_the_port_is_a_warning(ward):
     made = certificates(ward)
     with shown(made.context) as port:
         ward.set(server={"tls_port": port})
-        Certificates(made.folder, made.clock, made.venue, made.wanted, make_context()).renew(
+        Certificates(made.folder, made.clock, made.venue, made.wanted, made.has_terminals).renew(
             force=True
         )
 
@@ -140,6 +181,20 @@ def test_another_certificate_at_the_port_is_a_warning(ward):
 
     assert found.status == "warn"
     assert "another certificate" in found.finding.en
+
+
+@pytest.mark.parametrize("name", ["box.example", "*.box.example", "riad-atlas.local"])
+def test_the_port_is_asked_for_the_imported_certificate_too(ward, name):
+    made = certificates(ward)
+    bring(ward, name)
+    made.load()
+    with shown(made.context) as port:
+        ward.set(server={"tls_port": port})
+        assert ward.status("tls_port") == "ok"
+
+        bring(ward, "direct.example")
+
+        assert ward.status("tls_port") == "warn"
 
 
 def test_a_port_at_which_nobody_answers_is_a_failure(ward):

@@ -4,9 +4,10 @@ import pytest
 
 from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.doctor.arabic import apart
-from appliance.doctor.conditions import ARABIC, FRENCH, say_in_arabic
+from appliance.doctor.conditions import ARABIC, ENGLISH, FRENCH, say_in_arabic
 from appliance.store.conditions import Condition
 from appliance.webhooks import conditions as noted
+from tests.appliance.doctor.test_arabic import blanks
 from tests.readme import ROOT
 
 ALL = [value for name, value in vars(noted).items() if name.isupper() and isinstance(value, str)]
@@ -21,16 +22,31 @@ def note(ward, name, detail="it is so."):
 
 def every_name():
     """What the modules that note conditions, or say that they are over, call them."""
-    files = [
-        file for room in ("appliance", "terminal_bridge") for file in (ROOT / room).rglob("*.py")
-    ]
-    texts = [file.read_text("utf-8") for file in files]
-    return {name for text in texts if "_condition(" in text for name in _NAMED.findall(text)}
+    rooms = ("appliance", "terminal_bridge", "web")
+    files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
+    texts = [file.read_text("utf-8") for file in files if "node_modules" not in file.parts]
+    noting = [text for text in texts if re.search(r"\b(?:put|drop|_write)_condition\b", text)]
+    return {name for text in noting for name in _NAMED.findall(text)}
 
 
 def test_whatever_the_box_can_note_has_its_arabic():
     assert every_name() == ARABIC.keys()
     assert FRENCH.keys() <= ARABIC.keys()
+    for name, english in ENGLISH.items():
+        assert blanks(FRENCH[name]) == blanks(ARABIC[name]) == blanks(english)
+
+
+@pytest.mark.parametrize("name", ENGLISH)
+def test_a_proxy_is_told_with_its_address_and_what_to_write(ward, name):
+    line = 'trusted_proxies = ["192.168.1.10"]'
+    ward.write("INSERT INTO condition (name, subject, since, detail)"
+               " VALUES (:name, '192.168.1.10', 0, :detail)", name=name, detail=line)  # fmt: skip
+
+    found = ward.find("conditions")
+
+    assert found.status == "warn"
+    for text in found.finding.texts().values():
+        assert line in text
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,13 +1,8 @@
-import os
-from functools import partial
-from types import SimpleNamespace
-
 import apsw
 import pytest
 
 from appliance.doctor import databases
 from appliance.errors import Trouble
-from appliance.store.examination import acting_as_owner
 
 
 def spoil(path, offset, content):
@@ -92,44 +87,3 @@ def test_the_master_key_of_another_box_is_a_failure(ward):
 
     assert ward.status("master_key") == "ok"
     assert ward.status("signing_key") == "fail"
-
-
-class Process:
-    """The rights of a process, as `os` would change them."""
-
-    def __init__(self, monkeypatch, *, euid):
-        self.euid, self.egid, self.groups = euid, euid, [7]
-        for name in ("seteuid", "setegid", "setgroups"):
-            monkeypatch.setattr(os, name, partial(self.set, name.removeprefix("set")))
-        monkeypatch.setattr(os, "geteuid", lambda: self.euid)
-        monkeypatch.setattr(os, "getgroups", lambda: self.groups)
-
-    def set(self, what, value):
-        setattr(self, what, value)
-
-
-def of_user(uid):
-    return SimpleNamespace(stat=lambda: SimpleNamespace(st_uid=uid, st_gid=uid))
-
-
-def test_root_acts_as_the_owner_for_a_moment_whatever_happens(monkeypatch):
-    process, seen = Process(monkeypatch, euid=0), []
-
-    def look():
-        with acting_as_owner(of_user(54321)):
-            seen.append((process.euid, process.egid, process.groups))
-            raise ValueError("planted")
-
-    with pytest.raises(ValueError, match="planted"):
-        look()
-
-    assert seen == [(54321, 54321, [54321])]
-    assert (process.euid, process.egid, process.groups) == (0, 0, [7])
-
-
-@pytest.mark.parametrize(("euid", "owner"), [(0, 0), (1000, 1000), (1000, 54321)])
-def test_whoever_is_not_root_before_a_foreign_box_stays_who_he_is(monkeypatch, euid, owner):
-    process = Process(monkeypatch, euid=euid)
-
-    with acting_as_owner(of_user(owner)):
-        assert process.euid == euid

@@ -1,8 +1,8 @@
 """The lines of an exported door log, in the hands of somebody who changes them."""
 
-import csv
-import io
 import json
+
+from appliance.model.spreadsheet import read_cells, write_cells
 
 END = {"jsonl": b"\n", "csv": b"\r\n"}
 
@@ -26,7 +26,7 @@ class Lines:
     def fields(self, number):
         if self.kind == "jsonl":
             return list(json.loads(self[number]))
-        return self[1].removeprefix(b"\xef\xbb\xbf").decode().split(",")
+        return read_cells(self[1].removeprefix(b"\xef\xbb\xbf"))
 
     def change(self, number, name):
         """Another value for one field of one line, of the same form where it has one."""
@@ -35,12 +35,10 @@ class Lines:
             values[name] = another(values[name])
             self[number] = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
             return
-        cells = next(csv.reader([self[number].decode()]))
+        cells = read_cells(self[number])
         place = self.fields(number).index(name)
         cells[place] = str(another(cells[place] or None))
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator="").writerow(cells)
-        self[number] = buffer.getvalue().encode()
+        self[number] = write_cells(cells)
 
 
 def another(value):

@@ -1,6 +1,7 @@
 """The end of an exported door log: its statement, whose signature covers the whole."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,23 @@ async def test_something_after_the_statement_is_found(log):
     lines.save()
 
     assert (await log.check(path)).findings
+
+
+def test_an_export_from_before_semicolons_is_verified():
+    path = Path(__file__).parent / "exports" / "commas.csv"
+    said = json.loads(statement_file(path).read_text())
+
+    checked = check_file(path, lambda _: [bytes.fromhex(said["publicKey"])])
+
+    assert (checked.count, checked.findings) == (3, [])
+
+
+def test_each_changed_cell_of_such_an_export_is_found(tmp_path):
+    path = Path(__file__).parent / "exports" / "commas.csv"
+    said = json.loads(statement_file(path).read_text())
+    for place in (b"-scan-9", b"'=Salma", b"SVC-7K2M", b"cbe02f39", b"first_name", b","):
+        other = tmp_path / path.name
+        statement_file(other).write_text(json.dumps(said))
+        other.write_bytes(path.read_bytes().replace(place, b"x", 1))
+
+        assert check_file(other, lambda _: [bytes.fromhex(said["publicKey"])]).findings, place

@@ -98,6 +98,26 @@ async def test_a_slow_server_answers_failed_in_time_and_the_attempt_goes_on(
     assert len(mailbox.messages) == 1
 
 
+async def test_a_server_that_hangs_costs_one_booking_its_wait_and_the_next_ones_nothing(
+    postman, a_letter, mailbox, letter_row
+):
+    postman._answer_within = 0.2
+    mailbox.gate.clear()
+    first, second, third = [await a_letter() for _ in range(3)]
+    assert await postman.send_now(first) == "failed"
+    postman._answer_within = 60.0
+
+    before = time.monotonic()
+    for letter_id in (second, third):
+        assert await postman.send_now(letter_id) == "failed"
+    assert time.monotonic() - before < 10
+    mailbox.gate.set()
+    await settle(postman)
+    assert {letter_row(id_).state for id_ in (first, second, third)} == {"sent"}
+
+    assert await postman.send_now(await a_letter()) == "sent"
+
+
 async def test_a_letter_is_never_in_two_hands_at_once(postman, a_letter, mailbox, clock):
     mailbox.gate.clear()
     letter_id = await a_letter()

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.model.guest_search import fits, is_name, search, search_by_name
+from appliance.model.guest_search import asks_phone, fits, is_name, search, search_by_name
 from tests.appliance.arrivals import a_guest
 
 SALMA = a_guest(
@@ -35,19 +35,20 @@ EVERYBODY = [SALMA, EMIL, SALMA_AR]
         ("loge", [EMIL]),
         ("terrasse idrissi", [SALMA]),
         ("terrasse salem", []),
-        ("457", [SALMA]),
-        ("123457", [SALMA]),
+        ("457", []),
+        ("3457", [SALMA]),
         ("8877", [EMIL]),
         ("123", []),
         ("nobody", []),
-        ("٤٥٧", [SALMA]),
-        ("123 457", [SALMA]),
-        ("99-88 77", [EMIL]),
+        ("٣٤٥٧", [SALMA]),
+        ("34-57", [SALMA]),
+        ("99-88 77", []),
         ("600 123", []),
         ("0600 123 457", [SALMA]),
         ("00212600123457", [SALMA]),
         ("+212 600 998 877", [EMIL]),
-        ("salma 457", [SALMA]),
+        ("salma 457", []),
+        ("salma 3457", [SALMA]),
         ("t1", [SALMA]),
         ("T12", [EMIL]),
         ("T١٢", [EMIL]),
@@ -56,14 +57,34 @@ EVERYBODY = [SALMA, EMIL, SALMA_AR]
         ("٧k٢m", [SALMA]),
     ],
 )
-def test_a_guest_is_found_by_name_code_table_or_the_end_of_the_phone(query, found):
+def test_a_guest_is_found_by_name_code_table_or_phone(query, found):
     assert search(EVERYBODY, query) == found
 
 
-@pytest.mark.parametrize("query", ["7", "57"])
-def test_one_or_two_digits_are_too_few_to_search_phones(query):
-    assert EMIL not in search(EVERYBODY, query)
-    assert SALMA_AR not in search(EVERYBODY, query)
+@pytest.mark.parametrize(
+    ("phone", "national"),
+    [("+212 600 123 457", "600123457"), ("00212600123457", "600123457"), ("0600123457", None),
+     ("0712345678", None), ("+44 7911 123456", "7911123456"), ("+1 718 555 1234", "7185551234"),
+     ("+39 06 1234 5678", "612345678"), ("+216 98 123 456", None), ("123456", None)],
+)  # fmt: skip
+def test_at_the_door_a_phone_is_found_whole_or_by_its_last_four_digits_and_never_otherwise(
+    phone, national
+):
+    guest = a_guest(customer_name=None, table_name="Loge", table_number="L", customer_phone=phone)
+    digits = "".join(sign for sign in phone if sign.isdecimal())
+    parts = {digits[a:b] for a in range(len(digits)) for b in range(a + 1, len(digits) + 1)}
+
+    found = {part for part in parts if search([guest], part)}
+
+    assert {part for part in found if len(part) < 6} == {digits[-4:]}
+    whole = {part.lstrip("0") for part in found if len(part) >= 6}
+    assert whole == {digits.lstrip("0"), national or digits.lstrip("0")}
+    assert all(asks_phone(part) for part in found)
+
+
+@pytest.mark.parametrize("query", ["", "salma", "T12", "7k2m", "34", "salma 57"])
+def test_what_is_no_phone_number_is_not_counted_as_a_search_for_one(query):
+    assert not asks_phone(query)
 
 
 def test_an_erased_guest_is_found_by_the_table_alone():

@@ -12,7 +12,7 @@ from appliance.clock import StoppedClock
 from appliance.errors import Trouble
 from appliance.settings import ServerSettings
 from appliance.tls.authority import ends_at, make_authority, names_in
-from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.certificates import Certificates
 from appliance.tls.files import AUTHORITY, LEAF, read_certificate, read_identity, write_identity
 from appliance.tls.names import Names, wanted_names
 
@@ -26,8 +26,13 @@ class World:
         self.folder = folder
         self.clock = StoppedClock("2026-11-21T19:00:00Z")
         self.names = Names(("localhost", "riad-atlas.local"), ("127.0.0.1", "192.168.1.20"))
+        self.has_terminals = False
         self.certificates = Certificates(
-            folder, self.clock, lambda: "Riad Atlas", lambda: self.names, make_context()
+            folder,
+            self.clock,
+            lambda: "Riad Atlas",
+            lambda: self.names,
+            lambda: self.has_terminals,
         )
 
     def leaf(self):
@@ -163,23 +168,63 @@ def test_the_context_serves_the_new_certificate_without_a_restart(world):
     assert handshake(world, "vm.riad-atlas.local")
 
 
-def test_a_name_outside_the_authority_waits_for_a_new_authority(world):
+def pair(world):
+    world.has_terminals = True
+
+
+def give(world):
+    world.certificates.give_authority()
+
+
+@pytest.mark.parametrize("know", [pair, give])
+def test_an_authority_that_a_device_may_trust_stays_and_other_names_are_left_out(world, know):
     world.certificates.prepare()
-    world.clock.advance(10 * DAY)
+    know(world)
+    before = world.authority()
     world.names = Names((*world.names.dns, "dar-lune.local"), world.names.addresses)
 
     assert not world.certificates.renew()
 
+    assert world.authority() == before
     assert "dar-lune.local" not in names_in(world.leaf()).dns
+    assert handshake(world, "riad-atlas.local")
 
 
-def test_a_venue_that_gets_its_name_on_the_first_day_gets_its_authority_too(world):
+@pytest.mark.parametrize("days", [0, 10])
+def test_a_venue_whose_box_no_device_trusts_gets_an_authority_for_its_other_name(world, days):
     world.certificates.prepare()
+    world.clock.advance(days * DAY)
+    world.names = Names(("dar-lune.local", "localhost"), world.names.addresses)
+
+    assert world.certificates.renew()
+
+    assert "dar-lune.local" in names_in(world.leaf()).dns
+    give(world)
+    world.names = Names(("localhost", "riad-atlas.local"), world.names.addresses)
+    kept = world.authority()
+    world.certificates.renew()
+    assert world.authority() == kept
+
+
+def test_a_new_authority_that_was_asked_for_is_not_given_yet(world):
+    world.certificates.prepare()
+    give(world)
+    (world.folder / AUTHORITY).unlink()
+    world.certificates.renew(force=True)
     world.names = Names(("dar-lune.local", "localhost"), world.names.addresses)
 
     assert world.certificates.renew()
 
     assert handshake(world, "dar-lune.local")
+
+
+def test_what_is_served_at_a_start_is_signed_by_the_authority_of_the_files(world):
+    world.certificates.prepare()
+    (world.folder / AUTHORITY).unlink()
+
+    world.certificates.prepare()
+
+    assert handshake(world, "riad-atlas.local")
 
 
 def test_a_clock_before_the_day_of_the_build_makes_no_certificate_of_1970(world):
@@ -203,12 +248,19 @@ def test_tls_below_1_2_is_refused(world):
 
 
 def test_wanted_are_the_slug_the_machine_and_what_the_settings_name():
-    server = ServerSettings(app_url="https://Riad.Example:443", names=("box.lan", "10.0.0.7"))
+    server = ServerSettings(app_url="https://Riad.lan:443", names=("box.lan", "10.0.0.7"))
 
     found = wanted_names("Riad-Atlas", server, ["192.168.1.20"])
 
-    assert {"riad-atlas.local", "riad.example", "box.lan", "localhost"} <= set(found.dns)
+    assert {"riad-atlas.local", "riad.lan", "box.lan", "localhost"} <= set(found.dns)
     assert found.addresses == ("10.0.0.7", "127.0.0.1", "192.168.1.20", "::1")
+
+
+def test_the_public_name_is_none_of_the_boxs_own_authority():
+    found = wanted_names("riad-atlas", ServerSettings(app_url="https://riad.example"), [])
+
+    assert "riad.example" not in found.dns
+    assert found == wanted_names("riad-atlas", ServerSettings(), [])
 
 
 def test_a_box_made_before_its_network_may_get_an_address_of_any_private_range():

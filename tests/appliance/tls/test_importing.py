@@ -1,17 +1,18 @@
 """A certificate of the owner's own."""
 
 import datetime as dt
+import ssl
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from appliance.clock import StoppedClock
 from appliance.errors import Trouble
-from appliance.tls.certificates import Certificates, make_context
-from appliance.tls.files import IMPORTED
+from appliance.tls.certificates import Certificates
+from appliance.tls.files import IMPORTED, LEAF, read_certificate
 from appliance.tls.importing import forget_imported, import_certificate
 from appliance.tls.names import Names
 from appliance.tls.showing import describe
@@ -50,24 +51,102 @@ def pem_of(key, password=None):
     return key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, how)
 
 
-def test_an_own_certificate_is_served_until_it_is_forgotten(tmp_path, key):
-    names = Names(("riad-atlas.local",), ())
+@pytest.fixture
+def certificates(tmp_path):
+    """A box in the venue's network, under `riad-atlas.local`."""
+    names = Names(("localhost", "riad-atlas.local"), ("192.168.1.20",))
     clock = StoppedClock("2026-11-21T19:00:00Z")
-    certificates = Certificates(tmp_path, clock, lambda: "R", lambda: names, make_context())
-    certificates.prepare()
-    assert not describe(tmp_path, NOW)["imported"]
+    made = Certificates(tmp_path, clock, lambda: "R", lambda: names, lambda: True)
+    made.prepare()
+    return made
 
-    found = import_certificate(tmp_path, a_certificate(key), pem_of(key), NOW)
+
+def shown(certificates, name, rsa_alone=False):
+    """The certificate that a client gets who asks for `name`, or for none."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+    if rsa_alone:
+        client.maximum_version = ssl.TLSVersion.TLSv1_2
+        client.set_ciphers("ECDHE-RSA-AES128-GCM-SHA256")
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(to_client, to_server, server_hostname=name)
+    answering = certificates.context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (asking, answering):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return x509.load_der_x509_certificate(asking.getpeercert(binary_form=True))
+
+
+def private_key(kind):
+    if kind == "rsa":
+        return rsa.generate_private_key(65537, 2048)
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+@pytest.mark.parametrize("kind", ["ec", "rsa"])
+def test_an_imported_certificate_is_shown_under_its_names_and_no_other(
+    certificates, tmp_path, kind
+):
+    key = private_key(kind)
+    pem = a_certificate(key, names=("box.example", "*.riad.example", "riad-atlas.local"))
+    own, brought = read_certificate(tmp_path / LEAF), x509.load_pem_x509_certificate(pem)
+    assert shown(certificates, "box.example") == own
+
+    found = import_certificate(tmp_path, pem, pem_of(key), NOW)
     certificates.load()
 
-    assert found == Names(("box.example",), ())
+    assert "box.example" in found.dns
     assert (tmp_path / IMPORTED).stat().st_mode & 0o777 == 0o600
-    shown = describe(tmp_path, NOW)
-    assert (shown["imported"], shown["names"], shown["daysLeft"]) == (True, ["box.example"], 69)
-    assert certificates.imported is not None
+    for name in ("box.example", "BOX.example", "www.riad.example"):
+        assert shown(certificates, name) == brought
+    for name in (None, "riad-atlas.local", "localhost", "riad.example", "a.b.riad.example"):
+        assert shown(certificates, name) == own
+    described = describe(tmp_path, NOW)
+    assert described["imported"]["daysLeft"] == 69
+    assert "riad-atlas.local" in described["names"]
+
     assert forget_imported(tmp_path)
-    assert not forget_imported(tmp_path)
+    certificates.load()
+
+    assert shown(certificates, "box.example") == own
     assert not describe(tmp_path, NOW)["imported"]
+    assert not forget_imported(tmp_path)
+
+
+@pytest.mark.parametrize("kinds", [("ec", "rsa"), ("rsa", "ec"), ("rsa", "rsa")])
+def test_another_import_takes_its_place_at_once_whatever_its_key(certificates, tmp_path, kinds):
+    for kind in kinds:
+        key = private_key(kind)
+        pem = a_certificate(key)
+        import_certificate(tmp_path, pem, pem_of(key), NOW)
+        certificates.load()
+
+        assert shown(certificates, "box.example") == x509.load_pem_x509_certificate(pem)
+
+
+def test_of_a_forgotten_certificate_nothing_is_left_for_who_takes_rsa_alone(
+    certificates, tmp_path, key
+):
+    import_certificate(tmp_path, a_certificate(key), pem_of(key), NOW)
+    certificates.load()
+    assert shown(certificates, "box.example", rsa_alone=True)
+    forget_imported(tmp_path)
+    certificates.load()
+
+    with pytest.raises(ssl.SSLError):
+        shown(certificates, "box.example", rsa_alone=True)
+
+
+def test_an_import_that_was_spoiled_leaves_the_boxs_own_in_force(certificates, tmp_path, key):
+    import_certificate(tmp_path, a_certificate(key), pem_of(key), NOW)
+    (tmp_path / IMPORTED).write_bytes(a_certificate(key))  # without its key
+
+    certificates.load()
+
+    assert shown(certificates, "box.example") == read_certificate(tmp_path / LEAF)
 
 
 @pytest.mark.parametrize(

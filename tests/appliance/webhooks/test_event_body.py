@@ -6,11 +6,16 @@ from dataclasses import replace
 import pytest
 
 from appliance.model.delivery import DueDelivery
+from appliance.model.endpoint import Endpoint
 from appliance.model.reservation import Reservation
 from appliance.model.venue import Venue
 from appliance.webhooks.event_body import event_body
 
 VENUE = Venue("v1", "Riad Atlas", "riad", "active", "free", True, 24, "MAD", "UTC", "06:00", None)
+ENDPOINT = Endpoint(
+    "e1", "https://pos.example/", ("reservation.created",), True, 0, b"", None, None, 0, None,
+    None, None, lineage="line",
+)  # fmt: skip
 DELIVERY = DueDelivery(1, "d1", 0, "reservation.created", "r1", 1_795_287_600_123)
 
 
@@ -25,7 +30,7 @@ def a_reservation(**changes):
 
 
 def test_the_members_are_those_of_section_2_9():
-    body = json.loads(event_body(DELIVERY, a_reservation(checked_in_at=0), VENUE))
+    body = json.loads(event_body(DELIVERY, a_reservation(checked_in_at=0), VENUE, ENDPOINT))
 
     assert body == {
         "id": "d1",
@@ -55,25 +60,41 @@ def test_the_members_are_those_of_section_2_9():
 def test_without_a_reference_the_member_is_absent_and_erased_names_are_empty():
     reservation = a_reservation(external_ref=None, customer_name=None, slot=None)
 
-    data = json.loads(event_body(DELIVERY, reservation, VENUE))["data"]["reservation"]
+    data = json.loads(event_body(DELIVERY, reservation, VENUE, ENDPOINT))["data"]["reservation"]
 
     assert "externalRef" not in data
     assert data["slot"] is data["checkedInAt"] is None
     assert data["customerFirstName"] == ""
 
 
+@pytest.mark.parametrize(
+    ("own_refs", "registered", "created", "told"),
+    [(0, "line", "line", True), (0, "line", "other", True), (0, None, "other", True),
+     (1, "line", "line", True), (1, "line", "other", False), (1, None, "other", False),
+     (1, None, None, False)],
+)  # fmt: skip
+def test_the_reference_is_told_to_whom_the_venue_lets_have_it(own_refs, registered, created, told):
+    endpoint = replace(ENDPOINT, own_refs=own_refs, lineage=registered)
+
+    body = json.loads(event_body(DELIVERY, a_reservation(lineage=created), VENUE, endpoint))
+
+    assert ("externalRef" in body["data"]["reservation"]) == told
+
+
 def test_a_code_that_was_freed_is_told_as_it_was_issued():
     reservation = a_reservation(access_code=None, issued_code="SVC-7K2M")
 
-    data = json.loads(event_body(DELIVERY, reservation, VENUE))["data"]["reservation"]
+    data = json.loads(event_body(DELIVERY, reservation, VENUE, ENDPOINT))["data"]["reservation"]
 
     assert data["accessCode"] == "SVC-7K2M"
 
 
 def test_a_test_event_has_every_member_of_a_partner_reservation():
-    real = json.loads(event_body(DELIVERY, a_reservation(), VENUE))
+    real = json.loads(event_body(DELIVERY, a_reservation(), VENUE, ENDPOINT))
     sample = json.loads(
-        event_body(replace(DELIVERY, event_type="webhook.test", reservation_id=None), None, VENUE)
+        event_body(
+            replace(DELIVERY, event_type="webhook.test", reservation_id=None), None, VENUE, ENDPOINT
+        )
     )
 
     assert sample["type"] == "webhook.test"
@@ -90,7 +111,7 @@ def test_a_test_event_has_every_member_of_a_partner_reservation():
 )  # fmt: skip
 def test_hazardous_texts_travel_as_plain_ascii_and_arrive_as_they_were(text):
     reservation = a_reservation(customer_name=f"{text}x last", external_ref=text)
-    raw = event_body(DELIVERY, reservation, VENUE)
+    raw = event_body(DELIVERY, reservation, VENUE, ENDPOINT)
 
     assert raw.isascii()
     assert all(byte >= 0x20 for byte in raw)

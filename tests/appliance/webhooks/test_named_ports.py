@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.errors import InvalidWebhookUrl
+from appliance.errors import InvalidWebhookUrl, WebhookUrlClosed
 from appliance.webhooks.addresses import EgressPolicy
 from appliance.webhooks.egress import Blocked, EgressGuard
 from appliance.webhooks.receiver import parse_receiver
@@ -48,8 +48,37 @@ async def test_it_is_open_where_the_owner_said(guard, names, url):
 
 @pytest.mark.parametrize(("scheme", "usual"), [("https", 443), ("http", 80)])
 async def test_the_refusal_names_the_port_of_that_scheme(guard, scheme, usual):
-    with pytest.raises(InvalidWebhookUrl) as refused:
+    with pytest.raises(WebhookUrlClosed) as refused:
         await guard.check(f"{scheme}://1.1.1.1:26/", allow_http=True)
 
-    assert refused.value.error_en.endswith(f"{usual}, or 1024 and above.")
-    assert refused.value.error.endswith(f"{usual}, ou à partir de 1024.")
+    assert refused.value.details == {"usual": usual, "entry": '"1.1.1.1:26"'}
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:9000/", "https://[fd12::1]/", "https://10.0.0.5:26/", "https://1.1.1.1:25/",
+     "https://169.254.1.1/"],
+)  # fmt: skip
+async def test_the_entry_that_a_refusal_names_opens_the_address(guard, names, url):
+    with pytest.raises(WebhookUrlClosed) as refused:
+        await guard.check(url, allow_http=True)
+
+    entry = str(refused.value.details["entry"]).strip('"')
+    opened = EgressGuard(EgressPolicy((entry,), lambda _address: False), names)
+    assert await opened.check(url, allow_http=True)
+
+
+async def test_the_address_behind_a_name_is_not_told(guard, names):
+    names.known["nas.example"] = ["10.9.8.7"]
+
+    with pytest.raises(WebhookUrlClosed) as refused:
+        await guard.check("https://nas.example/", allow_http=True)
+
+    assert refused.value.details["entry"] == '"IP:443"'
+
+
+async def test_no_entry_is_named_for_what_nothing_opens(guard):
+    with pytest.raises(InvalidWebhookUrl) as refused:
+        await guard.check("https://224.0.0.1/", allow_http=True)
+
+    assert not isinstance(refused.value, WebhookUrlClosed)

@@ -14,7 +14,7 @@ async def test_with_the_box_in_reach_the_box_decides(bridge, door):
 
     answer = await bridge.desk(text)
 
-    assert (answer.colour, answer.result, answer.party) == ("green", "checked_in", "2/2")
+    assert (answer.colour, answer.result, answer.party) == ("green", "checked_in", "1/2")
     assert await door.rows("SELECT result FROM scan") == [("checked_in",)]
     assert await bridge.desk.spool.count_waiting() == 0
 
@@ -22,7 +22,9 @@ async def test_with_the_box_in_reach_the_box_decides(bridge, door):
 async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_in_order(
     bridge, door
 ):
-    texts = [await door.pass_of(await door.guest(table=table)) for table in ("T1", "T2", "T3")]
+    texts = [
+        await door.pass_of(await door.guest(table=table, guests=1)) for table in ("T1", "T2", "T3")
+    ]
     assert await bridge.reach()
     bridge.client.is_cut = True
 
@@ -40,6 +42,25 @@ async def test_out_of_reach_it_decides_remembers_over_a_restart_and_brings_all_i
     assert bridge.desk.up
 
 
+async def test_a_party_comes_in_one_by_one_whoever_decides(bridge, door):
+    guest = await door.guest(guests=3)
+    text = await door.pass_of(guest)
+    assert await bridge.reach()
+
+    online = await bridge.desk(text)
+    assert await bridge.reach()
+    bridge.client.is_cut = True
+    apart = [await bridge.desk(text) for _ in range(3)]
+    bridge.client.is_cut = False
+    assert await bridge.reach()
+
+    assert [a.party for a in (online, *apart)] == ["1/3", "2/3", "3/3", "3/3"]
+    assert [a.colour for a in apart] == ["green", "green", "amber"]
+    admitted = await door.rows("SELECT admitted FROM scan ORDER BY seq")
+    assert [row[0] for row in admitted] == [1, 1, 1, 0]
+    assert (await door.now_of(guest)).arrived == 3
+
+
 async def test_a_scan_whose_answer_was_lost_is_brought_under_the_same_id(bridge, door):
     guest = await door.guest()
     assert await bridge.reach()
@@ -51,8 +72,8 @@ async def test_a_scan_whose_answer_was_lost_is_brought_under_the_same_id(bridge,
     assert not await bridge.reach()
     bridge.client.answers_get_lost = False
     assert await bridge.reach()
-    assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 2)]
-    assert (await door.now_of(guest)).arrived == 2
+    assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 1)]
+    assert (await door.now_of(guest)).arrived == 1
 
 
 async def test_a_verdict_that_no_crash_let_be_shown_is_given_at_the_next_showing(bridge, door):

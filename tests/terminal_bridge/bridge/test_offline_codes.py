@@ -68,5 +68,5 @@ async def test_whom_a_code_was_taken_for_is_who_came_in_when_the_box_would_read_
 
     assert await bridge.reach()
 
-    assert (await door.now_of(guest)).arrived == 2
+    assert (await door.now_of(guest)).arrived == 1
     assert (await door.now_of(other)).arrived == 0

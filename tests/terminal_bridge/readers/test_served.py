@@ -36,7 +36,7 @@ async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connecte
         writer.write(f"{booked['guestAccessUrl']}\n".encode())
         line = await asyncio.wait_for(reader.readline(), 60)
 
-        assert line.startswith(b"GREEN checked_in Terrasse_1 2/2 ")
+        assert line.startswith(b"GREEN checked_in Terrasse_1 1/2 ")
         assert await asyncio.to_thread(box.stop) < 10
         writer.close()
     finally:

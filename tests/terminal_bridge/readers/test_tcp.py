@@ -4,6 +4,8 @@ import asyncio
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import pytest
+
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
@@ -37,8 +39,22 @@ async def test_a_line_in_is_a_line_out(box, door, port):
         green = await say(connection, f"{text}\r\n")
         red = await say(connection, "nobody's\n")
 
-    assert green == "GREEN checked_in Terrasse_1 4/4 Entrée validée : Terrasse 1, 4 personnes.\r\n"
+    assert green == "GREEN checked_in Terrasse_1 1/4 Entrée validée : Terrasse 1, 1 personne.\r\n"
     assert red.startswith("RED unknown_code - - ")
+
+
+async def test_ten_wrong_codes_close_the_line_to_typed_codes_and_not_to_passes(box, door, port):
+    guest = await door.guest(access_code="SVC-7K2M")
+
+    async with reading(box, kind="tcp", port=port), calling(port) as connection:
+        for sign in "23456789AC":
+            assert (await say(connection, f"22{sign}2\n")).startswith("RED unknown_code")
+        typed = await say(connection, "7K2M\n")
+        arrived = (await door.now_of(guest)).arrived
+        scanned = await say(connection, f"{await door.pass_of(guest)}\n")
+
+    assert (typed.startswith("GREEN"), arrived) == (False, 0)
+    assert scanned.startswith("GREEN checked_in")
 
 
 async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its_sending(
@@ -51,7 +67,7 @@ async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its
         writer.write_eof()
         answer = await asyncio.wait_for(reader.read(), 60)
 
-    assert answer.startswith(b"GREEN checked_in Terrasse_1 4/4 ")
+    assert answer.startswith(b"GREEN checked_in Terrasse_1 1/4 ")
     assert answer.count(b"\r\n") == 1
 
 
@@ -63,19 +79,50 @@ async def test_a_device_that_leaves_without_a_code_is_answered_nothing(port):
         assert await asyncio.wait_for(reader.read(), 60) == b""
 
 
-async def test_the_same_code_within_three_seconds_is_one_scan_with_one_answer(
-    box, door, port, clock
-):
-    text = await door.pass_of(await door.guest())
+async def test_a_party_of_four_comes_in_one_by_one(box, door, port, clock):
+    text = await door.pass_of(await door.guest(guests=4))
 
     async with reading(box, kind="tcp", port=port), calling(port) as connection:
+        told = []
+        for _ in range(5):
+            told.append((await say(connection, f"{text}\n")).split()[:4])
+            clock.advance(3.1)
+
+    assert told == [
+        ["GREEN", "checked_in", "Terrasse_1", "1/4"],
+        ["GREEN", "party_added", "Terrasse_1", "2/4"],
+        ["GREEN", "party_added", "Terrasse_1", "3/4"],
+        ["GREEN", "party_added", "Terrasse_1", "4/4"],
+        ["AMBER", "already_checked_in", "Terrasse_1", "4/4"],
+    ]
+
+
+@pytest.mark.parametrize(("repeat", "word"), [(False, "SAME"), (True, "GREEN")])
+async def test_the_same_code_within_three_seconds_is_one_scan_and_its_line_says_so(
+    box, door, port, clock, repeat, word
+):
+    text = await door.pass_of(await door.guest(guests=1))
+    settings = {"kind": "tcp", "port": port, "repeat_answer": repeat}
+
+    async with reading(box, **settings), calling(port) as connection:
         answers = [await say(connection, f"{text}\n") for _ in range(3)]
-        assert len(set(answers)) == 1
+        assert [answer.split()[:2] for answer in answers] == [
+            ["GREEN", "checked_in"], [word, "checked_in"], [word, "checked_in"]
+        ]  # fmt: skip
         assert len(await door.rows("SELECT 1 FROM scan")) == 1
         clock.advance(3.1)
         assert (await say(connection, f"{text}\n")).startswith("AMBER already_checked_in ")
 
     assert len(await door.rows("SELECT 1 FROM scan")) == 2
+
+
+async def test_of_one_code_on_two_lines_at_once_one_opens(box, door, port):
+    text = await door.pass_of(await door.guest(guests=1))
+
+    async with reading(box, kind="tcp", port=port), calling(port) as one, calling(port) as other:
+        answers = await asyncio.gather(say(one, f"{text}\n"), say(other, f"{text}\n"))
+
+    assert sorted(answer.split()[0] for answer in answers) == ["GREEN", "SAME"]
 
 
 async def test_a_terminal_is_known_by_its_id_and_refused_once_it_is_revoked(box, door, port):

@@ -46,6 +46,8 @@ def faults_of_answer(document, response, headers, body):
     """What a documented response says against an answer: type, headers, body."""
     response = resolve(document, response)
     faults = faults_of(document, response["content"][JSON]["schema"], body)
+    if "code" in body and body["code"] not in codes_of(response):
+        faults.append(f"{body['code']} is not among its examples")
     if headers["Content-Type"].split(";")[0] != JSON:
         faults.append(f"Content-Type is {headers['Content-Type']}")
     for name, header in response.get("headers", {}).items():

@@ -42,6 +42,57 @@ async def test_cancelling_twice_says_so_and_announces_once(running: Running):
     assert count == 1
 
 
+async def test_a_replay_of_a_cancelled_reservation_says_so_in_a_header(running: Running):
+    _, first, headers = await create(running)
+    assert "Reservation-Status" not in headers
+    _, _, headers = await create(running)
+    assert headers["Reservation-Status"] == "confirmed"
+    await running.call("DELETE", f"/v1/reservations/{first['serviceReservationId']}")
+
+    status, again, headers = await create(running)
+
+    assert (status, again) == (200, first)
+    assert headers["Reservation-Status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("query", "letters"),
+    [
+        ("", {"confirmation", "cancelled"}),
+        ("?notifyCustomer=true", {"confirmation", "cancelled"}),
+        ("?notifyCustomer=false", {"confirmation"}),
+    ],
+)
+async def test_the_customer_is_written_to_unless_the_partner_says_no(running, query, letters):
+    customer = {"name": "Salma Idrissi", "email": "salma@example.com"}
+    _, first, _ = await running.call(
+        "POST", "/test/v1/reservations", json=a_body(customer=customer)
+    )
+
+    status, _, _ = await running.call(
+        "DELETE", f"/test/v1/reservations/{first['serviceReservationId']}{query}"
+    )
+
+    assert status == 200
+    kinds = running.test.database.peek(
+        lambda reader: {kind for (kind,) in reader.rows("SELECT kind FROM letter")}
+    )
+    assert kinds == letters
+
+
+@pytest.mark.parametrize("value", ["", "no", "False", "true&notifyCustomer=false"])
+async def test_another_notify_customer_is_refused_and_nothing_is_cancelled(running, value):
+    _, first, _ = await create(running)
+
+    status, body, _ = await running.call(
+        "DELETE", f"/v1/reservations/{first['serviceReservationId']}?notifyCustomer={value}"
+    )
+
+    assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "notifyCustomer")
+    _, listed, _ = await running.call("GET", "/v1/reservations")
+    assert listed["items"][0]["status"] == "confirmed"
+
+
 async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running: Running):
     _, first, _ = await create(running)
     await running.live.database.write(

@@ -112,12 +112,15 @@ CASES = [
     create("INVALID_EMAIL", customer={"name": "Salma", "email": "salma@"}),
     create("IDEMPOTENCY_KEY_REQUIRED", idempotencyKey=None),
     create("VALIDATION_ERROR", notes="n" * 501),
+    create("VALIDATION_ERROR", customer={"name": "S", "phone": "0600000001", "language": "de"}),
     create("TABLE_NOT_FOUND", 404, tableId=NOBODY),
     create("VENUE_INACTIVE", 409, inactive),
     create("TABLE_NOT_BOOKABLE", 409, tableId=table_id("T6")),
     create("TABLE_TAKEN", 409, booked, idempotencyKey="another"),
     Case("cancelReservation", 200, before=booked),
     Case("cancelReservation", 200, before=cancelled),
+    Case("cancelReservation", 200, query={"notifyCustomer": "false"}, before=booked),
+    Case("cancelReservation", 400, "VALIDATION_ERROR", query={"notifyCustomer": "no"}),
     Case("cancelReservation", 404, "NOT_FOUND"),
     Case("cancelReservation", 404, "NOT_FOUND", id="not-a-uuid"),
     Case("listWebhooks", 200),
@@ -264,7 +267,10 @@ async def test_the_headers_of_a_replay_are_documented_and_sent(running, document
     assert same["Idempotent-Replayed"] == other["Idempotent-Replayed"] == "true"
     assert "Idempotency-Body-Mismatch" not in same
     assert other["Idempotency-Body-Mismatch"] == "true"
-    assert set(described) == {"Idempotent-Replayed", "Idempotency-Body-Mismatch"}
+    assert same["Reservation-Status"] == "confirmed"
+    assert set(described) == {
+        "Idempotent-Replayed", "Reservation-Status", "Idempotency-Body-Mismatch",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

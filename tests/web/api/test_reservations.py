@@ -215,6 +215,7 @@ async def test_a_venue_that_is_not_active_refuses_creation(running: Running, ven
     status, body, _ = await create(running, tableId="2f1c8d5e-0000-4000-8000-000000000000")
 
     assert (status, body["code"]) == (409, "VENUE_INACTIVE")  # and before TABLE_NOT_FOUND
+    assert "field" not in body
 
 
 async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running: Running):
@@ -239,9 +240,45 @@ async def test_the_evening_rolls_over_at_its_own_hour(
 ):
     running.clock.set(now)
 
-    found, _, _ = await create(running, date=date)
+    found, _, _ = await create(running, date=date, slot=None)
 
     assert found == status
+
+
+@pytest.mark.parametrize("prefix", ["", "/test"])
+@pytest.mark.parametrize(
+    ("now", "slot", "is_over"),
+    [
+        ("2026-11-21T21:59:00Z", "19:30", False),  # it has begun
+        ("2026-11-21T22:00:00Z", "19:30", True),
+        ("2026-11-22T00:59:00Z", "22:00", False),
+        ("2026-11-22T01:00:00Z", "22:00", True),
+        ("2026-11-22T05:59:00Z", None, False),
+    ],
+)
+async def test_a_slot_that_has_ended_is_neither_available_nor_bookable(
+    running: Running, prefix: str, now: str, slot: str | None, *, is_over: bool
+):
+    running.clock.set(now)
+    query = {"date": TONIGHT} | ({"slot": slot} if slot else {})
+
+    _, free, _ = await running.call("GET", f"{prefix}/v1/availability", params=query)
+    status, body, _ = await running.call(
+        "POST", f"{prefix}/v1/reservations", json=a_body(slot=slot)
+    )
+
+    told = {(table["available"], table["blockedBy"]) for table in free["tables"][:5]}
+    assert told == {(not is_over, None)}
+    if is_over:
+        assert (status, body["code"], body["field"]) == (400, "INVALID_SLOT", "slot")
+    else:
+        assert status == 201
+
+
+async def test_a_past_date_is_told_before_its_slot_that_is_over(running: Running):
+    status, body, _ = await create(running, date="2026-11-20")
+
+    assert (status, body["field"]) == (400, "date")
 
 
 async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running: Running):
@@ -293,3 +330,36 @@ async def test_tonight_is_the_date_of_the_builders(running: Running):
     _, body, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}")
 
     assert len(body["tables"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("language", "written", "read"),
+    [("en", "en", "en"), ("ar", "ar", "ar"), ("fr", "fr", "fr"), (None, "fr", "ar")],
+)
+async def test_the_customers_language_is_that_of_letters_and_pages(
+    running: Running, language: str | None, written: str, read: str
+):
+    customer = {"name": "Salma", "email": "salma@example.com", "language": language}
+    _, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body(customer=customer))
+
+    letters = running.test.database.peek(
+        lambda reader: list(reader.rows("SELECT language FROM letter"))
+    )
+    assert letters == [(written,)]
+    for url in (body["guestAccessUrl"], body["claimUrl"]):
+        path = url.removeprefix("https://box.example")
+        headers = {"Accept-Language": "ar"}
+        async with running.client.get(path, headers=headers) as response:
+            assert response.headers["Content-Language"] == read
+        async with running.client.get(f"{path}?lang=en", headers=headers) as response:
+            assert response.headers["Content-Language"] == "en"
+
+
+@pytest.mark.parametrize("language", ["de", "", "FR", 7, ["fr"]])
+async def test_another_language_is_refused(running: Running, language: object):
+    customer = {"name": "Salma", "email": "salma@example.com", "language": language}
+
+    status, body, _ = await create(running, customer=customer)
+
+    assert (status, body["code"]) == (400, "VALIDATION_ERROR")
+    assert body["field"] == "customer.language"

@@ -66,3 +66,15 @@ async def test_pages_begin_at_1_and_hold_50_unless_asked_for_1_to_200(
     status, body, _ = await running.call("GET", f"/v1/reservations{query}")
 
     assert (status, body["page"], body["limit"], body["total"]) == (200, page, limit, 0)
+
+
+@pytest.mark.parametrize("status", ["inactive", "suspended"])
+async def test_no_table_of_a_venue_that_is_not_active_is_available(running: Running, status: str):
+    await execute(running, "UPDATE venue SET status = :status", status=status)
+
+    for slot in ({}, {"slot": "19:30"}):
+        found, body, _ = await running.call(
+            "GET", "/v1/availability", params={"date": TONIGHT, **slot}
+        )
+        assert (found, len(body["tables"])) == (200, 6)
+        assert not any(table["available"] for table in body["tables"])

@@ -43,7 +43,10 @@ async def test_the_list_shows_everything_but_the_secret(running: Running):
     status, listed, _ = await running.call("GET", "/v1/webhooks")
 
     assert status == 200
-    assert listed == {"items": [created], "events": list(EVENT_TYPES)}
+    assert listed == {
+        "items": [{**created, "createdByThisKey": True}],
+        "events": list(EVENT_TYPES),
+    }
     assert secret[6:] not in json.dumps(listed)
 
 

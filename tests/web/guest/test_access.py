@@ -167,7 +167,7 @@ async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world
     for answer in (await guest.get(path), await guest.get(f"{path}/calendar.ics"),
                    await guest.get("/access/wrong")):  # fmt: skip
         assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["Referrer-Policy"] == "same-origin"
         assert answer.headers["X-Robots-Tag"] == "noindex"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
         policy = answer.headers["Content-Security-Policy"].split("; ")
@@ -220,6 +220,12 @@ async def test_the_page_says_until_when_a_phone_may_keep_it(world, guest):
     answer = await guest.get(world.access(await world.reserve()))
 
     assert int(answer.headers["Venuebox-Link-Ends"]) == parse_instant("2026-11-22T12:00:00Z")
+
+
+async def test_a_dead_link_says_that_the_box_itself_says_so(guest):
+    answer = await guest.get("/access/thisisnotatokenofanybody")
+
+    assert (answer.status, answer.headers["Venuebox-Link-Ends"]) == (404, "0")
 
 
 async def test_the_saved_picture_is_the_pass_and_is_called_after_the_evening(world, guest):

@@ -1,12 +1,16 @@
 """A booking form that no guest has filled in, or that comes too often, books nothing."""
 
+import asyncio
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from appliance.actions.cancel import cancel
 from tests.builders import table_id
 from tests.conftest import with_settings
-from tests.web.guest.booking_form import a_form, reservations, send, token_of
+from tests.web.guest.booking_form import a_form, reservations, rows, send, token_of
+from web.guest.booking_form import new_token
 
 
 @pytest.fixture
@@ -106,3 +110,109 @@ class TestWithALimit:
         assert [answer.status for answer in answers] == [303, 303, 429]
         assert 'value="Youssef El Amrani"' in await answers[2].text()
         assert later.status == 303
+
+
+class TestFromManyAddresses:
+    @pytest.fixture
+    def settings(self):
+        return with_settings(
+            booking={"enabled": True, "hourly_for_address": 12, "hourly": 24},
+            server={"trusted_proxies": ("127.0.0.1",)},
+        )
+
+    @pytest.fixture
+    def book(self, world, guest, clock):
+        """Send a form from that address for an evening of its own; what it was answered."""
+        clock.set("2026-11-21T12:00:00Z")
+        days = iter(range(1, 400))
+
+        async def send_from(address, **changes):
+            day = datetime.fromtimestamp(clock.now() / 1000, UTC).date() + timedelta(next(days))
+            form = a_form(new_token(world.environment), date=day.isoformat(), **changes)
+            world.clock.advance(2)
+            return await send(guest, form, **{"X-Forwarded-For": address})
+
+        return send_from
+
+    async def test_one_address_holds_six_bookings_and_a_cancelled_one_makes_room(self, world, book):
+        answers = [(await book("203.0.113.5")).status for _ in range(8)]
+        assert answers == [303] * 6 + [429] * 2
+        assert len(await reservations(world)) == 6
+        ids = await rows(world, "SELECT id FROM reservation")
+
+        await world.database.write(cancel, ids[0][0], actor="guest")
+
+        assert [(await book("203.0.113.5")).status for _ in range(2)] == [303, 429]
+        assert (await book("203.0.113.6")).status == 303
+
+    async def test_what_is_over_is_held_no_more(self, world, book):
+        assert [(await book("203.0.113.5")).status for _ in range(6)] == [303] * 6
+
+        world.clock.advance(20 * 86_400)
+
+        assert (await book("203.0.113.5")).status == 303
+
+    async def test_many_forms_at_once_hold_no_more_than_one_after_the_other(self, world, book):
+        await asyncio.gather(*(book("203.0.113.5") for _ in range(12)))
+
+        assert len(await reservations(world)) == 6
+
+    async def test_a_form_sent_twice_is_answered_twice_though_the_address_holds_its_last(
+        self, world, guest, book
+    ):
+        assert [(await book("203.0.113.5")).status for _ in range(5)] == [303] * 5
+        form = a_form(new_token(world.environment), date="2027-06-01")
+        world.clock.advance(2)
+
+        answers = [
+            (await send(guest, form, **{"X-Forwarded-For": "203.0.113.5"})).status for _ in range(2)
+        ]
+
+        assert answers == [303, 303]
+
+    async def test_an_ipv6_network_is_one_address(self, book):
+        answers = [(await book(f"2001:db8::{number:x}")).status for number in range(7)]
+
+        assert answers == [303] * 6 + [429]
+        assert (await book("2001:db8:0:1::1")).status == 303
+
+    async def test_the_busiest_addresses_use_up_nobody_elses_hour(self, world, book):
+        crowd = [f"203.0.113.{number}" for number in range(10)]
+        used = [(await book(address)).status for address in crowd for _ in range(6)]
+
+        again = [(await book(address)).status for address in crowd]
+        newcomers = [(await book(f"198.51.100.{number}")).status for number in range(30)]
+
+        assert used.count(303) < 60
+        assert again == [429] * 10
+        assert newcomers == [303] * 30
+        assert (await book("198.51.100.1")).status == 429
+        world.clock.advance(3600)
+        assert (await book("198.51.100.1")).status == 303
+
+    async def test_no_mailbox_is_written_to_more_than_six_times_a_day(self, world, book):
+        for number in range(12):
+            answer = await book(f"203.0.113.{number}", email=f"Victim+{number}@example.org")
+            assert answer.status == 303
+        ids = await rows(world, "SELECT id FROM reservation")
+        for (id_,) in ids:
+            await world.database.write(cancel, id_, actor="guest")
+        assert len(await rows(world, "SELECT 1 FROM letter")) == 6
+
+        assert (await book("203.0.113.99", email="somebody@example.org")).status == 303
+        assert len(await rows(world, "SELECT 1 FROM letter")) == 7
+        world.clock.advance(86_400)
+        assert (await book("203.0.113.98", email="victim@example.org")).status == 303
+        assert len(await rows(world, "SELECT 1 FROM letter")) == 8
+
+    async def test_what_the_venue_does_is_told_all_the_same(self, world, book):
+        for number in range(7):
+            await book(f"203.0.113.{number}", email="guest@example.org")
+        ids = await rows(world, "SELECT id FROM reservation ORDER BY id")
+
+        for id_ in (ids[0][0], ids[-1][0]):
+            await world.database.write(cancel, id_, actor="staff:1")
+
+        # Nothing was written of the last one: its guest need not hear that it is cancelled.
+        written = "SELECT reservation_id FROM letter WHERE kind = 'cancelled'"
+        assert await rows(world, written) == [ids[0]]

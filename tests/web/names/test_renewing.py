@@ -5,15 +5,20 @@ from dataclasses import replace
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.actions.edit_venue import edit_venue
+from appliance.actions.issue_terminal import issue_terminal
+from appliance.data_directory import DataDirectory
 from appliance.model.venue import fingerprint
 from appliance.store.venue import get_venue
 from appliance.tls.authority import names_in
-from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.certificates import Certificates
 from appliance.tls.files import LEAF, read_certificate
 from appliance.tls.names import Names
-from web.names.tls import renewing
+from tests.application import share_templates
+from web.application import build_application
+from web.names.tls import open_certificates, renewing
 
 
 @pytest.fixture
@@ -24,7 +29,7 @@ def certificates(box, tmp_path, clock):
     def wanted():
         return Names(("localhost", f"{database.peek(get_venue).slug}.local"), ("127.0.0.1",))
 
-    found = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, make_context())
+    found = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, lambda: False)
     found.prepare()
     return found
 
@@ -91,3 +96,32 @@ async def test_by_a_doubtful_clock_nothing_is_signed_and_after_the_end_nobody_lo
     await rename(box, slug="riad-atlas")
 
     assert dns(certificates) == ("dar-zitoun.local", "localhost")
+
+
+@pytest.mark.parametrize("path", [None, "/trust/ca.crt", "/trust/ca.mobileconfig"])
+async def test_once_a_device_has_fetched_the_authority_it_stays(box, certificates, path):
+    app = build_application(box, certificates)
+    share_templates(app)
+    before = certificates.fingerprint()
+    async with TestClient(TestServer(app)) as client:
+        for page in filter(None, ("/trust", path)):
+            async with client.get(page) as response:
+                assert response.status == 200
+
+        await rename(box, slug="dar-zitoun")
+
+    assert (certificates.fingerprint() == before) == (path is not None)
+    assert ("dar-zitoun.local" in dns(certificates)) == (path is None)
+
+
+@pytest.mark.parametrize("name", ["live", "test"])
+async def test_once_a_terminal_is_there_it_stays(box, tmp_path, name):
+    certificates = open_certificates(DataDirectory(tmp_path), box)
+    before = certificates.fingerprint()
+    environment = box.live if name == "live" else box.test
+    await environment.database.write(issue_terminal, "Entrée", "scan")
+
+    await rename(box, slug="dar-zitoun")
+    certificates.renew()
+
+    assert certificates.fingerprint() == before

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from appliance.data_directory import DataDirectory
 from appliance.errors import Unavailable
-from appliance.tls.certificates import Certificates, make_context
+from appliance.tls.certificates import Certificates
 from appliance.tls.files import LEAF, read_identity
 from appliance.tls.names import Names
 from tests.web.names.test_whereabouts import ANYWHERE, PORT, House, until
@@ -97,7 +97,7 @@ async def test_a_certificate_that_cannot_be_renewed_today_is_renewed_tomorrow(
             raise troubles.pop()
         return Names(("localhost",), ("127.0.0.1",))
 
-    certificates = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, make_context())
+    certificates = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, lambda: False)
     certificates.prepare()
     first = read_identity(tmp_path / "tls" / LEAF).certificate
     clock.advance(800 * 86_400)

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.data_directory import DataDirectory
 from web.names import whereabouts
-from web.names.whereabouts import find_app_url, moving
+from web.names.whereabouts import find_address, moving
 
 ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
 
@@ -64,16 +64,14 @@ async def test_links_of_both_environments_follow_and_keep_the_last_address(box, 
 
 
 @pytest.mark.parametrize(
-    ("app_url", "host", "remembered", "found"),
+    ("host", "remembered", "found"),
     [
-        ("https://riad.example", ANYWHERE, None, "https://riad.example"),
-        ("", "10.0.0.5", None, "http://10.0.0.5:8080"),
-        ("", ANYWHERE, None, "http://127.0.0.1:8080"),
-        ("", ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
-        ("", ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # of another port
+        ("10.0.0.5", None, "http://10.0.0.5:8080"),
+        (ANYWHERE, None, "http://127.0.0.1:8080"),
+        (ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
+        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # of another port
+        (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # kept by an older version
     ],
 )
-def test_without_a_network_it_is_where_it_is_set_or_was_last(
-    house, app_url, host, remembered, found
-):
-    assert find_app_url(app_url, host, PORT, remembered) == found
+def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remembered, found):
+    assert find_address(host, PORT, remembered) == found

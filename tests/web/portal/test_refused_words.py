@@ -81,7 +81,11 @@ def test_a_number_that_is_none_is_refused_in_words_of_the_page(language, beside,
 @pytest.mark.parametrize(
     "refusal",
     [
-        InvalidWebhookUrl(field="url", rule_fr="https est obligatoire.", rule="https is required."),
+        InvalidWebhookUrl(
+            field="url",
+            rule_fr="cette adresse est réservée : aucun réglage ne l'ouvre.",
+            rule="this address is reserved: no setting opens it.",
+        ),
         refused(lambda: parse_pin("none")),
         field_invalid("number", "une autre table porte le numéro {number}.",
                       "another table has the number {number}.", number="7"),

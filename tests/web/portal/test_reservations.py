@@ -2,7 +2,9 @@
 
 import pytest
 
+from appliance.store.guest_passes import pass_text
 from tests.builders import table_id
+from tests.web.portal.door_room import a_terminal, scan
 from tests.web.portal.people import a_person
 from tests.web.portal.seating import an_amendment, as_it_is, path_of, rows, seat, value_of
 
@@ -52,6 +54,39 @@ async def test_moving_keeps_the_pass_and_is_told_in_the_history(running, host):
         table_id("T3"), salma.pass_id, salma.generation,
     )  # fmt: skip
     assert "Moved from T1 to T3 · Yasmine" in (await host.get(path_of(salma)))[1]
+
+
+async def test_a_new_code_replaces_the_old_one_for_this_guest_alone(running, host):
+    salma, other = await seat(running), await seat(running, table="T2", access_code=None)
+    old, others = await pass_of(running, salma), await pass_of(running, other)
+    _, token = await a_terminal(running)
+    before = await the_guests_page(running, salma)
+    assert f'data-pass="{old}"' in before
+
+    status, _, _ = await host.post(path_of(salma, "new-code"), {"seen": salma.version})
+    again, _, _ = await host.post(path_of(salma, "new-code"), {"seen": salma.version})
+
+    assert (status, again) == (303, 409)
+    now = await as_it_is(running, salma)
+    assert (now.generation, now.access_code) == (salma.generation + 1, salma.access_code)
+    new = await pass_of(running, now)
+    assert f'data-pass="{new}"' in await the_guests_page(running, salma)
+    scans = [await scan(running, token, code, code[-9:]) for code in (old, new, others)]
+    assert [verdict["result"] for _, verdict in scans] == ["revoked", "checked_in", "checked_in"]
+    logged = await rows(running, "SELECT what, actor FROM security_log ORDER BY seq DESC LIMIT 1")
+    assert logged == [("pass_reissued", f"staff:{host.id}")]
+    history = "SELECT reservation_id FROM history WHERE what = 'pass_reissued'"
+    assert await rows(running, history) == [(salma.id,)]
+
+
+async def pass_of(running, reservation):
+    return await running.live.database.read(pass_text, running.live.keyring, "live", reservation)
+
+
+async def the_guests_page(running, reservation):
+    token = running.live.keyring.access_token(reservation.id)
+    async with running.client.get(f"/access/{token}") as response:
+        return await response.text()
 
 
 async def test_only_free_tables_are_offered_and_a_taken_one_is_refused_beside_the_form(

@@ -188,3 +188,15 @@ async def test_without_a_wish_the_next_slot_of_tonight_is_chosen(running, host):
     running.clock.advance(2 * 3600)
     _, page, _ = await host.get(NEW)
     assert 'value="22:00" selected' in page
+
+
+async def test_staff_write_down_a_slot_that_is_over_and_are_warned(running, host):
+    running.clock.set("2026-11-21T22:30:00Z")
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00")
+    assert 'class="warning"' not in page
+
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=19:30")
+    assert re.search(r'id="slot-said" role="status"><p class="warning">', page)
+
+    status, _, _ = await host.post(NEW, a_form(slot="19:30"))
+    assert status == 303

@@ -93,3 +93,59 @@ async def test_two_who_add_the_same_table_at_once_add_one(running):
 
     assert sorted(answer[0] for answer in answers) == [303, 400, 400, 400]
     assert (await numbers(running.live)).count("A1") == 1
+
+
+def upload(*parts, end="--"):
+    """The body of a form with these parts, each its headers and what it holds."""
+    lines = b"".join(
+        b"--b\r\nContent-Disposition: form-data; " + head + b"\r\n\r\n" + text + b"\r\n"
+        for head, text in parts
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    return {"data": lines + f"--b{end}\r\n".encode(), "headers": headers}
+
+
+@pytest.mark.parametrize("path", ["/portal/venue/preview", "/portal/setup/tables"])
+@pytest.mark.parametrize("kind", ["text/csv", "text/plain; charset=utf-16", "x; charset=punycode"])
+async def test_a_file_is_read_as_utf_8_whatever_it_says(running, path, kind):
+    person = await a_person(running)
+    head = f'name="file"; filename="tables.csv"\r\nContent-Type: {kind}'.encode()
+    sent = upload((b'name="list"', b""), (head, "\ufeffA1;Été;2;4".encode()))
+
+    status, page, _ = await person.send("POST", path, **sent)
+
+    assert status == 200
+    assert "A1" in page
+    assert "Été" in page
+
+
+async def test_a_file_in_another_charset_is_no_error(running):
+    person = await a_person(running)
+    head = b'name="file"; filename="x.csv"\r\nContent-Transfer-Encoding: base64'
+
+    status, page, _ = await person.send(
+        "POST", "/portal/venue/preview", **upload((head, "A1;Été".encode("latin-1")))
+    )
+
+    assert status == 200
+    assert "A1" in page
+
+
+FIELD = (b'name="list"', b"A1")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        upload(*[FIELD] * 21),
+        upload(FIELD, end=""),
+        upload((b"", b"A1")),
+        upload((b'name="' + b"a" * 41 + b'"', b"A1")),
+        {**upload(FIELD), "data": b""},
+        {**upload(FIELD), "data": b"--b--"},
+    ],
+)
+async def test_an_upload_that_no_browser_sends_is_refused(running, sent):
+    person = await a_person(running)
+
+    assert (await person.send("POST", "/portal/venue/preview", **sent))[0] == 400

@@ -73,7 +73,7 @@ async def test_looking_at_the_page_does_not_use_the_link(running):
         async with running.client.get("/portal/welcome") as response:
             assert response.status == 200
             assert response.headers["Cache-Control"] == "no-store"
-            assert response.headers["Referrer-Policy"] == "no-referrer"
+            assert response.headers["Referrer-Policy"] == "same-origin"
             assert "unsafe" not in response.headers["Content-Security-Policy"]
 
     assert (await send(running, secret))[0] == 200

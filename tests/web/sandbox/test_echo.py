@@ -7,6 +7,7 @@ import pytest
 
 from appliance.actions.roll_secret import roll_secret
 from tests.builders import TONIGHT, table_id
+from tests.conftest import running_box, with_settings
 from tests.web.sandbox.sandbox_world import (
     arrived,
     asked_for_a_test_event,
@@ -18,7 +19,7 @@ from tests.web.sandbox.sandbox_world import (
     told,
 )
 from web.sandbox.behaviour import MODES
-from web.sandbox.receivers import KEPT_DELIVERIES, KEPT_RECEIVERS
+from web.sandbox.receivers import KEPT_BYTES, KEPT_DELIVERIES, KEPT_RECEIVERS
 from web.sandbox.sandbox import Sandbox
 
 FORGED = {"X-Service-Signature": f"t=1,v1={'0' * 64}", "X-Service-Delivery": "made-up"}
@@ -151,6 +152,45 @@ async def test_of_a_long_request_only_what_is_shown_is_remembered(running):
     assert sum(len(value) for _, value in echo["headers"]) < 64 * 1024
 
 
+async def test_all_receivers_together_keep_a_bounded_number_of_bytes(running):
+    lent = await borrowed(running)
+    headers = {f"X-Long-{n}": "a" * 1000 for n in range(40)}
+
+    for _ in range(20):
+        async with running.client.post(
+            path_of(lent), data=b"\0" * 60_000, headers=headers
+        ) as response:
+            assert response.status == 204
+    answer = await told(running, lent)
+
+    assert answer["received"] == 20
+    assert [echo["number"] for echo in answer["items"]] == [20]
+    assert len(json.dumps(answer, ensure_ascii=False).encode()) < KEPT_BYTES + 1000
+    assert KEPT_BYTES * KEPT_RECEIVERS <= 8 * 1024 * 1024
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, method):
+    settings = with_settings(
+        server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
+    )
+    async with running_box(tmp_path, clock, settings) as running:
+        path = path_of(await borrowed(running))
+
+        async def status(address):
+            headers = {"X-Forwarded-For": address}
+            async with running.client.request(
+                method, path, json={"mode": "normal"}, headers=headers
+            ) as response:
+                return response.status
+
+        answers = {await status("203.0.113.5") for _ in range(240)}
+
+        assert max(answers) < 300
+        assert await status("203.0.113.5") == 429
+        assert await status("203.0.113.6") in answers
+
+
 async def test_however_many_are_borrowed_few_are_remembered(running):
     first = await borrowed(running)
     async with running.client.post(path_of(first), data=b"{}") as response:
@@ -227,6 +267,45 @@ async def test_after_a_restart_the_receiver_is_there_again_and_its_memory_is_emp
 
     assert restarted.find(lent["token"]).received == 0
     assert [found.id for found in restarted.endpoints_of(lent["token"])] == [endpoint["id"]]
+
+
+async def active_urls(running):
+    _, listed, _ = await running.call("GET", "/test/v1/webhooks")
+    return [item["url"] for item in listed["items"] if item["active"]]
+
+
+async def test_lent_receivers_never_use_up_the_five(running, clock):
+    lent = []
+    for _ in range(6):
+        clock.advance(1)
+        lent.append((await registered(running))[0]["url"])
+    assert await active_urls(running) == lent[1:]
+
+    own = [f"https://93.184.216.34/{number}" for number in range(5)]
+    for url in own:
+        status, _, _ = await running.call("POST", "/test/v1/webhooks", json={"url": url})
+        assert status == 201
+
+    assert set(await active_urls(running)) == set(own)
+    for url in (own[0], lent[0]):
+        status, body, _ = await running.call("POST", "/test/v1/webhooks", json={"url": url})
+        assert (status, body["code"]) == (409, "TOO_MANY_ENDPOINTS")
+
+
+async def test_the_endpoint_of_a_receiver_that_nobody_watches_ends_with_its_next_delivery(
+    running, clock
+):
+    lent, endpoint = await registered(running)
+    clock.advance(3601)
+    await told(running, lent)
+    clock.advance(3601)
+    assert await active_urls(running) == [lent["url"]]
+
+    await attempt_of(running, await asked_for_a_test_event(running, endpoint))
+
+    assert await active_urls(running) == []
+    [echo] = await arrived(running, lent)
+    assert echo["signature"]["verdict"] == "valid"
 
 
 async def test_both_secrets_are_tried_for_a_day_after_a_roll(running):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from appliance.errors import Refusal
-from web.api.openapi.events import describe_webhooks
+from web.api.openapi import samples
 from web.api.openapi.guide import TAGS, write_guide
 from web.api.openapi.operations import describe_operations
 from web.api.openapi.operations.operation import Operation
@@ -34,12 +34,14 @@ class PartnerRoute(Protocol):
     def operation_id(self) -> str: ...  # noqa: D102
 
 
-def build_document(routes: Sequence[PartnerRoute], servers: list[Schema]) -> Schema:
-    """The whole description of `routes`, served at `servers`.
+def build_document(
+    routes: Sequence[PartnerRoute], servers: list[Schema], wish: samples.Wish | None = None
+) -> Schema:
+    """The whole description of `routes`, served at `servers`; its examples ask for `wish`.
 
     ValueError when a route has no description or a description no route.
     """
-    operations = describe_operations()
+    operations = describe_operations(wish or samples.Wish())
     _refuse_drift({route.operation_id for route in routes}, operations)
     refusals = _all_refusals(operations.values())
     return {
@@ -53,7 +55,6 @@ def build_document(routes: Sequence[PartnerRoute], servers: list[Schema]) -> Sch
         "security": [{"apiKey": []}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
         "paths": _paths(routes, operations),
-        "webhooks": describe_webhooks(),
         "components": {
             "securitySchemes": {"apiKey": _SECURITY_SCHEME},
             "schemas": {
@@ -69,8 +70,8 @@ def build_document(routes: Sequence[PartnerRoute], servers: list[Schema]) -> Sch
 
 
 def describe_servers(base: str, environment: str) -> list[Schema]:
-    """Both base addresses, that of `environment` first. An empty `base` makes them relative."""
-    live: Schema = {"url": base or "/", "description": "Live: keys that start with svc_live_"}
+    """Both base addresses, that of `environment` first; `base` is where live is called."""
+    live: Schema = {"url": base, "description": "Live: keys that start with svc_live_"}
     test: Schema = {
         "url": f"{base}/test",
         "description": "Test: keys that start with svc_test_",
@@ -81,8 +82,8 @@ def describe_servers(base: str, environment: str) -> list[Schema]:
 _SECURITY_SCHEME: Schema = {
     "type": "http",
     "scheme": "bearer",
-    "bearerFormat": "svc_live_ or svc_test_ and 48 hexadecimal digits",
-    "description": "The key that the venue gave you, for this environment.",
+    "description": "The key that the venue gave you, for this environment: `svc_live_` or "
+    "`svc_test_` and 48 hexadecimal digits.",
 }
 
 
@@ -117,6 +118,8 @@ def _operation(route: PartnerRoute, operation: Operation) -> Schema:
         described["parameters"] = list(operation.parameters)
     if operation.body is not None:
         described["requestBody"] = operation.body
+    if operation.callbacks:
+        described["callbacks"] = operation.callbacks
     return {**described, "responses": {**answers, **refusals}}
 
 

@@ -64,7 +64,8 @@ the same `idempotencyKey`. Never retry a 409.
 ## Errors
 
 Every error body is `{{"error": <French>, "error_en": <English>, "code": <CODE>}}`. Test on \
-`code`, never on the messages. A 400 may also carry `field`, the JSON path of the member at fault. \
+`code`, never on the messages. A 400 may also carry `field`, the JSON path of the member at fault; \
+a `VENUE_INACTIVE` with `field: date` is about that one evening. \
 Checks run in this order: route, key, rate, scope, query or body, state. An unknown path is 404 \
 `NOT_FOUND`; a known path with another method is 405 `METHOD_NOT_ALLOWED` with `Allow`.
 

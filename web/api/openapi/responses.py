@@ -5,6 +5,7 @@ from itertools import groupby
 
 from appliance import errors
 from appliance.errors import Refusal
+from appliance.model.reservation import STATUSES
 from web.api.openapi.schemas.errors import error_response
 from web.api.openapi.schemas.parts import Schema
 
@@ -26,7 +27,7 @@ def shared_responses() -> dict[str, Schema]:
 
 def shared_headers() -> dict[str, Schema]:
     """Component headers by name."""
-    true: Schema = {"type": "string", "const": "true"}
+    true: Schema = {"type": "string", "enum": ["true"]}
     return {
         "Retry-After": _header("Seconds to wait.", {"type": "integer", "minimum": 1}, 60),
         "WWW-Authenticate": _header(
@@ -34,6 +35,11 @@ def shared_headers() -> dict[str, Schema]:
         ),
         "Allow": _header("The methods this path has.", {"type": "string"}, "GET, POST"),
         "Idempotent-Replayed": _header("Says that this is a replay.", true, "true"),
+        "Reservation-Status": _header(
+            "The status of the reservation now; the body is that of its creation.",
+            {"type": "string", "enum": list(STATUSES)},
+            "cancelled",
+        ),
         "Idempotency-Body-Mismatch": {
             **_header("Present when the body differs from the original's.", true, "true"),
             "required": False,

@@ -1,5 +1,6 @@
 """One evening at a made-up venue: the values that every example of the description shows."""
 
+from dataclasses import dataclass
 from typing import Any
 
 VENUE_ID = "0198f0a2-5c1e-7b3d-9a40-2f6c1d8e7b01"
@@ -78,29 +79,50 @@ PREPAID_RESERVATION: dict[str, Any] = {
     "checkedInAt": None,
     "createdAt": "2026-11-20T09:15:40.120Z",
 }
-BOOKING: dict[str, Any] = {
-    "tableId": TABLE_ID,
-    "date": "2026-11-21",
-    "slot": "19:30",
-    "guests": 4,
-    "customer": {
-        "name": "Salma Bennani",
-        "email": "salma.bennani@example.com",
-        "phone": "+212 612 345 678",
-    },
-    "notes": "Birthday, near the window if possible.",
-    "externalRef": "POS-20481",
-    "idempotencyKey": "POS-20481-1",
-    "notifyCustomer": True,
-}
-WHOLE_EVENING_BOOKING: dict[str, Any] = {
-    "tableId": TABLE_ID,
-    "date": "2026-11-21",
-    "guests": 4,
-    "customer": {"name": "Salma Bennani", "phone": "+212 612 345 678"},
-    "idempotencyKey": "POS-20482-1",
-    "notifyCustomer": False,
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the examples of a booking ask for. A box puts in what it would grant."""
+
+    table_id: str = TABLE_ID
+    date: str = "2026-11-21"
+    slot: str = "19:30"
+    guests: int = 4
+    reference: str = "POS-20481"
+
+
+def booking(wish: Wish) -> dict[str, Any]:
+    """A body of `POST /v1/reservations` for a slot."""
+    return {
+        "tableId": wish.table_id,
+        "date": wish.date,
+        "slot": wish.slot,
+        "guests": wish.guests,
+        "customer": {
+            "name": "Salma Bennani",
+            "email": "salma.bennani@example.com",
+            "phone": "+212 612 345 678",
+        },
+        "notes": "Birthday, near the window if possible.",
+        "externalRef": wish.reference,
+        "idempotencyKey": f"{wish.reference}-1",
+        "notifyCustomer": True,
+    }
+
+
+def whole_evening_booking(wish: Wish) -> dict[str, Any]:
+    """The same for the whole evening."""
+    return {
+        "tableId": wish.table_id,
+        "date": wish.date,
+        "guests": wish.guests,
+        "customer": {"name": "Salma Bennani", "phone": "+212 612 345 678"},
+        "idempotencyKey": f"{wish.reference}-evening-1",
+        "notifyCustomer": False,
+    }
+
+
 CREATION: dict[str, Any] = {
     "serviceReservationId": RESERVATION_ID,
     "accessCode": "SVC-7KQ4",
@@ -122,4 +144,5 @@ ENDPOINT: dict[str, Any] = {
     "active": True,
     "createdAt": "2026-11-01T10:00:00.000Z",
 }
+LISTED_ENDPOINT = {**ENDPOINT, "createdByThisKey": True}
 SECRET = "whsec_3q2-7wEXAMPLEONLYxT0zJrYbVdK9mHnQ5uLcWsPf8A"  # noqa: S105 - made up, to be shown

@@ -1,5 +1,5 @@
 /** Reads QR codes out of pictures, away from the page: WebAssembly of the box's own, never a CDN. */
-import { prepareZXingModule, readBarcodes, type ReaderOptions } from "zxing-wasm/reader";
+import { prepareZXingModule, readBarcodes, type ReaderOptions, type ReadResult } from "zxing-wasm/reader";
 
 interface Job {
   id: number;
@@ -9,7 +9,7 @@ interface Job {
 
 const QUICK: ReaderOptions = {
   formats: ["QRCode"], tryHarder: false, tryRotate: true, tryInvert: false, tryDownscale: true,
-  maxNumberOfSymbols: 2,
+  maxNumberOfSymbols: 4,
 };
 const THOROUGH: ReaderOptions = { ...QUICK, tryHarder: true, tryInvert: true };
 
@@ -32,9 +32,20 @@ function pixels(picture: ImageBitmap | ImageData): ImageData {
   return context.getImageData(0, 0, width, height);
 }
 
+/** How far the middle of a code is from the middle of its picture, in pixels. */
+function distance({ position }: ReadResult, { width, height }: ImageData): number {
+  const corners = [position.topLeft, position.topRight, position.bottomLeft, position.bottomRight];
+  const x = corners.reduce((sum, corner) => sum + corner.x, 0) / corners.length;
+  const y = corners.reduce((sum, corner) => sum + corner.y, 0) / corners.length;
+  return Math.hypot(x - width / 2, y - height / 2);
+}
+
+/** The texts of a picture, the nearest to its middle first. */
 async function read({ id, picture, thorough }: Job): Promise<void> {
-  const found = await readBarcodes(pixels(picture), thorough ? THOROUGH : QUICK);
-  post({ id, texts: found.filter((one) => one.isValid).map((one) => one.text) });
+  const image = pixels(picture);
+  const found = await readBarcodes(image, thorough ? THOROUGH : QUICK);
+  const codes = found.filter((one) => one.isValid).map((one) => ({ at: distance(one, image), one }));
+  post({ id, texts: codes.sort((a, b) => a.at - b.at).map(({ one }) => one.text) });
 }
 
 async function prepare(wasm: string): Promise<void> {

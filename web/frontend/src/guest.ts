@@ -7,6 +7,7 @@
 const QUICK = 5_000; // how often an open card asks whether it is still so, at first
 const CALM = 20_000; // and after three minutes
 const QUICK_FOR = 36;
+const OURS = "Venuebox-Link-Ends"; // a header of the box's own answers
 
 let asked = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -44,7 +45,7 @@ async function leaveScreen(): Promise<void> {
 function renew(html: string): void {
   const newer = new DOMParser().parseFromString(html, "text/html");
   const [here, there] = [document.querySelector(".guest"), newer.querySelector(".guest")];
-  if (!here || !there) return location.reload();
+  if (!here || !there) return;
   here.replaceChildren(...there.childNodes);
   if (!pass()) {
     void leaveScreen();
@@ -68,7 +69,9 @@ async function ask(): Promise<void> {
       cache: "no-store",
       headers: { "If-None-Match": mark },
     });
-    sayOffline(false);
+    const isOurs = answer.status === 304 || answer.headers.has(OURS);
+    sayOffline(!isOurs);
+    if (!isOurs) return; // a tunnel's error, or a network that wants a sign-in: the card stays
     if (answer.ok) renew(await answer.text());
     else if (answer.status === 404) location.reload();
   } catch {

@@ -24,6 +24,13 @@ interface Echo {
   answer: { mode: string; status: number | null; seconds?: number };
 }
 
+interface Endpoint {
+  id: string;
+  url: string;
+  active: boolean;
+  createdByThisKey?: boolean;
+}
+
 interface Told {
   url: string;
   endpoints: { id: string; events: string[] }[];
@@ -81,7 +88,37 @@ async function trying(work: () => Promise<void>): Promise<void> {
   }
 }
 
+/** The endpoints that are active, each with a way out for the key that made it. */
+async function listEndpoints(): Promise<void> {
+  const listed = await call<{ items: Endpoint[] }>("GET", "/test/v1/webhooks");
+  const rows = listed.items
+    .filter((endpoint) => endpoint.active)
+    .map(({ id, url, createdByThisKey }) => {
+      const item = make("li");
+      item.append(make("code", url), " ");
+      if (createdByThisKey === false) item.append(make("span", "of another key", "quiet"));
+      else item.append(deactivate(id, url));
+      return item;
+    });
+  find("endpoint-list").replaceChildren(...rows);
+  find("endpoints").hidden = rows.length === 0;
+}
+
+function deactivate(id: string, url: string): HTMLElement {
+  const button = make("button", "Deactivate", "small") as HTMLButtonElement;
+  button.type = "button";
+  button.setAttribute("aria-label", `Deactivate ${url}`);
+  button.addEventListener("click", () =>
+    void trying(async () => {
+      await call("DELETE", `/test/v1/webhooks/${id}`);
+      await listEndpoints();
+    }),
+  );
+  return button;
+}
+
 async function borrow(): Promise<void> {
+  await listEndpoints();
   const lent = await call<{ url: string; token: string }>("POST", "/test/echo");
   const endpoint = await call<{ id: string; secret: string }>("POST", "/test/v1/webhooks", {
     url: lent.url,
@@ -89,6 +126,7 @@ async function borrow(): Promise<void> {
   find("secret").textContent = endpoint.secret;
   find("secret-row").hidden = false;
   history.replaceState(null, "", `#${lent.token}`);
+  await listEndpoints();
   watch(lent.token);
 }
 
@@ -139,7 +177,6 @@ function show(told: Told, first: boolean): void {
     ? `active, hears of ${told.endpoints[0]?.events.join(", ")}`
     : "not registered: POST this URL to /test/v1/webhooks";
   find<HTMLButtonElement>("send").disabled = endpointId === "";
-  find<HTMLButtonElement>("stop").disabled = endpointId === "";
   if (first) setSwitch(told.behaviour);
   const list = find("deliveries");
   for (const echo of [...told.items].reverse()) list.prepend(row(echo));
@@ -247,11 +284,6 @@ find<HTMLFormElement>("borrow").addEventListener("submit", (event) => {
 find("switch").addEventListener("submit", (event) => event.preventDefault());
 find("switch").addEventListener("change", () => void trying(turn));
 find("send").addEventListener("click", () => void trying(send));
-find("stop").addEventListener("click", () =>
-  void trying(async () => {
-    await call("DELETE", `/test/v1/webhooks/${endpointId}`);
-  }),
-);
 for (const button of document.querySelectorAll<HTMLButtonElement>("[data-copies]")) {
   button.hidden = !navigator.clipboard;
   button.addEventListener("click", () =>

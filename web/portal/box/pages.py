@@ -13,8 +13,9 @@ from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.actions.set_up import STEPS
 from appliance.doctor.arabic import END, FREE, LATIN, fill
 from appliance.doctor.check import Check, Said, worst
-from appliance.doctor.conditions import FRENCH, say_in_arabic
+from appliance.doctor.conditions import say_in_arabic, say_in_english, say_in_french
 from appliance.doctor.words import PLAIN, PLAIN_CONDITIONS, Instant
+from appliance.settings_checks import RANGES
 from appliance.store.conditions import Condition, list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
@@ -27,11 +28,15 @@ from web.portal.answer import language_of, portal_page
 from web.portal.box.backing_up import BACKING_UP
 from web.portal.box.examining import EXAMINER
 from web.portal.box.log_tail import read_tail
-from web.portal.box.saved import directory_of, waits_for_restart
+from web.portal.box.saved import directory_of, saved_settings, setting, waits_for_restart
 from web.portal.box.shelf import look_at_shelf
 from web.portal.context import BOX, RESTART
 
 _TROUBLES = 5
+# The numbers that the owner may change here; the booking page is a box to tick.
+CHANGEABLE = (
+    "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
+)  # fmt: skip
 _ISOLATES = {FREE: '<bdi class="code">', LATIN: '<bdi class="code" dir="ltr">', END: "</bdi>"}
 
 
@@ -62,11 +67,12 @@ async def box_page(
     recipient: str = "",
     kit_problem: str | None = None,
     wrong: tuple[str, str] | None = None,
+    typed: Mapping[str, str] | None = None,
     status: int = 200,
 ) -> web.Response:
     """The page; `tried` is what came of a test letter, `kit_problem` why no kit is shown.
 
-    `wrong` is a field that was declined, and why.
+    `wrong` is a field that was declined, and why; `typed` the settings that were sent with it.
     """
     box, language = request.app[BOX], language_of(request)
     again = request.method == "GET" and "again" in request.query
@@ -77,6 +83,8 @@ async def box_page(
     conditions = [c for e in box.environments for c in await e.database.read(list_conditions)]
     checks = list(findings.checks) if findings else []
     directory = directory_of(request)
+    # The demo goes by settings of its own, and cannot restart.
+    saved = saved_settings(request) if RESTART in request.app else box.settings
     values: dict[str, object] = {
         "lamp": worst(checks) if findings else None,
         "checks": [_shown(check, language, zone) for check in checks],
@@ -97,6 +105,10 @@ async def box_page(
         "tried": tried,
         "recipient": recipient,
         "waits": waits_for_restart(request),
+        "book": f"{box.live.links.base}/book",
+        "enabled": "booking.enabled" in typed if typed else saved.booking.enabled,
+        "settings": {name: (typed or {}).get(name, setting(saved, name)) for name in CHANGEABLE},
+        "ranges": RANGES,
         "may_restart": RESTART in request.app,
         "retention": box.settings.retention,
         "left": [step for step in STEPS if setup is not None and step not in setup.steps],
@@ -186,8 +198,8 @@ def _noted(condition: Condition, language: Language) -> str:
     if language.code == "ar":
         return _with_elements(plain.ar if plain else say_in_arabic(condition))
     if language.code == "en":
-        return plain.en if plain else condition.detail
-    return set_french(plain.fr if plain else FRENCH.get(condition.name, condition.detail))
+        return plain.en if plain else say_in_english(condition)
+    return set_french(plain.fr if plain else say_in_french(condition))
 
 
 def _with_elements(arabic: str) -> Markup:

@@ -5,45 +5,77 @@ from collections.abc import Iterable, Mapping
 
 from aiohttp import web
 
+from appliance.actions.note_security import note_security
+from appliance.box import Box
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble, ValidationError
-from appliance.settings import Settings, parse_settings
+from appliance.settings import Settings, parse_settings, read_settings
 from appliance.settings_file import change_settings
-from web.portal.context import BOX, RESTART
+from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import field_error
+from web.portal.guard import staff_of
 
-# One writes after the other: what both of two forms say is kept.
-SAVING = web.AppKey("saving", asyncio.Lock)
+
+class Saved:
+    """What settings.toml said when the box started, and the turn of the form that changes it."""
+
+    def __init__(self, at_start: Settings | None) -> None:
+        self.at_start = at_start
+        self.lock = asyncio.Lock()  # what both of two forms say is kept
+
+
+SAVED = web.AppKey("saved", Saved)
+
+
+def read_file(box: Box) -> Settings | None:
+    """What settings.toml says, without the environment; None where it would stop a start."""
+    try:
+        return read_settings(_directory(box).settings_file, {})
+    except Trouble:
+        return None
 
 
 def saved_settings(request: web.Request) -> Settings:
     """What stands in settings.toml; those in force where it cannot be read."""
-    try:
-        return parse_settings(directory_of(request).settings_file.read_text("utf-8"), {})
-    except (OSError, UnicodeDecodeError, Trouble):
-        return request.app[BOX].settings
+    return read_file(request.app[BOX]) or request.app[BOX].settings
 
 
 def waits_for_restart(request: web.Request) -> bool:
-    """Whether mail or address were saved since the box started."""
+    """Whether settings.toml was changed since the box started, from here or by hand."""
     if RESTART not in request.app:
         return False
-    saved, used = saved_settings(request), request.app[BOX].settings
-    return saved.mail != used.mail or saved.server.app_url != used.server.app_url
+    return read_file(request.app[BOX]) not in (None, request.app[SAVED].at_start)
 
 
 async def save_settings(
     request: web.Request, changes: Mapping[str, str | int | bool | list[str]]
 ) -> None:
-    """Write them to settings.toml; ValidationError for what is not allowed there."""
+    """Write those that differ to settings.toml, and their names to the audit log.
+
+    ValidationError for what is not allowed there.
+    """
     file = directory_of(request).settings_file
-    async with request.app[SAVING]:
+    async with request.app[SAVED].lock:
         try:
             text = file.read_text("utf-8") if file.exists() else ""
-            changed = change_settings(text, changes)
+            known = parse_settings(text, {})
+            wished = {
+                name: value for name, value in changes.items() if setting(known, name) != value
+            }
+            changed = change_settings(text, wished)
         except (OSError, UnicodeDecodeError, Trouble) as trouble:
             raise _declined(changes, str(trouble)) from None
+        if not wished:
+            return
         await asyncio.to_thread(write_file, file, changed.encode())
+    actor, names = f"staff:{staff_of(request).id}", ", ".join(wished)
+    await request[HOUSE].database.write(note_security, actor, "settings_changed", name=names)
+
+
+def setting(settings: Settings, name: str) -> object:
+    """The value of `section.name`."""
+    section, _, item = name.partition(".")
+    return getattr(getattr(settings, section), item)
 
 
 def _declined(changes: Iterable[str], trouble: str) -> ValidationError:
@@ -72,4 +104,8 @@ def _declined(changes: Iterable[str], trouble: str) -> ValidationError:
 
 def directory_of(request: web.Request) -> DataDirectory:
     """The box's data directory."""
-    return DataDirectory(request.app[BOX].live.database.path.parent)
+    return _directory(request.app[BOX])
+
+
+def _directory(box: Box) -> DataDirectory:
+    return DataDirectory(box.live.database.path.parent)

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.offer_pairing import PAIRING_LIFE_MS, offer_pairing
-from appliance.environment import terminal_base
+from appliance.environment import terminal_base, trust_page
 from appliance.errors import NotFound
 from appliance.model.qr import link_svg
 from appliance.store.pairings import find_offer
@@ -23,12 +23,14 @@ async def offer(request: web.Request) -> web.Response:
     environment = request[ENVIRONMENT]
     name, role = read_terminal(await read_form(request))
     offered = await environment.database.write(offer_pairing, name, role, actor=actor_of(request))
-    link = offered.link(terminal_base(environment.links, environment.settings.server))
+    base = terminal_base(environment.links, environment.settings.server)
+    link = offered.link(base)
     values: dict[str, object] = {
         "name": name,
         "code": offered.code,
         "link": link,
         "picture": await asyncio.to_thread(link_svg, link),
+        "trust": trust_page(environment.links, base),
         "minutes": PAIRING_LIFE_MS // 60_000,
         "mark": hash_token(offered.secret).hex(),
         "state": "open",
@@ -66,9 +68,6 @@ async def issue(request: web.Request) -> web.Response:
     token = await make_once(request, form, make)
     if token is None:
         return see_other(request, "/door")
-    values: dict[str, object] = {
-        "name": name,
-        "token": token,
-        "address": f"{environment.links.base}/terminal/v1",
-    }
+    base = terminal_base(environment.links, environment.settings.server)
+    values: dict[str, object] = {"name": name, "token": token, "address": f"{base}/terminal/v1"}
     return portal_page(request, "portal/door/token.html", values)

@@ -8,17 +8,21 @@ from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from appliance.actions.choose_events import choose_events
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.register_endpoint import parse_event_types, register_endpoint
+from appliance.actions.register_endpoint import parse_event_types
+from appliance.actions.register_with_room import register_with_room
+from appliance.actions.restrict_references import restrict_references
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
 from appliance.actions.send_test_event import send_test_event
 from appliance.actions.trust_receiver import trust_receiver
 from appliance.errors import Refusal
 from appliance.house_errors import EndpointIsInactive
+from appliance.model.api_key import ApiKey
 from appliance.model.endpoint import Endpoint, parse_ca, parse_pin
 from appliance.store.connection import Reader, Transaction
 from appliance.store.delivery_pages import DeliveryFilter, DeliveryPage, page_deliveries
 from appliance.store.endpoint_queues import EndpointQueue, read_queue
 from appliance.store.endpoints import get_endpoint
+from appliance.store.keys import list_keys
 from appliance.tokens import Keyring
 from terminal_bridge.context import ENVIRONMENT, look_again
 from web.context import SERVICES
@@ -59,7 +63,12 @@ async def create_endpoint(request: web.Request) -> web.Response:
         look_again(request)  # a name server may take its time
         events = parse_event_types(form.all("event"), _OFFERED)
         endpoint, secret = await environment.database.write(
-            register_endpoint, environment.keyring, url, events, actor=actor_of(request)
+            register_with_room,
+            dispatcher.is_lent,
+            environment.keyring,
+            url,
+            events,
+            actor=actor_of(request),
         )
         put_secret(request, endpoint.id, secret)
         return f"/integrations/endpoints/{endpoint.id}"
@@ -107,6 +116,16 @@ async def choose_for_one(request: web.Request) -> web.Response:
     except Refusal as refusal:
         return await _page(request, endpoint_id, refusal)
     return _done(request, "endpoint-events-chosen")
+
+
+async def restrict_one(request: web.Request) -> web.Response:
+    """`POST …/references`: whose `externalRef` it is told from the next attempt on."""
+    form, database = await read_form(request), request[ENVIRONMENT].database
+    own_refs = form.text("references") == "own"
+    await database.write(
+        restrict_references, id_of(request), own_refs=own_refs, actor=actor_of(request)
+    )
+    return _done(request, "saved")
 
 
 async def roll_one(request: web.Request) -> web.Response:
@@ -197,9 +216,10 @@ async def _page(
     """The page; `typed` is the form about its certificate, open as it was sent."""
     database, language = request[ENVIRONMENT].database, language_of(request)
     around = await database.read(read_surroundings)
-    endpoint, queue, latest = await database.read(_read, endpoint_id)
+    endpoint, queue, latest, line = await database.read(_read, endpoint_id)
     values: dict[str, object] = {
         "endpoint": endpoint,
+        "line": line,
         "queue": queue,
         "latest": latest.deliveries,
         "event_types": _OFFERED,
@@ -237,7 +257,10 @@ async def _form(
     )
 
 
-def _read(reader: Reader, endpoint_id: str) -> tuple[Endpoint, EndpointQueue, DeliveryPage]:
+def _read(
+    reader: Reader, endpoint_id: str
+) -> tuple[Endpoint, EndpointQueue, DeliveryPage, list[ApiKey]]:
     endpoint = get_endpoint(reader, endpoint_id)
     latest = page_deliveries(reader, DeliveryFilter(endpoint_id), size=_LATEST)
-    return endpoint, read_queue(reader, endpoint_id), latest
+    line = [key for key in list_keys(reader) if key.lineage == endpoint.lineage]
+    return endpoint, read_queue(reader, endpoint_id), latest, line

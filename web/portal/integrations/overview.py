@@ -29,8 +29,8 @@ async def show_overview(request: web.Request) -> web.Response:
     values: dict[str, object] = {
         "keys": [row for row in told if not row[0].is_revoked(around.now)],
         "revoked_keys": [row for row in told if row[0].is_revoked(around.now)],
-        "endpoints": [row for row in rows if row[0].active],
-        "inactive_endpoints": [row for row in rows if not row[0].active],
+        "endpoints": [row for row in rows if row[0].active or row[2].remedy],
+        "inactive_endpoints": [row for row in rows if not (row[0].active or row[2].remedy)],
         "mismatches": mismatches,
         "scopes_of": scopes_kind,
     }

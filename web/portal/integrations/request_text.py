@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from appliance.errors import InvalidWebhookUrl
 from appliance.store.connection import Reader
 from appliance.store.delivery_attempts import DeliveryStory
+from appliance.store.endpoints import get_endpoint
 from appliance.store.reservations import find_reservation
 from appliance.store.venue import get_venue
 from appliance.webhooks.event_body import event_body
@@ -36,7 +37,8 @@ def request_text(reader: Reader, story: DeliveryStory) -> RequestText:
     reservation = None if reservation_id is None else find_reservation(reader, reservation_id)
     if reservation_id is not None and reservation is None:
         return RequestText("gone")
-    body = event_body(story.due, reservation, get_venue(reader))
+    endpoint = get_endpoint(reader, story.delivery.endpoint_id)
+    body = event_body(story.due, reservation, get_venue(reader), endpoint)
     digests = {attempt.body_sha256 for attempt in story.attempts if attempt.outcome == "delivered"}
     kind = "same" if hashlib.sha256(body).digest() in digests else "now"
     if not (digests or story.delivery.replays or story.delivery.state == "delivered"):

@@ -23,6 +23,7 @@ INTEGRATION_ROUTES = (
     PortalRoute("POST", f"{_ENDPOINT}/activate", "manager", endpoints.activate_one),
     PortalRoute("POST", f"{_ENDPOINT}/deactivate", "manager", endpoints.deactivate_one),
     PortalRoute("POST", f"{_ENDPOINT}/events", "manager", endpoints.choose_for_one),
+    PortalRoute("POST", f"{_ENDPOINT}/references", "manager", endpoints.restrict_one),
     PortalRoute("POST", f"{_ENDPOINT}/roll", "manager", endpoints.roll_one),
     PortalRoute("POST", f"{_ENDPOINT}/revoke-old-secret", "manager", endpoints.revoke_old),
     PortalRoute("POST", f"{_ENDPOINT}/trust", "manager", endpoints.trust_one),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from appliance.actions.confirm_clock import CLOCK_LEAPT
+from appliance.actions.deactivate_endpoint import SWITCHED_OFF
 from appliance.model.endpoint import Endpoint
 from appliance.store.conditions import Condition
 from appliance.webhooks.conditions import (
@@ -92,10 +93,16 @@ def state_words(state: str, language: Language) -> Said:
 def health_of(endpoint: Endpoint, conditions: Iterable[Condition], language: Language) -> Said:
     """How an endpoint is doing, in one word or two."""
     _ = language.gettext
+    noted = {c.name for c in conditions if c.subject == endpoint.id}
+    if SWITCHED_OFF in noted:
+        remedy = _(
+            "A partner deactivated this endpoint with a key that had not registered it. "
+            "The security log says which. Activate it again, or leave it deactivated."
+        )
+        return Said(_("Deactivated by another key"), "bad", remedy)
     if not endpoint.active:
         return Said(_("Deactivated"))
-    blocked = any(c.name == ENDPOINT_BLOCKED and c.subject == endpoint.id for c in conditions)
-    if blocked or endpoint.last_outcome == "blocked":
+    if ENDPOINT_BLOCKED in noted or endpoint.last_outcome == "blocked":
         remedy = _("Nothing is sent there. If it is in the house, allow it with "
                    "webhooks.allow_networks in settings.toml.")  # fmt: skip
         return Said(_("Blocked"), "bad", remedy)

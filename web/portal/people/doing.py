@@ -15,7 +15,6 @@ from appliance.actions.manage_staff import (
     unlock,
 )
 from appliance.actions.second_step import remove_second_step
-from appliance.environment import house_base
 from appliance.errors import NotFound, Refusal
 from appliance.house_errors import NameTaken
 from appliance.model.booking import parse_uuid
@@ -40,22 +39,21 @@ async def invite(request: web.Request) -> web.StreamResponse:
         name = form.text("name")
         if not name:
             raise field_error("name", "un nom.", "a name.")
-        return _link(
-            request,
+        return _path_of(
             await request[HOUSE].database.write(
                 create_staff, name, _role(form), actor=_actor(request)
-            ),
+            )
         )
 
     try:
-        url = await make_once(request, form, make, request.path)
+        path = await make_once(request, form, make, request.path)
     except Refusal as refusal:
         field = "name" if isinstance(refusal, NameTaken) else refusal.field
         said = refused_in_place(refusal, language_of(request), ("name", "role"), field)
         return await people_page(
             request, said={"typed": form.typed(), **said}, status=refusal.status
         )
-    return await people_page(request, link=(form.text("name"), url) if url else None)
+    return await people_page(request, link=(form.text("name"), path) if path else None)
 
 
 async def make_link(request: web.Request) -> web.StreamResponse:
@@ -64,16 +62,15 @@ async def make_link(request: web.Request) -> web.StreamResponse:
     person = await request[HOUSE].database.read(find_staff, person_id)
 
     async def make() -> str:
-        return _link(
-            request,
-            await request[HOUSE].database.write(invite_again, person_id, actor=_actor(request)),
+        return _path_of(
+            await request[HOUSE].database.write(invite_again, person_id, actor=_actor(request))
         )
 
     try:
-        url = await make_once(request, form, make, request.path)
+        path = await make_once(request, form, make, request.path)
     except Refusal as refusal:
         return await _declined(request, refusal)
-    return await people_page(request, link=(person.name if person else "", url) if url else None)
+    return await people_page(request, link=(person.name if person else "", path) if path else None)
 
 
 async def set_role(request: web.Request) -> web.StreamResponse:
@@ -132,10 +129,8 @@ async def _declined(request: web.Request, refusal: Refusal) -> web.Response:
     return await people_page(request, declined=declined, status=refusal.status)
 
 
-def _link(request: web.Request, invitation: Invitation) -> str:
-    house = request[HOUSE]
-    base = house_base(house.links, house.settings.server)
-    return f"{base}/portal/welcome#{invitation.secret}"
+def _path_of(invitation: Invitation) -> str:
+    return f"/portal/welcome#{invitation.secret}"
 
 
 def _person_id(request: web.Request) -> str:

@@ -6,6 +6,7 @@ from aiohttp import web
 
 from appliance.store.connection import Reader
 from appliance.store.history import staff_names
+from appliance.store.keys import list_keys
 from appliance.store.security_log import (
     SecurityEntry,
     find_broken_security_link,
@@ -27,9 +28,9 @@ async def show_log(request: web.Request) -> web.Response:
     database = (box.test if of_test else box.live).database
     asked = request.query.get("before", "")
     before = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 16 else _ROW
-    found, broken = await database.read(_read, before)
+    found, broken, keys = await database.read(_read, before)
     zone = await request[HOUSE].database.read(find_zone)
-    names = await request[HOUSE].database.read(staff_names)
+    names = {**await request[HOUSE].database.read(staff_names), **keys}
     more = len(found) > _PAGE
     values: dict[str, object] = {
         "lines": [
@@ -45,10 +46,11 @@ async def show_log(request: web.Request) -> web.Response:
     return portal_page(request, "portal/people/log.html", values)
 
 
-def _read(reader: Reader, before: int) -> tuple[list[SecurityEntry], int | None]:
+def _read(reader: Reader, before: int) -> tuple[list[SecurityEntry], int | None, dict[str, str]]:
     return (
         list_security_entries(reader, _PAGE + 1, before=before),
         find_broken_security_link(reader),
+        {key.id: key.name for key in list_keys(reader)},
     )
 
 
@@ -64,6 +66,9 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         if "person" in detail:
             return _("A wrong password for %(person)s", person=person)
         return _("A sign-in under a name that nobody has")
+    if entry.what == "pass_reissued":
+        return _("New code for the guest of %(table)s on %(date)s",
+                 table=detail.get("table", "?"), date=detail.get("date", "?"))  # fmt: skip
     words = {
         "box_founded": _("The box got its first owner"),
         "signed_in": _("Signed in"),
@@ -91,6 +96,7 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         "endpoint_activated": _("Webhook endpoint switched on"),
         "endpoint_deactivated": _("Webhook endpoint switched off"),
         "endpoint_events_chosen": _("Events of a webhook endpoint chosen"),
+        "endpoint_references_chosen": _("References told to a webhook endpoint chosen"),
         "endpoint_secret_rolled": _("Secret of a webhook endpoint rolled"),
         "endpoint_old_secret_revoked": _("Old secret of a webhook endpoint revoked"),
         "settings_changed": _("Settings changed: %(name)s", name=name),
@@ -100,6 +106,7 @@ def what_happened(entry: SecurityEntry, names: Mapping[str, str], language: Lang
         "restored": _("Restored the box from the backup of %(at)s", at=detail.get("made_at", "?")),
         "signing_key_rotated": _("A new key signs guest passes"),
         "door_log_exported": _("Exported the door log of %(date)s", date=detail.get("date", "?")),
+        "payment_voided": _("Payment of %(amount)s voided", amount=detail.get("amount", "?")),
         "exported": _("Exported %(name)s", name=name),
     }
     return words.get(entry.what, entry.what)
@@ -111,6 +118,8 @@ def who_did(entry: SecurityEntry, names: Mapping[str, str], language: Language) 
     kind, _separator, id_ = entry.actor.partition(":")
     if kind == "staff":
         return names.get(id_, _("somebody of the house"))
+    if kind == "key" and id_ in names:
+        return _("the API key %(name)s", name=names[id_])
     known = {
         "console": _("a command at the box"),
         "nobody": _("somebody unknown"),

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from aiohttp import web
 
+from appliance.environment import house_base, outside_base, trust_page
 from appliance.model.session import FREE_TRIES
 from appliance.model.staff import ROLES, StaffMember
 from appliance.store.connection import Reader
@@ -43,18 +44,22 @@ async def people_page(
     declined: tuple[str, str] | None = None,
     status: int = 200,
 ) -> web.Response:
-    """The page; `link` is (whose, the address), shown this once.
+    """The page; `link` is (whose, the path of the one-time link), shown this once.
 
     `said` is what was wrong with an invitation, and what was typed. `declined` is (whose, why) of
     anything else.
     """
     house, language = request[HOUSE], language_of(request)
+    server, inside = house.settings.server, house_base(house.links, house.settings.server)
     people = await house.database.read(_read)
     zone = await house.database.read(find_zone)
     values: dict[str, object] = {
         "people": [(p, moment(p.link_until, zone, language)) for p in people],
         "roles": ROLES,
         "link": link,
+        "inside": inside,
+        "outside": outside_base(house.links, server),
+        "trust": trust_page(house.links, inside),
         "token": new_token(request),
         "problem": _unless_listed(declined, people),
         "declined": declined,

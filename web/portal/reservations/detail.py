@@ -20,6 +20,7 @@ from appliance.store.history import (
     list_history,
     list_payments,
     staff_names,
+    sum_payments,
 )
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import get_reservation
@@ -58,6 +59,7 @@ class Detail:
     movable: tuple[Table, ...]
     history: tuple[HistoryEntry, ...]
     payments: tuple[Payment, ...]
+    paid: int
     other_bodies: int
     is_tonight: bool
     erasure_asked: int | None
@@ -72,11 +74,6 @@ class Detail:
     def is_open(self) -> bool:
         """Whether it can still be changed."""
         return self.reservation.status in _OPEN
-
-    @property
-    def paid(self) -> int:
-        """What was received, in whole currency units."""
-        return sum(payment.amount for payment in self.payments)
 
 
 async def show_reservation(request: web.Request) -> web.Response:
@@ -118,10 +115,7 @@ async def detail_answer(
             )
             for entry in detail.history
         ],
-        "payments": [
-            (in_words(p.at), p.amount, p.method, names.get(p.staff_name or ""))
-            for p in detail.payments
-        ],
+        "payments": [(p, in_words(p.at), names.get(p.staff_name or "")) for p in detail.payments],
         "in_words": in_words,
         "token": environment.database.tokens.new_link_secret(),
         "sent": sent or Sent("", {}, ""),
@@ -142,6 +136,7 @@ def _read(reader: Reader, reservation_id: str) -> Detail:
         movable=tuple(t for t in free if t.capacity_max >= reservation.guests),
         history=tuple(list_history(reader, reservation_id)),
         payments=tuple(list_payments(reader, reservation_id)),
+        paid=sum_payments(reader, reservation_id),
         other_bodies=count_other_bodies(reader, reservation_id),
         is_tonight=find_tonight(reader).isoformat() == reservation.date,
         erasure_asked=find_erasure_request(reader, reservation_id),

@@ -11,14 +11,16 @@ from appliance.actions.amend_reservation import (
     amend_reservation,
     mark_late,
     move_to_table,
+    reissue_pass,
 )
 from appliance.actions.answer_request import accept, decline
 from appliance.actions.as_seen import as_seen
 from appliance.actions.cancel import cancel
 from appliance.actions.check_in_by_staff import check_in_by_staff, undo_by_staff
 from appliance.actions.erase_guest import erase_guest
-from appliance.actions.record_payment import AMOUNT_MAX, record_payment
+from appliance.actions.record_payment import AMOUNT_MAX, record_payment, void_payment
 from appliance.errors import NotFound, Refusal
+from appliance.house_errors import UnusualAmount
 from appliance.model.booking import EMAIL_MAX, NAME_MAX, NOTES_MAX, PHONE_MAX, parse_uuid
 from appliance.model.verdict import COLOURS, OVERRIDABLE, Verdict
 from appliance.model.verdict_sentences import phrase
@@ -54,7 +56,8 @@ def _form(name: str) -> Callable[[Act], Handler]:
                 raise
             except Refusal as refusal:
                 sentence = refusal_line(refusal, language_of(request))
-                sent = Sent(name, form.typed(), sentence)
+                override = isinstance(refusal, UnusualAmount)
+                sent = Sent(name, form.typed(), sentence, may_override=override)
                 return await detail_answer(request, reservation_id, sent, status=refusal.status)
             if verdict is not None and not verdict.admitted:
                 sentence = phrase(verdict, language_of(request).code).staff
@@ -104,6 +107,14 @@ async def late(request: web.Request, form: Form) -> None:
     )  # fmt: skip
 
 
+@_form("new-code")
+async def new_code(request: web.Request, form: Form) -> None:
+    """`POST …/new-code`: another pass for this guest; the one that went round is refused."""
+    await request[ENVIRONMENT].database.write(
+        reissue_pass, reservation_id_of(request), _seen(form), actor=_actor(request)
+    )
+
+
 @_form("cancel")
 async def cancel_one(request: web.Request, form: Form) -> None:
     """`POST …/cancel`: the table is free, partners are told."""
@@ -136,7 +147,18 @@ async def pay(request: web.Request, form: Form) -> None:
         method=method,
         complete=form.ticked("complete"),
         actor=_actor(request),
+        sure=form.text("sure") == form.text("amount"),
     )
+
+
+@_form("void")
+async def void(request: web.Request, form: Form) -> None:
+    """`POST …/void`: a payment counts no more."""
+    reason = form.text("reason")
+    if not reason:
+        raise field_error("void_reason", "un motif.", "a reason.")
+    payment_id = form.text("payment", 64)
+    await _as_seen(request, form, void_payment, payment_id, reason=reason, actor=_actor(request))
 
 
 @_form("erase")

@@ -7,23 +7,19 @@ from aiohttp import web
 
 from appliance.actions.note_security import note_security
 from appliance.model.reservation import Reservation
-from appliance.model.spreadsheet import BYTE_ORDER_MARK, write_cell, write_cells
+from appliance.model.spreadsheet import BYTE_ORDER_MARK, phone_text, write_cell, write_cells
 from appliance.store.connection import Reader
 from appliance.store.history import sum_payments
 from appliance.store.readings import find_tonight
 from appliance.store.reservation_search import list_by_seq, list_found
 from appliance.store.venue import get_venue, list_tables
 from terminal_bridge.context import ENVIRONMENT
+from web.languages import Language
 from web.portal.answer import HEADERS, language_of
 from web.portal.guard import staff_of
 from web.portal.reservations.finding import read_finding
-from web.portal.reservations.words import status_word
+from web.portal.reservations.words import source_word, status_word
 
-COLUMNS = (
-    "date", "slot", "table", "name", "phone", "email", "guests", "arrived", "status", "source",
-    "code", "external_ref", "notes", "vip", "paid", "minimum_spend", "currency", "created",
-    "checked_in", "id",
-)  # fmt: skip
 _BATCH = 500
 Line = Callable[[Reservation, int], bytes]
 
@@ -43,10 +39,11 @@ async def export_list(request: web.Request) -> web.StreamResponse:
         table = at_table.get(r.table_id)
         cells = (
             r.date, r.slot, table.number if table else r.table_name, r.customer_name,
-            r.customer_phone, r.customer_email, r.guests, r.arrived,
-            status_word(r.status, language), r.source, r.access_code, r.external_ref, r.notes,
-            "VIP" if r.vip else None, paid, table.minimum_spend if table else None,
-            venue.currency, told(r.created_at), told(r.checked_in_at), r.id,
+            phone_text(r.customer_phone), r.customer_email, r.guests, r.arrived,
+            status_word(r.status, language), source_word(r.source, language), r.access_code,
+            r.external_ref, r.notes, "VIP" if r.vip else None, paid,
+            table.minimum_spend if table else None, venue.currency, told(r.created_at),
+            told(r.checked_in_at), r.id,
         )  # fmt: skip
         return write_cells(map(write_cell, cells)) + b"\r\n"
 
@@ -58,7 +55,19 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     async def read(some: Sequence[int]) -> bytes:
         return b"".join([line(*found) for found in await database.read(_read, some)])
 
-    return _CsvStream(seqs, read, f"reservations-{venue.slug}.csv")
+    first = BYTE_ORDER_MARK + write_cells(_columns(language)) + b"\r\n"
+    return _CsvStream(first, seqs, read, f"reservations-{venue.slug}.csv")
+
+
+def _columns(language: Language) -> list[str]:
+    """The names of the columns, whose order is the same in every language."""
+    _ = language.gettext
+    return [
+        _("Date"), _("Slot"), _("Table"), _("Name"), _("Phone"), _("Email"), _("Guests"),
+        _("Arrived"), _("Status"), _("Source"), _("Code"), _("Reference of the partner"),
+        _("Notes"), _("VIP"), _("Paid"), _("Minimum spend"), _("Currency"), _("Created"),
+        _("Came in"), _("Identifier"),
+    ]  # fmt: skip
 
 
 def _read(reader: Reader, seqs: Sequence[int]) -> list[tuple[Reservation, int]]:
@@ -70,6 +79,7 @@ class _CsvStream(web.StreamResponse):
 
     def __init__(
         self,
+        first: bytes,
         seqs: Sequence[int],
         read: Callable[[Sequence[int]], Awaitable[bytes]],
         name: str,
@@ -79,11 +89,11 @@ class _CsvStream(web.StreamResponse):
         )
         self.content_type = "text/csv"
         self.charset = "utf-8"
-        self._seqs, self._read = seqs, read
+        self._first, self._seqs, self._read = first, seqs, read
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Everything, some hundred lines at a time."""
-        await self.write(BYTE_ORDER_MARK + write_cells(COLUMNS) + b"\r\n")
+        await self.write(self._first)
         for begin in range(0, len(self._seqs), _BATCH):  # cut short, it is no whole answer
             await self.write(await self._read(self._seqs[begin : begin + _BATCH]))
         await super().write_eof(data)

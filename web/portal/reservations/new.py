@@ -20,10 +20,11 @@ from appliance.model.booking import (
     parse_uuid,
 )
 from appliance.model.evening import is_slot, minutes, parse_date
-from appliance.model.venue import Slot, Table
+from appliance.model.guest_terms import has_ended
+from appliance.model.venue import Closing, Slot, Table
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
-from appliance.store.venue import find_table, get_venue
+from appliance.store.venue import find_closing, find_table, get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.languages import Language
 from web.letters import letters_leave
@@ -53,6 +54,8 @@ class _Offer:
     slot: str
     guests: int
     tables: tuple[Table, ...]
+    closing: Closing | None
+    slot_has_ended: bool
 
 
 async def show_new(request: web.Request) -> web.Response:
@@ -165,8 +168,13 @@ def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> _Off
         slot = ""
     party = guests or _usual_party(reader, typed.get("table"))
     start = None if slot == WHOLE else slot
-    tables = () if slot == "" else tuple(offer_tables(reader, day, start, party))
-    return _Offer(day, tonight, slots, slot, party, tables)
+    closing = find_closing(reader, day.isoformat())
+    nothing = slot == "" or closing is not None
+    tables = () if nothing else tuple(offer_tables(reader, day, start, party))
+    venue = get_venue(reader)
+    chosen = next((one for one in slots if one.start == start), None)
+    ended = has_ended(chosen, day, venue, reader.zones.zone(venue.time_zone), reader.now)
+    return _Offer(day, tonight, slots, slot, party, tables, closing, ended)
 
 
 def _usual_party(reader: Reader, table_id: str | None) -> int:

@@ -21,10 +21,12 @@ RESERVATION_ROUTES = (
     PortalRoute("POST", f"{_ONE}/amend", "host", doing.amend),
     PortalRoute("POST", f"{_ONE}/move", "host", doing.move),
     PortalRoute("POST", f"{_ONE}/late", "host", doing.late),
+    PortalRoute("POST", f"{_ONE}/new-code", "host", doing.new_code),
     PortalRoute("POST", f"{_ONE}/cancel", "host", doing.cancel_one),
     PortalRoute("POST", f"{_ONE}/accept", "host", doing.accept_one),
     PortalRoute("POST", f"{_ONE}/decline", "host", doing.decline_one),
     PortalRoute("POST", f"{_ONE}/payment", "host", doing.pay),
+    PortalRoute("POST", f"{_ONE}/void", "host", doing.void),
     PortalRoute("POST", f"{_ONE}/erase", "manager", doing.erase_one),
     PortalRoute("GET", f"{_ONE}/held.json", "manager", export_one),
 )

@@ -16,7 +16,7 @@ from appliance.errors import (
 from appliance.house_errors import ChangedMeanwhile, NothingToUndo
 from appliance.model.venue import Table
 from appliance.store.history import HistoryEntry
-from web.languages import Language
+from web.languages import Language, isolate
 from web.portal.answer import refusal_text
 
 
@@ -32,6 +32,16 @@ def status_word(status: str, language: Language) -> str:
         "cancelled": _("Cancelled"),
         "declined": _("Declined"),
     }.get(status, status)
+
+
+def source_word(source: str, language: Language) -> str:
+    """Where a reservation comes from."""
+    _ = language.gettext
+    return {
+        "partner": _("From a partner"),
+        "platform": _("From the web"),
+        "manual": _("Entered here"),
+    }.get(source, source)
 
 
 def refusal_line(refusal: Refusal, language: Language) -> str:
@@ -70,6 +80,7 @@ def _field_line(refusal: ValidationError, language: Language) -> str:
         "notes": _("These notes are too long: 500 characters at most."),
         "customer_name": _("This name is too long: 200 characters at most."),
         "letter": _("Please write the email that the letter goes to, or leave the letter out."),
+        "void_reason": _("Please write why this payment is voided."),
         "reason": _("Please write why: it stands in the door log."),
     }
     return sentences.get(refusal.field or "") or refusal_text(refusal, language)
@@ -95,9 +106,6 @@ def _what(entry: HistoryEntry, tables: Iterable[Table], currency: str, language:
             before=numbers.get(detail.get("from", ""), "?"),
             after=numbers.get(detail.get("to", ""), "?"),
         )
-    if entry.what == "payment":
-        amount = f"{detail.get('amount', '?')} {currency}"
-        return _("Payment of %(amount)s received", amount=amount)
     if entry.what in {"checked_in", "party_added"}:
         return language.ngettext(
             "%(count)s guest came in", "%(count)s guests came in", int(detail.get("people", 1))
@@ -107,8 +115,14 @@ def _what(entry: HistoryEntry, tables: Iterable[Table], currency: str, language:
     if entry.what == "amended" and "guests" in detail:
         before, after = detail["guests"]
         return _("Guests: %(before)s → %(after)s", before=before, after=after)
+    money = f"{detail.get('amount', '?')} {currency}"
+    reason = isolate(detail.get("reason")) or "–"
     words = {
         "created": _("Created"),
+        "payment": _("Payment of %(amount)s received", amount=money),
+        "payment_voided": _(
+            "Payment of %(amount)s voided: %(reason)s", amount=money, reason=reason
+        ),
         "accepted": _("Accepted"),
         "declined": _("Declined"),
         "cancelled": _("Cancelled"),
@@ -117,6 +131,7 @@ def _what(entry: HistoryEntry, tables: Iterable[Table], currency: str, language:
         "amended": _("Corrected"),
         "late": _("Comes late"),
         "not_late": _("Does not come late after all"),
+        "pass_reissued": _("New code for the guest: the old one is refused"),
         "claimed": _("Claimed by the guest"),
         "erasure_asked": _("Asks for their data to be erased"),
         "erased": _("Personal data erased"),

@@ -61,7 +61,8 @@ class _First:
             form = await read_form(request)
             name, secret = form.text("name"), _secret(form)
         except ValidationError as refusal:
-            return _form(request, problem=refusal_text(refusal, language_of(request)), status=400)
+            said = refusal_text(refusal, language_of(request))
+            return _form(request, problem=said, status=refusal.status)
         if not await environment_of(request).database.read(_works, hash_token(secret)):
             return _over(request)
         problem = _problem(name, form.secret("password"), language_of(request))

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from aiohttp import web
 
 from appliance.actions.offer_pairing import offer_pairing
-from appliance.environment import terminal_base
+from appliance.environment import terminal_base, trust_page
 from appliance.errors import Refusal
 from appliance.model.booking import is_email
 from appliance.model.qr import link_svg
@@ -17,7 +17,7 @@ from appliance.model.terminal import NAME_MAX, ROLES
 from appliance.settings import MailSettings
 from web.portal.answer import language_of
 from web.portal.box.letters import try_letter
-from web.portal.box.saved import save_settings, saved_settings, waits_for_restart
+from web.portal.box.saved import save_settings, saved_settings
 from web.portal.context import HOUSE, SESSION
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
@@ -213,14 +213,15 @@ async def _address_page(
 async def _phone_page(
     request: web.Request, offer: dict[str, object], refusal: Refusal | None = None
 ) -> web.Response:
-    base = request[HOUSE].links.base
+    house = request[HOUSE]
+    base = terminal_base(house.links, house.settings.server)
     values: dict[str, object] = {
         "typed": {},
         "code": None,
         "url": None,
         "picture": None,
         "is_https": base.startswith("https:"),
-        "waits": waits_for_restart(request),
+        "trust": trust_page(house.links, base),
         **offer,
     }
     return await step_page(request, "phone", values, refusal, ("name", "role"))

@@ -9,7 +9,7 @@ from appliance.actions.set_up import STEPS, pass_step
 from appliance.errors import Refusal
 from appliance.store.setup import find_setup
 from web.portal.answer import language_of, portal_page, refused_in_place, see_other
-from web.portal.box.saved import waits_for_restart
+from web.portal.box.saved import saved_settings, waits_for_restart
 from web.portal.context import HOUSE
 from web.portal.forms import field_error, read_form
 
@@ -81,4 +81,9 @@ async def leave_for_later(request: web.Request) -> web.StreamResponse:
 
 async def show_ready(request: web.Request) -> web.Response:
     """`GET /portal/setup/ready`: what the box can do now."""
-    return await step_page(request, _LAST, {"waits": waits_for_restart(request)})
+    values: dict[str, object] = {
+        "waits": waits_for_restart(request),
+        "books": saved_settings(request).booking.enabled,
+        "book": f"{request[HOUSE].links.base}/book",
+    }
+    return await step_page(request, _LAST, values)

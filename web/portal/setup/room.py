@@ -77,7 +77,7 @@ async def show_tables(request: web.Request) -> web.Response:
 
 async def save_tables(request: web.Request) -> web.StreamResponse:
     """`POST /portal/setup/tables`: shows what was understood, and adds it when asked to."""
-    form, box = await read_form(request), request.app[BOX]
+    form, box = await read_form(request, takes_files=True), request.app[BOX]
     try:
         text = _list_text(form)
     except Refusal as refusal:

@@ -9,12 +9,12 @@ from appliance.model.calendar_entry import minute_of
 from appliance.model.evening import day_of_week, interval, minutes, overlap
 from appliance.model.reservation import Reservation
 from appliance.model.totals import Totals
-from appliance.model.venue import Slot, Table
+from appliance.model.venue import Closing, Slot, Table
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import list_evening
 from appliance.store.totals import count_evening
-from appliance.store.venue import get_venue, list_slots, list_tables
+from appliance.store.venue import find_closing, get_venue, list_slots, list_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ class Board:
     currency: str
     position: str
     present: str | None
+    closing: Closing | None
 
     @property
     def before(self) -> date:
@@ -114,6 +115,7 @@ def read_board(
         present=_present(columns, chosen, reader.now, reader.zones.zone(venue.time_zone))
         if chosen == tonight
         else None,
+        closing=find_closing(reader, chosen.isoformat()),
     )
 
 

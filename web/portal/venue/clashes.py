@@ -10,7 +10,7 @@ from appliance.model.booking import parse_uuid
 from appliance.model.venue_clash import Clash, Clashes, clash_mark
 from web.languages import Language
 from web.portal.answer import language_of, portal_page, see_other
-from web.portal.forms import Form
+from web.portal.forms import Form, read_form
 
 ACCEPTED = "accepted"
 
@@ -24,14 +24,10 @@ async def saved_or_asked(request: web.Request, clashes: Clashes, back: str) -> w
     """On to `back` when it is done; else the list, and the same form with "all the same"."""
     if not clashes:
         return see_other(request, back, "saved")
-    sent = await request.post()
+    form = await read_form(request)
     values: dict[str, object] = {
         "clashes": describe(clashes, language_of(request)),
-        "sent": [
-            (name, value)
-            for name, value in sent.items()
-            if isinstance(value, str) and name != ACCEPTED
-        ],
+        "sent": [(name, value) for name, value in form.sent() if name != ACCEPTED],
         "mark": clash_mark(clashes),
         "back": back,
         "action": request.path,

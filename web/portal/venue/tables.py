@@ -75,19 +75,21 @@ async def show_tables(request: web.Request) -> web.Response:
 
 async def preview(request: web.Request) -> web.Response:
     """`POST …/preview`: what a pasted list would add, and the lines that cannot be read."""
+    form = await read_form(request, takes_files=True)
     try:
-        text = await _list_text(request)
+        text = _list_text(form)
     except Refusal as refusal:
-        return await _refused_list(request, refusal)
+        return _refused_list(request, form, refusal)
     return await _preview(request, text)
 
 
 async def add(request: web.Request) -> web.Response:
     """`POST …/tables`: add what was previewed; a list with a fault adds nothing."""
+    form = await read_form(request, takes_files=True)
     try:
-        text = await _list_text(request)
+        text = _list_text(form)
     except Refusal as refusal:
-        return await _refused_list(request, refusal)
+        return _refused_list(request, form, refusal)
     database = request[ENVIRONMENT].database
     found = parse_tables(text, await database.read(_numbers))
     if found.faults or not found.tables:
@@ -156,18 +158,17 @@ async def remove(request: web.Request) -> web.Response:
     return see_other(request, "/venue", "saved")
 
 
-async def _list_text(request: web.Request) -> str:
-    form = await read_form(request)
+def _list_text(form: Form) -> str:
     text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
     if not text:
         raise field_error("list", "au moins une ligne.", "at least one line.")
     return text
 
 
-async def _refused_list(request: web.Request, refusal: Refusal) -> web.Response:
+def _refused_list(request: web.Request, form: Form, refusal: Refusal) -> web.Response:
     """The fields for a list once more, with what was typed."""
     values: dict[str, object] = {
-        "text": (await read_form(request)).typed().get("list", ""),
+        "text": form.typed().get("list", ""),
         "found": PastedTables((), ()),
         **refused_in_place(refusal, language_of(request), ("list", "file")),
     }

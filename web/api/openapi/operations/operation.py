@@ -19,6 +19,7 @@ class Operation:
     parameters: tuple[Schema, ...] = ()
     body: Schema | None = None
     refusals: tuple[Refusal, ...] = ()
+    callbacks: Schema | None = None
 
 
 def json_answer(

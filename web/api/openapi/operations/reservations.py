@@ -26,11 +26,11 @@ _LINK_TO_CANCEL: Schema = {
 }
 
 
-def reservation_operations() -> dict[str, Operation]:
+def reservation_operations(wish: samples.Wish) -> dict[str, Operation]:
     """Operations by id."""
     return {
         "listReservations": _list(),
-        "createReservation": _create(),
+        "createReservation": _create(wish),
         "cancelReservation": _cancel(),
     }
 
@@ -86,14 +86,17 @@ def _list_parameters() -> tuple[Schema, ...]:
     )
 
 
-def _create() -> Operation:
+def _create(wish: samples.Wish) -> Operation:
     return Operation(
         tag=TAG,
         summary="Create a reservation",
         description=_CREATE,
         body=json_body(
             "CreateReservation",
-            {"slot": samples.BOOKING, "wholeEvening": samples.WHOLE_EVENING_BOOKING},
+            {
+                "slot": samples.booking(wish),
+                "wholeEvening": samples.whole_evening_booking(wish),
+            },
         ),
         answers={
             201: json_answer(
@@ -107,7 +110,7 @@ def _create() -> Operation:
                 "unchanged; nothing new was made.",
                 "CreationResult",
                 {"replayed": samples.CREATION},
-                headers=("Idempotent-Replayed", "Idempotency-Body-Mismatch"),
+                headers=("Idempotent-Replayed", "Reservation-Status", "Idempotency-Body-Mismatch"),
                 links=_LINK_TO_CANCEL,
             ),
         },
@@ -146,16 +149,17 @@ First come, first served: the first request for a table, date and slot gets 201,
 a table conflict when their times overlap. The reservation is confirmed at once, without payment.
 
 **Idempotency.** Send the same `idempotencyKey` again after a network error: you get the original \
-result with status 200 and `Idempotent-Replayed: true`, also after a cancellation, and also when \
-the body differs; the header `Idempotency-Body-Mismatch: true` then warns you. A request that \
-arrives while the first is still being processed waits for it. Refused requests are not stored: \
-correct them and use the same key. A key is kept as long as its reservation, never under 30 days, \
-and a rotated API key inherits those of its predecessor.
+result with status 200 and `Idempotent-Replayed: true`, also when the body differs; the header \
+`Idempotency-Body-Mismatch: true` then warns you. After a cancellation too: `Reservation-Status` \
+has the status now, and with `cancelled` no table is held, so a new booking needs a new key. A \
+request that arrives while the first is still being processed waits for it. Refused requests are \
+not stored: correct them and use the same key. A key is kept as long as its reservation, never \
+under 30 days, and a rotated API key inherits those of its predecessor.
 
 **Order of checks.** JSON; `date`, `slot`, `tableId`, `guests`, `customer.name`, contact, email, \
 `idempotencyKey`; the other fields (`VALIDATION_ERROR`); then replay, venue active, table known, \
-table bookable, guests within capacity, slot offered on that weekday, date within range, table \
-free. Never retry a 409.
+table bookable, guests within capacity, slot offered on that weekday, date within range, slot \
+not over, table free. A slot can be booked until it ends. Never retry a 409.
 """
 
 
@@ -167,12 +171,27 @@ def _cancel() -> Operation:
         description="Frees the table. Only reservations created with your own key (or the key it "
         "replaced) can be cancelled; any other identifier is 404. Cancelling again changes "
         "nothing and says so. A guest who already arrived does not prevent it; `checkedInAt` "
-        "is kept.",
-        parameters=(path_id("The `serviceReservationId` of creation.", samples.RESERVATION_ID),),
+        "is kept. A customer who was sent an email about the reservation gets one about its "
+        "cancellation, unless `notifyCustomer` is false.",
+        parameters=(
+            path_id("The `serviceReservationId` of creation.", samples.RESERVATION_ID),
+            query_parameter(
+                "notifyCustomer",
+                "False: no email is sent. True when it is left out.",
+                {"type": "boolean"},
+            ),
+        ),
         answers={
             200: json_answer(
                 "Cancelled.", "Cancellation", {"cancelled": samples.CANCELLATION, "again": again}
             )
         },
-        refusals=(errors.NotFound(),),
+        refusals=(
+            errors.ValidationError(
+                field="notifyCustomer",
+                rule_fr="notifyCustomer : true ou false attendu.",
+                rule="notifyCustomer: true or false expected.",
+            ),
+            errors.NotFound(),
+        ),
     )

@@ -8,9 +8,9 @@ from web.api.openapi.schemas.parts import slot_time, venue_date
 TAG = "Venue"
 
 
-def venue_operations() -> dict[str, Operation]:
+def venue_operations(wish: samples.Wish) -> dict[str, Operation]:
     """Operations by id."""
-    return {"getVenue": _get_venue(), "getAvailability": _get_availability()}
+    return {"getVenue": _get_venue(), "getAvailability": _get_availability(wish)}
 
 
 def _get_venue() -> Operation:
@@ -23,13 +23,14 @@ def _get_venue() -> Operation:
     )
 
 
-def _get_availability() -> Operation:
+def _get_availability(wish: samples.Wish) -> Operation:
     return Operation(
         tag=TAG,
         summary="Which tables are free",
         description="For one slot or, without `slot`, for the whole evening: a table is then "
-        "`available` only when nothing holds it at any time of that date. The answer is "
-        "indicative: another reservation may arrive before yours, and creation decides.",
+        "`available` only when nothing holds it at any time of that date. No table is available "
+        "in a slot that has ended, on a closing day, or while the venue is not active. The answer "
+        "is indicative: another reservation may arrive before yours, and creation decides.",
         parameters=(
             query_parameter(
                 "date",
@@ -37,13 +38,13 @@ def _get_availability() -> Operation:
                 "still yesterday's date.",
                 venue_date("The evening."),
                 required=True,
-                example="2026-11-21",
+                example=wish.date,
             ),
             query_parameter(
                 "slot",
                 "`start` of a slot offered on that weekday.",
                 slot_time("Start of the slot."),
-                example="19:30",
+                example=wish.slot,
             ),
         ),
         answers={

@@ -3,21 +3,17 @@
 from appliance import errors
 from appliance.actions.announce import EVENT_TYPES
 from web.api.openapi import samples
+from web.api.openapi.events import describe_callbacks
 from web.api.openapi.operations.operation import Operation, json_answer, json_body, path_id
 from web.api.openapi.schemas.parts import Schema
 
 TAG = "Webhook endpoints"
-_LINKS: Schema = {
+_LINK_TO_DEACTIVATE: Schema = {
     "deactivate": {
         "operationId": "deleteWebhook",
         "parameters": {"id": "$response.body#/id"},
         "description": "Deactivate what was just registered.",
-    },
-    "test": {
-        "operationId": "testWebhook",
-        "requestBody": {"endpointId": "$response.body#/id"},
-        "description": "Send a test event to what was just registered.",
-    },
+    }
 }
 
 
@@ -32,11 +28,13 @@ def webhook_operations() -> dict[str, Operation]:
 
 
 def _list() -> Operation:
-    listed = {"items": [samples.ENDPOINT], "events": list(EVENT_TYPES)}
+    listed = {"items": [samples.LISTED_ENDPOINT], "events": list(EVENT_TYPES)}
     return Operation(
         tag=TAG,
         summary="The venue's webhook endpoints",
-        description="Endpoints belong to the venue: every key with the scope sees all of them.",
+        description="Endpoints belong to the venue: every key with the scope sees, tests and "
+        "deactivates all of them. `createdByThisKey` tells yours; the URL of another's is shown "
+        "without its query.",
         answers={200: json_answer("All endpoints.", "WebhookEndpointList", {"endpoints": listed})},
     )
 
@@ -50,11 +48,14 @@ def _register() -> Operation:
         summary="Register a webhook endpoint",
         description="Answers with the signing secret, this once. Leaving `events` out subscribes "
         "to all types that exist today; types added later are not included. At most 5 endpoints "
-        "of a venue are active at a time.",
+        "of a venue are active at a time. What is sent to them stands under callbacks.",
         body=json_body("RegisterWebhookEndpoint", {"someEvents": some, "allEvents": everything}),
         answers={
             201: json_answer(
-                "Registered.", "NewWebhookEndpoint", {"registered": created}, links=_LINKS
+                "Registered.",
+                "NewWebhookEndpoint",
+                {"registered": created},
+                links=_LINK_TO_DEACTIVATE,
             )
         },
         refusals=(
@@ -62,6 +63,7 @@ def _register() -> Operation:
             errors.InvalidEventType(field="events"),
             errors.TooManyEndpoints(),
         ),
+        callbacks=describe_callbacks(),
     )
 
 
@@ -70,7 +72,8 @@ def _deactivate() -> Operation:
         tag=TAG,
         summary="Deactivate a webhook endpoint",
         description="Nothing is sent to it any more and its waiting deliveries are cancelled. "
-        "The venue's staff can activate it again in the portal.",
+        "The venue's staff can activate it again in the portal, and are alerted when another key "
+        "had registered it.",
         parameters=(path_id("The endpoint.", samples.ENDPOINT_ID),),
         answers={
             200: json_answer(

@@ -5,47 +5,37 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from appliance.errors import Refusal
-from web.api.openapi.schemas.parts import Schema, answer_object, text
+from web.api.openapi.schemas.parts import Schema, answer_object, ref, text
 
 _BRACES = re.compile(r"\{\w+\}\.?")
 
 
 def error_schemas(refusals: Sequence[Refusal]) -> dict[str, Schema]:
     """Component schemas by name; `refusals` are all that the interface can answer."""
-    members = {
-        "error": text("Message in French, for people."),
-        "error_en": text("The same in English."),
-        "code": {"$ref": "#/components/schemas/ErrorCode"},
-    }
-    field = text(
-        "JSON path of the offending member or query parameter, where there is one.",
-        examples=["customer.email"],
-    )
     return {
         "ErrorCode": text(
             "What to test on: messages may change, codes do not.",
             enum=list(dict.fromkeys(refusal.code for refusal in refusals)),
         ),
-        "Error": answer_object(members, description="Every refusal but a 400."),
-        "BadRequest": answer_object(
-            {**members, "field": field},
+        "Error": answer_object(
+            {
+                "error": text("Message in French, for people."),
+                "error_en": text("The same in English."),
+                "code": ref("ErrorCode"),
+                "field": text(
+                    "JSON path of the offending member or query parameter, where there is one.",
+                    examples=["customer.email"],
+                ),
+            },
             optional=("field",),
-            description="A 400: the error body, with the place of the fault.",
+            description="The body of every refusal.",
         ),
     }
 
 
 def error_response(description: str, refusals: Sequence[Refusal]) -> Schema:
     """One documented answer: the refusals that share a status, each as an example."""
-    base = "BadRequest" if refusals[0].status == 400 else "Error"
-    codes = list(dict.fromkeys(refusal.code for refusal in refusals))
-    schema = {
-        "allOf": [
-            {"$ref": f"#/components/schemas/{base}"},
-            {"properties": {"code": {"enum": codes}}},
-        ]
-    }
-    media = {"schema": schema, "examples": _examples(refusals)}
+    media = {"schema": ref("Error"), "examples": _examples(refusals)}
     response: Schema = {"description": description, "content": {"application/json": media}}
     headers = _headers(refusals)
     return {**response, "headers": headers} if headers else response

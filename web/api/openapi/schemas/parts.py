@@ -76,7 +76,7 @@ def slot_time(description: str) -> Schema:
 
 def timestamp(description: str) -> Schema:
     """An instant: ISO 8601 in UTC with milliseconds."""
-    return text(description, format="date-time", pattern="Z$")
+    return text(description, format="date-time")
 
 
 def access_code(description: str) -> Schema:

@@ -1,7 +1,5 @@
 """Reservations: listed, wished for, granted, cancelled (contract sections 2.5 to 2.7)."""
 
-from typing import Any
-
 from appliance.model import booking
 from appliance.model.reservation import SOURCES, STATUSES
 from web.api.openapi import samples
@@ -36,6 +34,7 @@ def reservation_schemas() -> dict[str, Schema]:
         "CreateReservation": _create(),
         "Customer": _customer(),
         "CreationResult": _creation(),
+        "Notifications": _notifications(),
         "Cancellation": _cancellation(),
     }
 
@@ -122,9 +121,6 @@ def _page() -> Schema:
 
 
 def _customer() -> Schema:
-    absent = {"enum": ["", None], "description": "Counts as absent."}
-    digits = "^([^0-9]*[0-9]){6,20}[^0-9]*$"
-    given: dict[str, Any] = {"type": "string", "minLength": 1}
     return request_object(
         {
             "name": text(
@@ -133,27 +129,28 @@ def _customer() -> Schema:
                 maxLength=booking.NAME_MAX,
                 pattern=_NOT_BLANK,
             ),
-            "email": {
-                "description": "Where the confirmation is sent.",
-                "anyOf": [
-                    {"type": "string", "format": "email", "maxLength": booking.EMAIL_MAX},
-                    absent,
-                ],
-            },
-            "phone": {
-                "description": "6 to 20 digits, 40 characters at most; spaces are welcome.",
-                "anyOf": [
-                    {"type": "string", "pattern": digits, "maxLength": booking.PHONE_MAX},
-                    absent,
-                ],
-            },
+            "email": nullable(text("Where the confirmation is sent.", maxLength=booking.EMAIL_MAX)),
+            "phone": nullable(
+                text(
+                    "6 to 20 digits, 40 characters at most; spaces are welcome.",
+                    pattern="^(([^0-9]*[0-9]){6,20}[^0-9]*)?$",
+                    maxLength=booking.PHONE_MAX,
+                )
+            ),
+            "language": nullable(
+                text(
+                    "Of the emails and of the pages that the links open: `fr`, `en` or `ar`. When "
+                    "it is left out, emails are French and pages follow the customer's browser.",
+                    pattern="^(fr|en|ar)$",
+                    examples=["en"],
+                )
+            ),
         },
         required=("name",),
-        anyOf=[
-            {"required": ["email"], "properties": {"email": given}},
-            {"required": ["phone"], "properties": {"phone": given}},
-        ],
-        description="Who the table is for: a name, and an email, a phone number or both.",
+        # In words: generators make a class without a name of each way to say it in the schema.
+        description="Who the table is for: a name, and an email, a phone number or both; with "
+        "neither, 400 `CUSTOMER_CONTACT_REQUIRED`. Null counts as absent, and so does an empty "
+        "email or phone number.",
     )
 
 
@@ -192,9 +189,10 @@ def _create() -> Schema:
                 maxLength=booking.REFERENCE_MAX,
                 pattern=_NOT_BLANK,
             ),
+            # In words: of `default` openapi-typescript makes a member that must be there.
             "notifyCustomer": boolean(
-                "When false, no email is sent: present `guestAccessUrl` to the customer yourself.",
-                default=True,
+                "True when it is left out. When false, no email is sent: present `guestAccessUrl` "
+                "to the customer yourself."
             ),
         },
         required=("tableId", "date", "guests", "customer", "idempotencyKey"),
@@ -202,8 +200,8 @@ def _create() -> Schema:
     )
 
 
-def _creation() -> Schema:
-    notifications = answer_object(
+def _notifications() -> Schema:
+    return answer_object(
         {
             "email": text(
                 "`sent`: the mail server accepted it within 5 seconds. `failed`: it did not; the "
@@ -214,6 +212,9 @@ def _creation() -> Schema:
         },
         description="What the customer was sent.",
     )
+
+
+def _creation() -> Schema:
     return answer_object(
         {
             "serviceReservationId": uuid("Identifier to cancel with."),
@@ -227,7 +228,7 @@ def _creation() -> Schema:
             "accessLinkExpiresAt": timestamp(
                 "When both links stop working: 12:00 venue time on the day after the evening."
             ),
-            "notifications": notifications,
+            "notifications": ref("Notifications"),
         },
         description="What was granted. A replay returns the same values.",
         examples=[samples.CREATION],

@@ -20,6 +20,7 @@ def venue_schemas() -> dict[str, Schema]:
     """Component schemas by name."""
     return {
         "Venue": _venue(),
+        "VenueIdentity": _venue_identity(),
         "Table": _table(),
         "Slot": _slot(),
         "Availability": _availability(),
@@ -27,8 +28,8 @@ def venue_schemas() -> dict[str, Schema]:
     }
 
 
-def _venue() -> Schema:
-    identity = answer_object(
+def _venue_identity() -> Schema:
+    return answer_object(
         {
             "id": uuid("Identifier of the venue."),
             "name": text("Display name."),
@@ -41,9 +42,12 @@ def _venue() -> Schema:
         },
         description="Who the venue is.",
     )
+
+
+def _venue() -> Schema:
     return answer_object(
         {
-            "venue": identity,
+            "venue": ref("VenueIdentity"),
             "reservationMode": text(
                 "How customers reserve on the platform: against payment (`prepaid`) or without "
                 "(`free`). In `free` mode the reservation list carries contact details.",
@@ -60,6 +64,7 @@ def _venue() -> Schema:
             "slots": list_of(ref("Slot"), "Every slot, in the venue's order."),
             "policies": {
                 "type": ["object", "null"],
+                "additionalProperties": True,
                 "description": "House rules, for display. Members vary by venue, for example "
                 "`cancellation`, `lateArrivalMinutes`, `minimumAge`, `dressCode`.",
             },

@@ -25,8 +25,21 @@ def webhook_schemas() -> dict[str, Schema]:
     endpoint = _endpoint_members()
     return {
         "EventType": text("What can be subscribed to.", enum=list(EVENT_TYPES)),
+        "DeliveredEventType": text("What can be sent.", enum=[*EVENT_TYPES, *EXTRA_TYPES]),
         "WebhookEndpoint": answer_object(
-            endpoint, description="One of your receivers.", examples=[samples.ENDPOINT]
+            {
+                **endpoint,
+                "url": text(
+                    "Where events are posted. Without its query where another key registered it.",
+                    format="uri",
+                ),
+                "createdByThisKey": boolean(
+                    "Whether your key registered it, or one that your key succeeds or that "
+                    "succeeds yours."
+                ),
+            },
+            description="A receiver of the venue's events.",
+            examples=[samples.LISTED_ENDPOINT],
         ),
         "NewWebhookEndpoint": answer_object(
             {**endpoint, "secret": _secret()},
@@ -38,7 +51,9 @@ def webhook_schemas() -> dict[str, Schema]:
         "WebhookTest": _test(),
         "WebhookTestResult": _test_result(),
         "Event": _event(),
+        "EventData": answer_object({"reservation": ref("EventReservation")}),
         "EventReservation": _event_reservation(),
+        "VenueName": answer_object({"id": uuid("The venue."), "name": text("Its name.")}),
     }
 
 
@@ -47,7 +62,7 @@ def _endpoint_members() -> Schema:
         "id": uuid("Identifier of the endpoint."),
         "url": text("Where events are posted.", format="uri"),
         "events": list_of(
-            text("A type.", enum=[*EVENT_TYPES, *EXTRA_TYPES]),
+            ref("DeliveredEventType"),
             "The types it is subscribed to. `reservation.checkin_reverted`, a check-in that was "
             "taken back, can be added by the venue alone, in its portal.",
         ),
@@ -83,8 +98,8 @@ def _register() -> Schema:
             "url": text(
                 "Absolute address of your receiver: https, or http in the test environment; at "
                 "most 2,048 characters; no user name, password or fragment; port 443 (80 for "
-                "http), or 1024 and above. Private and reserved addresses are refused unless the "
-                "owner of the box allowed them.",
+                "http), or 1024 and above. Private addresses are refused unless the owner of the "
+                "box allowed them; the refusal names the setting and the entry.",
                 format="uri",
                 maxLength=2048,
                 examples=[samples.WEBHOOK_URL],
@@ -140,9 +155,9 @@ def _event() -> Schema:
     return answer_object(
         {
             "id": uuid("Delivery identifier, equal to `X-Service-Delivery`: deduplicate on it."),
-            "type": text("What happened.", enum=[*EVENT_TYPES, *EXTRA_TYPES]),
+            "type": ref("DeliveredEventType"),
             "occurredAt": timestamp("When it happened, the same on every attempt."),
-            "data": answer_object({"reservation": ref("EventReservation")}),
+            "data": ref("EventData"),
         },
         description="Body of a delivery.",
     )
@@ -161,10 +176,12 @@ def _event_reservation() -> Schema:
             "customerFirstName": text("First word of the customer's name; empty once erased."),
             "source": ref("ReservationSource"),
             "externalRef": text(
-                "The partner's own identifier, when the reservation was created with one."
+                "The partner's own identifier, when the reservation was created with one. The "
+                "venue may let an endpoint have its own partner's alone: then it is absent on "
+                "reservations of others."
             ),
             "checkedInAt": nullable(timestamp("When the guest passed the entry terminal.")),
-            "venue": answer_object({"id": uuid("The venue."), "name": text("Its name.")}),
+            "venue": ref("VenueName"),
             "createdAt": timestamp("When the reservation was made."),
             "updatedAt": timestamp("When it last changed."),
         },

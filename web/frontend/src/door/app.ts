@@ -9,6 +9,8 @@ import { ListView } from "./list_view";
 import { MenuView } from "./menu_view";
 import { PairingView } from "./pairing_view";
 import { Reader } from "./reader";
+import { RecentView } from "./recent_view";
+import { ScanQueue } from "./scan_queue";
 import { forgetShell, keepShell } from "./shell";
 import { Signals } from "./signals";
 import { Stage } from "./stage";
@@ -18,8 +20,9 @@ import { VerdictView, type Wish } from "./verdict_view";
 import { listenToWedge } from "./wedge";
 import { Words } from "./words";
 
-const SAME_CODE_MS = 3000;
 const SLOW_MS = 150;
+// Whoever has one of these open is not looking at guests.
+const BUSY = "dialog.sheet[open]:not(#conflict)";
 
 export class App {
   private readonly data = document.body.dataset;
@@ -29,14 +32,21 @@ export class App {
   private readonly reader = new Reader(this.data["reader"] ?? "", this.data["wasm"] ?? "");
   private readonly camera = new Camera(
     part<HTMLVideoElement>("video"), part<HTMLVideoElement>("peek"), this.reader,
-    (code) => this.seen(code), (fault) => this.stage.fail(fault),
+    (codes) => this.queue.see(codes), (fault) => this.stage.fail(fault),
   );
   private readonly stage = new Stage(this.words, this.camera, this.reader);
   private readonly verdict = new VerdictView(this.words, () => this.keeper.me, {
     undo: (verdict) => this.undo(verdict),
     correct: (verdict, wish, arrivals) => this.correct(verdict, wish, arrivals),
-    again: (wish) => this.handle(wish),
+    again: (wish) => this.decide(wish),
+    aged: (verdict) => this.recent.age(verdict),
   });
+  private readonly recent = new RecentView(
+    this.words, () => this.keeper.me, () => this.verdict.showAged(),
+  );
+  private readonly queue = new ScanQueue(
+    this.verdict, () => document.querySelector(BUSY) !== null, (wish) => this.decide(wish),
+  );
   private readonly environment = this.data["environment"] ?? "live";
   private readonly storage = new Storage(`venuebox-door-${this.environment}`);
   private keeper = this.newKeeper();
@@ -45,21 +55,18 @@ export class App {
     this.words, () => (this.link ? this.keeper : null), () => this.signals.give("amber"),
   );
   private readonly list = new ListView(this.words, () => this.keeper, {
-    checkIn: (wish) => this.handle(wish),
+    checkIn: (wish) => this.queue.add(wish),
     takeBack: (guest, reason) => this.takeBack(guest, reason),
   });
   private readonly menu = new MenuView(
     this.words, () => this.keeper, this.signals, () => this.draw(), () => void this.unpair(),
   );
   private readonly pairing = new PairingView(this.words, this.box, (me) => void this.paired(me));
-  private readonly lastSeen = new Map<string, number>();
-  private deciding = 0;
-  private turn: Promise<void> = Promise.resolve();
   private awake: WakeLockSentinel | null = null;
 
   constructor() {
     prepareSheets();
-    listenToWedge((code) => this.typed(code));
+    listenToWedge((code) => this.keeper.me && this.queue.hear(code));
     part("open-code").addEventListener("click", () => this.openCode());
     part("code-form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -125,43 +132,23 @@ export class App {
     return keeper;
   }
 
-  /** A code in the camera's sight counts again when it has been away for three seconds. */
-  private seen(code: string): void {
-    const now = performance.now();
-    const before = this.lastSeen.get(code) ?? -SAME_CODE_MS;
-    if (now - before >= SAME_CODE_MS && this.deciding > 0) return; // its next frame will do
-    this.lastSeen.set(code, now);
-    if (now - before >= SAME_CODE_MS) void this.handle({ code });
-  }
-
-  private typed(code: string): void {
-    const now = performance.now();
-    const before = this.lastSeen.get(code) ?? -SAME_CODE_MS;
-    if (now - before < SAME_CODE_MS || !this.keeper.me) return;
-    this.lastSeen.set(code, now);
-    void this.handle({ code });
-  }
-
-  /** Decide in the order in which guests were shown, and show each verdict. */
-  private handle(wish: Wish, instead?: Verdict): Promise<void> {
-    this.turn = this.turn.then(() => this.decide(wish, instead));
-    return this.turn;
-  }
-
+  /** Decide, and show the verdict; `instead` of one whose count was wrong. */
   private async decide(wish: Wish, instead?: Verdict): Promise<void> {
-    this.deciding += 1;
+    if (!this.keeper.me) return;
+    part("override").inert = true; // what shows is about to go
     const slow = setTimeout(() => document.body.classList.add("deciding"), SLOW_MS);
     try {
       const verdict = await this.keeper.decide(wish);
       // Where the next guest stands already, the green of the one before would pass for theirs.
-      if (instead && instead !== this.verdict.current && verdict.colour === "green") return;
-      this.tell(verdict, wish);
+      const isLate = instead && instead !== this.verdict.current && verdict.colour === "green";
+      if (isLate) this.note(verdict);
+      else this.tell(verdict, wish);
     } catch (fault) {
       this.fail(fault, wish);
     } finally {
       clearTimeout(slow);
       document.body.classList.remove("deciding");
-      this.deciding -= 1;
+      part("override").inert = false;
     }
   }
 
@@ -175,10 +162,16 @@ export class App {
   }
 
   private tell(verdict: Verdict, wish: Wish, sentence?: string): void {
-    part<HTMLDialogElement>("code-sheet").close();
     const warning = verdict.unsaved ? this.words.say("say.unsaved") : undefined;
-    this.verdict.show(this.keeper.complete(verdict), wish, sentence ?? warning);
+    this.verdict.show(this.note(verdict), wish, sentence ?? warning);
+    this.recent.age(null);
     this.signals.give(verdict.colour);
+  }
+
+  private note(verdict: Verdict): Verdict {
+    const complete = this.keeper.complete(verdict);
+    this.recent.add(complete, new Date(this.keeper.now()).toISOString());
+    return complete;
   }
 
   private async undo(verdict: Verdict): Promise<void> {
@@ -203,7 +196,7 @@ export class App {
     if (arrivals >= verdict.admitted) return;
     try {
       const undone = await this.keeper.undo(verdict, this.words.say("reason.fewer"));
-      if (undone) await this.handle({ ...wish, arrivals }, verdict);
+      if (undone) await this.decide({ ...wish, arrivals }, verdict);
       else this.tell(refusal(), {});
     } catch (fault) {
       this.fail(fault, {});
@@ -218,7 +211,11 @@ export class App {
 
   private submitCode(): Promise<void> {
     const code = part<HTMLInputElement>("code").value.trim();
-    return once("code-go", async () => void (code && (await this.handle({ code }))));
+    return once("code-go", async () => {
+      if (!code) return;
+      await this.queue.add({ code });
+      part<HTMLDialogElement>("code-sheet").close();
+    });
   }
 
   private async readPhoto(input: HTMLInputElement): Promise<void> {
@@ -229,7 +226,7 @@ export class App {
     show(part("photo-problem"), code ? null : this.words.say(
       this.reader.works ? "photo.empty" : "camera.failed",
     ));
-    if (code) void this.handle({ code });
+    if (code) void this.queue.add({ code });
   }
 
   private async stayAwake(): Promise<void> {
@@ -259,6 +256,7 @@ export class App {
     const unsent = this.unsent(this.keeper, keepQueue);
     this.keeper = this.newKeeper();
     await this.awake?.release().catch(() => undefined);
+    this.recent.clear();
     this.draw();
     for (const id of ["guests", "picks", "verdict-facts"]) part(id).replaceChildren();
     for (const id of ["verdict-table", "verdict-note", "guest-name", "guest-facts", "guest-note",

@@ -20,7 +20,7 @@ export class Camera {
     private readonly video: HTMLVideoElement,
     private readonly peek: HTMLVideoElement,
     private readonly reader: Reader,
-    private readonly found: (code: string) => void,
+    private readonly found: (codes: string[]) => void,
     private readonly failed: (fault: CameraFault) => void,
   ) {
     document.addEventListener("visibilitychange", () => {
@@ -112,9 +112,8 @@ export class Camera {
       await nextFrame(this.video);
       const frame = this.running === mine ? await this.grab() : null;
       if (!frame) continue;
-      for (const text of await this.reader.read(frame)) {
-        if (this.running === mine) this.found(text);
-      }
+      const texts = await this.reader.read(frame);
+      if (this.running === mine) this.found(texts);
     }
   }
 

@@ -8,9 +8,10 @@ import { judge, type Known, listGuests, UNLISTED } from "./offline";
 import { snapshotIsSigned } from "./signature";
 import type { KeptConflict, Storage } from "./storage";
 import { toQueue } from "./queued";
-import type { Guest, Me, Queued, Scan, SignedSnapshot, Snapshot, Verdict } from "./types";
+import type { Asked, FirstCheckIn, Guest, Me, Queued, Scan, SignedSnapshot, Snapshot, Verdict } from "./types";
 
 const CLOCK_MS = 1000; // less is the network's own delay
+const SAME_SCAN_MS = 60_000; // a page that was loaded anew meanwhile asks the same once more
 const CODE_MAX = 2048; // signs; the box takes no more, and nothing of ours is as long
 
 /** Who wants to hear of what. */
@@ -37,6 +38,7 @@ export class Keeper {
   private heard = new Map<string, Guest>();
   private unwritten = false;
   private ahead = 0;
+  private asked: Asked | null = null;
   private turn: Promise<unknown> = Promise.resolve();
   readonly entries = new FirstEntries();
   lost: () => void = () => undefined;
@@ -52,6 +54,7 @@ export class Keeper {
   async load(): Promise<void> {
     this.me = (await this.storage.get("me")) ?? null;
     this.ahead = (await this.storage.get("ahead")) ?? 0;
+    this.asked = (await this.storage.get("asked")) ?? null;
     await this.recall();
     await this.recount();
     this.fillFromSnapshot();
@@ -88,16 +91,42 @@ export class Keeper {
     return mine === "override" || mine === role;
   }
 
-  decide(wish: Omit<Scan, "scanId" | "at">): Promise<Verdict> {
+  async decide(wish: Omit<Scan, "scanId" | "at">): Promise<Verdict> {
     const at = new Date(this.now()).toISOString();
     const signs = [...(wish.code ?? "")];
     const code = signs.length > CODE_MAX ? { code: signs.slice(0, CODE_MAX).join("") } : {};
-    return this.decideAs({ scanId: crypto.randomUUID(), at, ...wish, ...code });
+    const scan = { scanId: crypto.randomUUID(), at, ...wish, ...code };
+    const before = this.asked && isSameWish(this.asked.scan, scan) ? this.asked.scan : null;
+    try {
+      const verdict = await this.decideAs(before ?? scan, before !== null);
+      this.keepAsked(null);
+      return verdict;
+    } catch (fault) {
+      if (fault instanceof Refused) this.keepAsked(null);
+      throw fault;
+    }
   }
 
-  private async decideAs(scan: Scan): Promise<Verdict> {
+  private keepAsked(asked: Asked | null): void {
+    if (asked === null && this.asked === null) return;
+    this.asked = asked;
+    void this.storage.put("asked", asked);
+  }
+
+  /** Who came in by the scan that is asked about: where its answer is lost, this is the answer. */
+  hear(scanId: string, admitted: number, guest: Guest, first: FirstCheckIn | null): void {
+    if (this.asked?.scan.scanId !== scanId) return;
+    const heard: Verdict = {
+      scanId, result: admitted < guest.arrived ? "party_added" : "checked_in", colour: "green",
+      say: null, overridable: false, admitted, reservation: guest, firstCheckIn: first,
+    };
+    this.keepAsked({ ...this.asked, heard });
+  }
+
+  private async decideAs(scan: Scan, wasAsked: boolean): Promise<Verdict> {
     const asked = this.up;
     if (asked) {
+      if (!wasAsked) this.keepAsked({ scan, heard: null });
       try {
         const verdict = await this.box.decide(scan);
         this.learn(verdict.reservation);
@@ -108,7 +137,7 @@ export class Keeper {
         this.lost();
       }
     }
-    return this.alone(() => this.decideHere(scan, asked));
+    return this.alone(() => this.decideHere(scan, asked || wasAsked));
   }
 
   /** One decision at a time, in all tabs: two at once would both find the party missing. */
@@ -122,7 +151,8 @@ export class Keeper {
 
   private async decideHere(scan: Scan, reached: boolean): Promise<Verdict> {
     await this.recall();
-    const verdict = await judge(scan, this.known());
+    const heard = this.asked?.scan.scanId === scan.scanId ? this.asked.heard : null;
+    const verdict = heard ?? (await judge(scan, this.known()));
     const arrived = verdict.admitted > 0 ? verdict.reservation?.arrived ?? null : null;
     await this.storage.enqueue(toQueue(scan, verdict, reached), arrived);
     if (arrived !== null) this.learn(verdict.reservation);
@@ -299,4 +329,10 @@ export class Keeper {
   private fillFromSnapshot(): void {
     if (this.me && this.snapshot) this.fill(listGuests(this.known()));
   }
+}
+
+/** Whether a page that was loaded anew is shown what it had asked the box about before. */
+function isSameWish(before: Scan, now: Scan): boolean {
+  const wish = ({ scanId: _id, at: _at, ...rest }: Scan) => JSON.stringify(rest);
+  return wish(before) === wish(now) && Date.parse(now.at) - Date.parse(before.at) < SAME_SCAN_MS;
 }

@@ -13,6 +13,7 @@ const AZERTY: Keys = new Map([
   ...AZERTY_DIGITS,
   ["A", "Q"], ["Q", "A"], ["Z", "W"], ["W", "Z"], ["?", "M"], [",", "M"],
 ]);
+const QWERTZ: Keys = new Map([["Y", "Z"], ["Z", "Y"]]);
 const ARABIC_LETTERS: [string, string][] = [
   ...pairs("٠١٢٣٤٥٦٧٨٩", "0123456789"),
   ...pairs("ضصثقفغعهخحشسيبلاتنمئءؤرىة", "QWERTYUIOPASDFGHJKLZXCVNM"),
@@ -36,6 +37,7 @@ export function* spellings(text: string, length: number): Generator<string> {
   if (typed.length === length) {
     yield typed;
     yield translate(typed, AZERTY);
+    yield translate(typed, QWERTZ);
   }
   if (/[^\x00-\x7f]/.test(typed)) yield* arabic(typed, length);
 }

@@ -14,6 +14,8 @@ const FEED_EVENTS = ["check-in", "change", "conflict", "totals", "revoked", "res
 interface FeedEvent {
   evening?: string;
   reservation?: Guest;
+  scanId?: string;
+  admitted?: number;
   firstCheckIn?: FirstCheckIn | null;
   conflict?: Conflict;
 }
@@ -231,6 +233,8 @@ export class Link {
     const event = JSON.parse(message.data as string) as FeedEvent;
     const guest = event.reservation ?? null;
     if (guest) {
+      const { scanId, admitted = 0, firstCheckIn = null } = event;
+      if (scanId !== undefined) this.keeper.hear(scanId, admitted, guest, firstCheckIn);
       this.keeper.learn(guest);
       this.keeper.entries.learn(guest.id, event.firstCheckIn);
     }

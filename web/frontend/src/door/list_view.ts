@@ -1,4 +1,5 @@
 /** Tonight's guests: who is expected and who is in, searched and filtered. */
+import { type Evening, Refused } from "./box";
 import { part, show } from "./dom";
 import { GuestRows, holds } from "./guest_rows";
 import { type GuestDeeds, GuestSheet } from "./guest_sheet";
@@ -19,6 +20,7 @@ export class ListView {
   private readonly rows: GuestRows;
   private filter: Filter = "all";
   private foundByBox = new Set<string>();
+  private refusal = "";
   private asking = 0;
 
   constructor(
@@ -62,6 +64,7 @@ export class ListView {
   /** What this phone knows at once; family names and phones only the box knows. */
   private search(): void {
     this.foundByBox.clear();
+    this.refusal = "";
     this.draw();
     clearTimeout(this.asking);
     const query = this.query.value.trim();
@@ -70,8 +73,10 @@ export class ListView {
   }
 
   private async ask(query: string): Promise<void> {
-    const { items } = await this.keeper().box.evening(query).catch(() => ({ items: [] }));
+    const answer = await this.keeper().box.evening(query).catch((fault: unknown) => fault);
     if (this.query.value.trim() !== query) return;
+    this.refusal = answer instanceof Refused ? answer.message : "";
+    const items = answer instanceof Error ? [] : (answer as Evening).items;
     this.foundByBox = new Set(items.map((guest) => guest.id));
     this.draw();
   }
@@ -90,7 +95,7 @@ export class ListView {
     this.rows.show(found);
     part("guests").hidden = found.length === 0;
     const why = !keeper.may("search") ? "list.role" : everybody.length ? "list.none" : "list.empty";
-    show(part("guests-empty"), found.length ? null : this.words.say(why));
+    show(part("guests-empty"), found.length ? null : this.refusal || this.words.say(why));
   }
 
   private fits(guest: Guest): boolean {

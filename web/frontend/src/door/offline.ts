@@ -87,6 +87,11 @@ export function isTyped(text: string): boolean {
   return parseAccessCode(text) !== null || !resemblesPass(text);
 }
 
+/** Whether a code that was read is neither a pass, nor a guest's link, nor an access code. */
+export function isForeign(text: string): boolean {
+  return !resemblesPass(text) && !LINK.test(text) && parseAccessCode(text) === null;
+}
+
 async function judgePass(scan: Scan, known: Known, code: string): Promise<Verdict> {
   let likeliest: ReadPass | null = null;
   for (const read of decodePasses(code)) {

@@ -34,7 +34,7 @@ export class Reader {
     worker.postMessage({ wasm: this.wasm });
   }
 
-  /** The texts of the codes in a picture, which is used up. `thorough`: for a still photo. */
+  /** The texts in a picture, which is used up, the nearest to its middle first. `thorough`: for a still photo. */
   async read(picture: ImageBitmap | ImageData, thorough = false): Promise<string[]> {
     if (this.resting && !thorough) {
       if (!(picture instanceof ImageData)) picture.close();

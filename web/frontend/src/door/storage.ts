@@ -5,7 +5,7 @@
 import { type DBSchema, deleteDB, type IDBPDatabase, type IDBPTransaction, openDB } from "idb";
 import { takenBack } from "./queued";
 import { Spare } from "./spare";
-import type { Conflict, Guest, Me, Queued, SignedSnapshot } from "./types";
+import type { Asked, Conflict, Guest, Me, Queued, SignedSnapshot } from "./types";
 
 export interface KeptConflict extends Conflict {
   guest: Guest | null;
@@ -19,6 +19,8 @@ interface Kept {
   /** Milliseconds by which the box's clock is ahead of this phone's. */
   ahead: number;
   lastEvent: string;
+  /** What the box has not answered yet; null once it has. */
+  asked: Asked | null;
 }
 
 interface Door extends DBSchema {

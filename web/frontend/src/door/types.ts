@@ -82,6 +82,12 @@ export interface Scan {
   override?: { reason: string };
 }
 
+/** A scan that the box was asked about; `heard`: the feed told of its check-in. */
+export interface Asked {
+  scan: Scan;
+  heard: Verdict | null;
+}
+
 /**
  * A scan decided here, waiting for the box. `reached`: the box may already know it. Who was let in
  * by a typed text is told by `reservationId` too: the box might find others by the text.

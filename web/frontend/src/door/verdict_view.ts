@@ -7,23 +7,38 @@ import type { Words } from "./words";
 
 export type Wish = Omit<Scan, "scanId" | "at">;
 
-/** What staff may do from here; each is done when its own verdict shows. */
+/** What staff may do from here, each done when its own verdict shows; and what time does. */
 export interface VerdictDeeds {
   undo(verdict: Verdict): Promise<void>;
   correct(verdict: Verdict, wish: Wish, arrivals: number): Promise<void>;
   again(wish: Wish): Promise<void>;
+  aged(verdict: Verdict): void;
+}
+
+interface Shown {
+  verdict: Verdict;
+  wish: Wish;
+  sentence: string | undefined;
+  at: number;
+  /** For a while it goes for nobody but a finger. */
+  isHeld: boolean;
 }
 
 const UNDO_MS = 10_000;
 const SETTLE_MS = 700;
+const SEEN_MS = 2000; // what takes longer than a look
+const AGED_MS = 3000; // then a green would pass for the next guest's
 const BUTTONS = ["picks", "reasons", "fewer-here", "undo", "override"];
 
 export class VerdictView {
   private readonly dialog = part<HTMLDialogElement>("verdict");
   private readonly stepper = new Stepper(part("verdict-stepper"));
-  private verdict: Verdict | null = null;
-  private wish: Wish = {};
-  private shownAt = 0;
+  private shown: Shown | null = null;
+  private aged: Shown | null = null;
+  private isSeen = false;
+  private seeing = 0;
+  private ageing = 0;
+  private letNext: () => void = () => undefined;
   private changedAt = 0;
   private ticking = 0;
   private settling = 0;
@@ -38,6 +53,9 @@ export class VerdictView {
     ignoreSecondTaps(this.dialog, () => this.changedAt);
     this.dialog.addEventListener("click", (event) => this.tap(event.target as Element));
     this.dialog.addEventListener("close", () => this.hidden());
+    for (const touch of ["pointerdown", "keydown", "input"]) {
+      this.dialog.addEventListener(touch, () => this.age());
+    }
     part("next").addEventListener("click", () => this.dialog.close());
     part("undo").addEventListener("click", () => this.undo());
     part("override").addEventListener("click", () => this.askReason());
@@ -53,15 +71,45 @@ export class VerdictView {
   }
 
   get current(): Verdict | null {
-    return this.verdict;
+    return this.shown?.verdict ?? null;
   }
 
-  show(verdict: Verdict, wish: Wish, sentence?: string): void {
+  /** Whether what shows has not been seen for long enough. */
+  get isFresh(): boolean {
+    return this.dialog.open && !this.isSeen;
+  }
+
+  /** Whether somebody writes why this verdict is set aside. */
+  get isAsking(): boolean {
+    return this.dialog.open && !part("reasons").hidden;
+  }
+
+  /** When another verdict may show: what a finger is at work on stays, and amber and red a while. */
+  free(isForeign: boolean): Promise<void> {
+    const isKept = () => this.dialog.open && (this.acting !== null || this.isAsking ||
+      (!this.isSeen && (isForeign || Boolean(this.shown?.isHeld))));
+    if (!isKept()) return Promise.resolve();
+    return new Promise((done) => (this.letNext = () => void (isKept() || done())));
+  }
+
+  wait(count: number): void {
+    show(part("waiting"), count > 0 ? this.words.say("next.waiting", { count }) : null);
+  }
+
+  /** The green that has aged, as it was. */
+  showAged(): void {
+    if (this.aged) this.show(this.aged.verdict, this.aged.wish, this.aged.sentence, this.aged.at);
+  }
+
+  show(verdict: Verdict, wish: Wish, sentence?: string, at = performance.now()): void {
+    const isWished = this.acting !== null && wish.arrivals === undefined; // and no count put right
+    const isHeld = isWished || verdict.colour === "amber" || verdict.colour === "red";
     this.settle();
+    this.shown = { verdict, wish, sentence, at, isHeld };
+    if (this.aged?.verdict !== verdict) this.aged = null;
+    this.changedAt = performance.now();
+    this.isSeen = this.changedAt - at >= SEEN_MS;
     this.freeze(null);
-    this.verdict = verdict;
-    this.wish = wish;
-    this.shownAt = this.changedAt = performance.now();
     const { words } = this;
     const guest = verdict.reservation;
     this.dialog.dataset["colour"] = verdict.colour;
@@ -85,6 +133,25 @@ export class VerdictView {
     this.dialog.scrollTop = 0;
     part("next").focus({ preventScroll: true });
     for (const id of ["verdict-word", "verdict-table"]) fit(part(id));
+    clearTimeout(this.seeing);
+    this.seeing = setTimeout(() => {
+      this.isSeen = true;
+      this.letNext();
+    }, SEEN_MS);
+    this.age();
+  }
+
+  /** A green leaves the screen by itself, some time after a finger was on it. */
+  private age(): void {
+    clearTimeout(this.ageing);
+    if (this.current?.colour !== "green") return;
+    this.ageing = setTimeout(() => {
+      const { shown } = this;
+      if (!shown || this.acting || this.count !== null) return this.age();
+      this.dialog.close();
+      this.aged = shown;
+      this.deeds.aged(shown.verdict);
+    }, AGED_MS);
   }
 
   private showFacts(guest: Guest | null): void {
@@ -137,7 +204,7 @@ export class VerdictView {
     if (!canUndo) return;
     this.stepper.set(verdict.admitted, verdict.admitted);
     const tick = () => {
-      const left = Math.ceil((UNDO_MS - (performance.now() - this.shownAt)) / 1000);
+      const left = Math.ceil((UNDO_MS - (performance.now() - (this.shown?.at ?? 0))) / 1000);
       part("undo-left").textContent = String(left);
       if (left > 0) return;
       clearInterval(this.ticking);
@@ -159,12 +226,12 @@ export class VerdictView {
   private override(reason: string): void {
     const given = reason.trim();
     if (!given) return part("reason").focus();
-    const wish = { ...this.wish, override: { reason: given } };
+    const wish = { ...this.shown?.wish, override: { reason: given } };
     void this.act(() => this.deeds.again(wish));
   }
 
   private undo(): void {
-    const { verdict } = this;
+    const { current: verdict } = this;
     this.count = null;
     if (verdict) void this.act(() => this.deeds.undo(verdict));
   }
@@ -172,14 +239,15 @@ export class VerdictView {
   /** Whoever goes on before the count has settled has counted all the same. */
   private settle(): void {
     clearTimeout(this.settling);
-    const { verdict, wish, count } = this;
+    const { shown, count } = this;
     this.count = null;
-    if (verdict && count !== null) void this.act(() => this.deeds.correct(verdict, wish, count));
+    if (!shown || count === null) return;
+    void this.act(() => this.deeds.correct(shown.verdict, shown.wish, count));
   }
 
   /** One press is one deed, however often an impatient finger taps. */
   private async act(deed: () => Promise<void>): Promise<void> {
-    const { verdict } = this;
+    const { current: verdict } = this;
     if (this.acting === verdict) return;
     this.freeze(verdict);
     try {
@@ -192,6 +260,7 @@ export class VerdictView {
   private freeze(acting: Verdict | null): void {
     this.acting = acting;
     for (const id of BUTTONS) part(id).inert = acting !== null;
+    this.letNext();
   }
 
   private isOnTop(): boolean {
@@ -210,7 +279,9 @@ export class VerdictView {
     if (this.dialog.open) return;
     this.settle();
     clearInterval(this.ticking);
-    this.verdict = null;
+    clearTimeout(this.ageing);
+    this.shown = null;
+    this.letNext();
   }
 }
 

@@ -1,0 +1,157 @@
+"""A proxy that is not named, and one that says nothing, are told with the line that mends it."""
+
+import asyncio
+import tomllib
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from appliance.errors import Unavailable
+from appliance.store.conditions import Condition, list_conditions, put_condition
+from tests.conftest import opened_box, running_box, with_settings
+from tests.web.portal.people import a_person
+from web.proxies import PROXY_SILENT, PROXY_UNKNOWN, ProxyWatch
+
+PROXY, LOOPBACK, STRANGER = "192.168.1.10", "127.0.0.1", "9.9.9.9"
+PUBLIC, INSIDE = "riad.example", "192.168.1.20:8080"
+FOR, PROTO = {"X-Forwarded-For": "9.9.9.9"}, {"X-Forwarded-Proto": "https"}
+BROWSER = {"Sec-Fetch-Mode": "navigate"}
+WHO = {"unnamed": (), "named": (PROXY, LOOPBACK), "with others": ("10.0.0.0/8",)}
+
+
+class Watched:
+    """A box with a public address, and the requests that it is sent."""
+
+    def __init__(self, box):
+        self.box = box
+        self.watch = ProxyWatch(box)
+
+    async def see(self, remote, host, headers, scheme="http"):
+        request = make_mocked_request("GET", "/book", headers={"Host": host, **headers})
+        await self.watch._look(request.clone(remote=remote, scheme=scheme), web.Response())
+        await asyncio.gather(*self.watch._writing)
+        return self.told()
+
+    def told(self):
+        return [(c.name, c.subject) for c in self.box.live.database.peek(list_conditions)]
+
+
+@pytest.fixture(params=["unnamed"])
+async def watched(request, tmp_path, clock):
+    settings = with_settings(
+        server={"app_url": f"https://{PUBLIC}", "trusted_proxies": WHO[request.param]}
+    )
+    async with opened_box(tmp_path, clock, settings) as box:
+        yield Watched(box)
+
+
+@pytest.mark.parametrize(
+    ("remote", "host", "headers", "scheme", "is_told"),
+    [
+        (LOOPBACK, PUBLIC, FOR | PROTO, "http", True),  # a tunnel on the box
+        (PROXY, PUBLIC, FOR, "http", True),
+        (PROXY, INSIDE, PROTO, "http", True),
+        (PROXY, INSIDE, {"Forwarded": "for=9.9.9.9"}, "https", True),
+        ("::ffff:192.168.1.10", PUBLIC, FOR, "http", True),
+        (LOOPBACK, PUBLIC, {}, "http", True),  # nothing but what the browser sent
+        (PROXY, INSIDE, BROWSER, "http", True),  # nginx with proxy_pass alone
+        (PROXY, INSIDE, {}, "http", False),  # a laptop of the venue
+        (PROXY, PUBLIC, {}, "http", False),
+        (PROXY, INSIDE, BROWSER, "https", False),
+        (LOOPBACK, "localhost:8080", BROWSER, "http", False),
+        (LOOPBACK, PUBLIC, BROWSER, "https", False),
+        (STRANGER, PUBLIC, FOR | PROTO, "https", False),  # by a port forward, and made up
+        ("::ffff:9.9.9.9", PUBLIC, FOR, "http", False),
+        ("", PUBLIC, FOR, "http", False),
+    ],
+)
+async def test_a_proxy_that_is_not_named_is_told(watched, remote, host, headers, scheme, is_told):
+    found = await watched.see(remote, host, headers, scheme)
+
+    assert found == ([(PROXY_UNKNOWN, remote)] if is_told else [])
+
+
+@pytest.mark.parametrize("watched", ["named"], indirect=True)
+@pytest.mark.parametrize(
+    ("remote", "host", "headers", "scheme", "is_told"),
+    [
+        (PROXY, PUBLIC, {}, "http", True),
+        (LOOPBACK, PUBLIC, {}, "http", True),
+        (PROXY, PUBLIC, FOR, "http", True),
+        (PROXY, PUBLIC, PROTO, "http", True),
+        (PROXY, INSIDE, BROWSER, "http", True),
+        (PROXY, PUBLIC, {}, "https", True),
+        (PROXY, PUBLIC, FOR, "https", False),
+        (PROXY, PUBLIC, FOR | PROTO, "http", False),
+        (LOOPBACK, "127.0.0.1:8080", {}, "http", False),  # somebody at the box
+        (PROXY, INSIDE, {}, "http", False),
+    ],
+)
+async def test_a_named_proxy_that_says_nothing_is_told(
+    watched, remote, host, headers, scheme, is_told
+):
+    found = await watched.see(remote, host, headers, scheme)
+
+    assert found == ([(PROXY_SILENT, remote)] if is_told else [])
+
+
+@pytest.mark.parametrize("watched", ["named"], indirect=True)
+async def test_once_it_says_who_asks_it_is_told_no_more(watched, clock):
+    assert await watched.see(PROXY, PUBLIC, {})
+
+    assert await watched.see(PROXY, PUBLIC, FOR | PROTO)  # not each minute anew
+    clock.advance(61)
+    assert await watched.see(PROXY, PUBLIC, FOR | PROTO) == []
+    clock.advance(61)
+    assert await watched.see(PROXY, PUBLIC, {})
+
+
+@pytest.mark.parametrize("watched", ["unnamed", "with others"], indirect=True)
+async def test_the_line_that_mends_it_is_a_setting_as_it_is_written(watched):
+    await watched.see(PROXY, PUBLIC, FOR)
+
+    [noted] = watched.box.live.database.peek(list_conditions)
+    named = watched.box.settings.server.trusted_proxies
+    assert tomllib.loads(noted.detail) == {"trusted_proxies": [*named, PROXY]}
+
+
+async def test_what_goes_on_for_long_or_comes_from_many_is_written_seldom(watched):
+    before = watched.box.live.database.commits
+    for _ in range(3):
+        for number in range(1, 20):
+            await watched.see(f"192.168.1.{number}", PUBLIC, FOR)
+
+    assert len(watched.told()) == 5
+    assert watched.box.live.database.commits == before + 5
+
+
+async def test_what_could_not_be_written_is_written_later(watched, monkeypatch, clock):
+    with monkeypatch.context() as patch:
+        patch.setattr(watched.box.live.database, "write", refuse)
+        assert await watched.see(PROXY, PUBLIC, FOR) == []
+    clock.advance(61)
+
+    assert await watched.see(PROXY, PUBLIC, FOR) == [(PROXY_UNKNOWN, PROXY)]
+
+
+async def refuse(*_):
+    raise Unavailable
+
+
+async def test_the_portal_shows_it_with_its_line_and_a_restart_forgets_it(tmp_path, clock):
+    line = "trusted_proxies = [&#34;127.0.0.1&#34;]"
+    settings = with_settings(webhooks={"clock_grace_minutes": 0})
+    async with running_box(tmp_path, clock, settings) as running:
+        owner = await a_person(running)
+        async with running.client.get("/health", headers=FOR) as response:
+            assert response.status == 200
+        for language in ("fr", "en", "ar"):
+            _, text, _ = await owner.get(f"/portal/box?lang={language}")
+            assert line in text
+    named = with_settings(
+        server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
+    )
+    async with running_box(tmp_path, clock, named) as running:
+        await running.live.database.write(put_condition, Condition("of_others", "", 0, ""))
+        assert [c.name for c in running.live.database.peek(list_conditions)] == ["of_others"]
