@@ -84,6 +84,6 @@ def _show(
         "undo": f"{environment.prefix}/claim-guest/{request.match_info['token']}/cancel",
         "is_kept": is_kept,
         "fault": fault,
-        **correction_values(opened),
+        **correction_values(opened, language),
     }
     return page(request, template, values, status=status)

@@ -30,14 +30,17 @@ async def read_correction(request: web.Request) -> Correction | None:
     )
 
 
-def correction_values(opened: OpenedLink) -> dict[str, object]:
-    """What the form shows: the name as it is, of the contacts enough to know them again."""
+def correction_values(opened: OpenedLink, language: Language) -> dict[str, object]:
+    """What the form shows: the name as it is, of the contacts enough to know them again.
+
+    Letters come in the language of this page until somebody chose another.
+    """
     found = opened.reservation
     return {
         "name": found.customer_name or "",
         "email_hint": _mask_email(found.customer_email),
         "phone_hint": _mask_phone(found),
-        "letters_in": found.language or "fr",
+        "letters_in": found.language or language.code,
     }
 
 

@@ -169,6 +169,6 @@ def _show(
         "is_erased": opened.reservation.customer_name is None,
         "done": request.query.get("done", ""),
         "fault": fault,
-        **correction_values(opened),
+        **correction_values(opened, language),
     }
     return page(request, "guest/my_reservation.html", values, status=status)
