@@ -261,6 +261,7 @@ def test_the_venue_file_of_the_readme_is_a_good_one():
     )  # fmt: skip
 
 
+@pytest.mark.proves("decision: What is the signing key?", "interface 8: Signature age tolerance")
 def test_the_example_of_the_readme_accepts_the_vectors_and_nothing_else():
     namespace: dict[str, Any] = {}
     exec(example("python"), namespace)  # noqa: S102 - the README is ours
@@ -280,6 +281,7 @@ def test_the_example_of_the_readme_accepts_the_vectors_and_nothing_else():
             assert not is_genuine(secret, header.replace(f"t={t}", f"t={t + 1}"), body, t)
 
 
+@pytest.mark.proves("decision: How is something taken away?")
 def test_nothing_is_deprecated_and_the_guide_says_how_it_would_be():
     document = build_document(PARTNER_ROUTE_TABLE, describe_servers("", "live"))
     guide = document["info"]["description"]

@@ -50,6 +50,7 @@ def known_offset(instant: datetime) -> int:
     return 1
 
 
+@pytest.mark.proves("decision: Which time is it in Casablanca?")
 @given(
     st.datetimes(datetime(2018, 1, 1), datetime(2040, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001
 )
@@ -57,6 +58,7 @@ def test_casablanca_is_at_the_offset_that_history_knows(instant: datetime):
     assert instant.astimezone(CASABLANCA).utcoffset() == timedelta(hours=known_offset(instant))
 
 
+@pytest.mark.proves("decision: Which time is it in Casablanca?")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -82,6 +84,7 @@ def test_on_20_september_2026_the_hour_from_one_to_two_is_lived_twice():
     ]  # fmt: skip
 
 
+@pytest.mark.proves("decision: Which time is it in Casablanca?")
 def test_no_offset_ever_changes_after_20_september_2026():
     day = datetime(2026, 9, 20, 1, tzinfo=UTC)
     offsets = {
@@ -105,6 +108,7 @@ def offset_in_november(database: ZoneDatabase) -> timedelta | None:
     return day.astimezone(database.zone("Africa/Casablanca")).utcoffset()
 
 
+@pytest.mark.proves("decision: Which tz database counts?")
 @pytest.mark.parametrize("version", ["2025b", "2026a", "1970a", tzdata.IANA_VERSION])
 def test_a_system_database_that_is_not_newer_is_passed_over(tmp_path: Path, version: str):
     found = newest_zone_database(a_system_database(tmp_path, f"# version {version}\n"))
@@ -113,6 +117,7 @@ def test_a_system_database_that_is_not_newer_is_passed_over(tmp_path: Path, vers
     assert offset_in_november(found) == timedelta(0)
 
 
+@pytest.mark.proves("decision: Which tz database counts?")
 @pytest.mark.parametrize("version", ["2026z", "2027a", "2040b"])
 def test_a_newer_system_database_is_used(tmp_path: Path, version: str):
     found = newest_zone_database(a_system_database(tmp_path, f"# version {version}\nR x\n"))
@@ -137,6 +142,7 @@ def test_a_version_line_that_is_no_text_is_passed_over(tmp_path: Path):
     assert newest_zone_database(root).origin == "packaged"
 
 
+@pytest.mark.proves("decision: Which tz database counts?")
 def test_the_packaged_database_knows_the_rule_of_2026():
     assert tzdata.IANA_VERSION >= "2026c"
     packaged = ZoneDatabase(tzdata.IANA_VERSION, "packaged", None)
@@ -164,6 +170,7 @@ def test_a_timestamp_is_iso_8601_in_utc_and_comes_back(milliseconds: int):
     assert parse_instant(text) == milliseconds
 
 
+@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 def test_a_stopped_clock_moves_only_when_its_owner_moves_it():
     clock = StoppedClock("2026-11-21T19:00:00Z")
     before = clock.now(), clock.monotonic()

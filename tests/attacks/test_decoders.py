@@ -220,6 +220,7 @@ def test_what_is_genuine_is_read(name):
     decoder.read(decoder.genuine)
 
 
+@pytest.mark.proves("V1")
 @pytest.mark.parametrize("name", DECODERS)
 @pytest.mark.parametrize("raw", NASTY, ids=range(len(NASTY)))
 def test_what_has_brought_down_parsers_is_read_or_refused(name, raw):
@@ -231,6 +232,7 @@ def test_what_has_brought_down_parsers_is_read_or_refused(name, raw):
             continue
 
 
+@pytest.mark.proves("G13", "S26", "V1")
 @pytest.mark.parametrize("name", DECODERS)
 def test_whatever_comes_is_read_or_refused(name):
     decoder = DECODERS[name]

@@ -139,6 +139,7 @@ def test_there_are_public_routes(served):
             "/test/echo/{token}"} <= paths  # fmt: skip
 
 
+@pytest.mark.proves("S19", "S30", "V5")
 @pytest.mark.parametrize("name", BODIES)
 def test_no_body_costs_a_public_route_more_than_20_ms(served, name):
     found = {
@@ -150,6 +151,7 @@ def test_no_body_costs_a_public_route_more_than_20_ms(served, name):
     assert {route: cost for route, cost in found.items() if not 400 <= cost[0] < 500} == {}
 
 
+@pytest.mark.proves("S19")
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_nor_does_it_cost_more_where_a_key_or_a_session_is_missing(served, name):
     found = {
@@ -180,6 +182,7 @@ def opened(served):
     return [*found, ("PUT", f"/test/echo/{keyring.echo_token(guest.id)}", "")]
 
 
+@pytest.mark.proves("S19")
 @pytest.mark.parametrize("name", BODIES)
 def test_nor_where_somebody_holds_a_link(served, opened, name):
     for method, path, cookie in opened:
@@ -189,6 +192,7 @@ def test_nor_where_somebody_holds_a_link(served, opened, name):
         assert cost < MOST, path
 
 
+@pytest.mark.proves("S30")
 def test_no_form_of_the_portal_is_an_accident(served):
     owner = served.run(a_person(served, "owner"))
     cheap = PasswordHasher(time_cost=1, memory_cost=64).hash("none that is guessed")
@@ -204,6 +208,7 @@ def test_no_form_of_the_portal_is_an_accident(served):
     assert {case: cost for case, cost in found.items() if cost[0] >= 500 or cost[1] >= MOST} == {}
 
 
+@pytest.mark.proves("S19")
 def test_what_strangers_sent_to_an_echo_receiver_costs_little_to_send_and_to_read(served, opened):
     path = opened[-1][1]
     headers = {f"X-{number}": "é" * 800 for number in range(40)}
@@ -218,6 +223,7 @@ def test_what_strangers_sent_to_an_echo_receiver_costs_little_to_send_and_to_rea
     assert cost < MOST
 
 
+@pytest.mark.proves("S19")
 def test_a_door_scans_on_beside_eight_who_send_the_worst(served):
     _, token = served.run(served.live.database.write(issue_terminal, "Front door"))
     command = [sys.executable, "-m", "tests.attacks.hostile_bodies", str(served.port)]
@@ -240,6 +246,7 @@ def test_a_door_scans_on_beside_eight_who_send_the_worst(served):
     assert statistics.median(costs) < 0.050
 
 
+@pytest.mark.proves("S19")
 def test_the_limit_of_an_address_is_spent_before_the_body_is_read(served, opened):
     forms = [path for _, path in served.public() if "/portal/" in path or path.endswith("/book")]
     links = [(path, cookie) for method, path, cookie in opened if method == "POST"]

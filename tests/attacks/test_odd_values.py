@@ -31,6 +31,7 @@ BODIES = {
 }
 
 
+@pytest.mark.proves("V1")
 @pytest.mark.parametrize(("kind", "body"), BODIES.values(), ids=BODIES.keys())
 @pytest.mark.parametrize(
     "path", ["/portal/sign-in", "/portal/welcome", "/portal/setup", "/test/book"]

@@ -16,6 +16,7 @@ PROXY = with_settings(
 )
 
 
+@pytest.mark.proves("S20")
 @pytest.mark.parametrize(
     ("path", "tries", "unknown"),
     [("/portal/sign-in", 60, 401), ("/portal/welcome", 10, 404), ("/portal/setup", 10, 404)],
@@ -47,6 +48,7 @@ async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
     assert other == unknown
 
 
+@pytest.mark.proves("S9")
 async def test_who_signed_in_here_before_does_not_wait_behind_all_who_guess(running):
     await an_account(running)
     cookies = (await sign_in(running))[3]
@@ -68,6 +70,7 @@ async def test_who_signed_in_here_before_does_not_wait_behind_all_who_guess(runn
     assert {(await task)[0] for task in waiting} == {401}
 
 
+@pytest.mark.proves("S9")
 async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_house_out(running):
     await an_account(running)
     cookies = (await sign_in(running))[3]

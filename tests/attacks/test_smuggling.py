@@ -44,6 +44,7 @@ def test_the_corpus_has_over_a_hundred_of_them():
     assert len(CORPUS) >= 100
 
 
+@pytest.mark.proves("G13", "S19", "V4")
 @pytest.mark.parametrize("name", CORPUS)
 def test_no_hidden_request_is_run(serving, name):
     found = answers(serving.port, CORPUS[name] + HIDDEN)
@@ -60,6 +61,7 @@ def refusals(serving):
         return dict(zip(WELL_FRAMED, found, strict=True))
 
 
+@pytest.mark.proves("S19")
 @pytest.mark.parametrize("name", WELL_FRAMED)
 def test_what_is_odd_but_plainly_framed_is_refused(refusals, name):
     found = refusals[name]

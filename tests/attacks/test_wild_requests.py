@@ -104,6 +104,7 @@ async def status_of(port, raw):
         writer.close()
 
 
+@pytest.mark.proves("G13", "S30")
 async def test_no_request_whatever_is_an_accident(running, caplog):
     caplog.set_level(logging.WARNING)
     caplog.set_level(logging.CRITICAL, logger="aiohttp.server")  # tests/web/test_connection.py

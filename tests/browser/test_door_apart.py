@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from appliance.actions.offer_pairing import offer_pairing
 
 _LATER = """seconds => {
@@ -43,6 +45,7 @@ async def test_a_genuine_pass_that_is_on_no_list_is_amber(door):
     assert await phone.page.get_attribute("#verdict", "data-colour") == "amber"
 
 
+@pytest.mark.proves("S33")
 async def test_a_list_of_twelve_hours_lets_nobody_in(door):
     door.clock.set("2026-11-21T08:00:00Z")
     guest, second = await door.guest(), await door.guest(table="T2")

@@ -20,6 +20,7 @@ KEPT = """async () => {
 }"""
 
 
+@pytest.mark.proves("V3")
 @pytest.mark.parametrize("locale", ["fr-MA", "en-GB", "ar-MA"])
 async def test_axe_finds_nothing_on_any_screen_and_nothing_is_wider_than_the_phone(door, locale):
     passes = {

@@ -38,6 +38,7 @@ async def test_a_wrong_code_says_what_to_do(door):
     assert "inconnu" in await phone.page.inner_text("#pair-problem")
 
 
+@pytest.mark.proves("S33")
 async def test_a_revoked_phone_forgets_everything_and_asks_to_be_paired(door):
     await door.guest(customer_name="Salma Idrissi")
     phone = await door.phone()
@@ -56,6 +57,7 @@ async def is_clean(phone):
     return await phone.page.evaluate(LEFT) == {"databases": 0, "caches": 0}
 
 
+@pytest.mark.proves("S33")
 async def test_the_next_scan_of_a_phone_revoked_behind_its_back_wipes_it_too(door):
     guest = await door.guest()
     text = await door.pass_of(guest)

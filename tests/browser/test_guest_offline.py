@@ -181,6 +181,7 @@ async def test_in_another_language_it_opens_too(world, served, phone):
     assert await phone.is_visible("[data-pass]")
 
 
+@pytest.mark.proves("V14")
 async def test_the_phone_keeps_this_card_and_its_files_and_nothing_else(world, served, phone):
     path = world.access(await world.reserve(link_expires_at=FAR))
     other = world.access(await world.reserve(slot="22:00"))

@@ -33,6 +33,7 @@ def is_sent(request):
     return request.method == "POST"
 
 
+@pytest.mark.proves("S15")
 async def test_a_guest_books_on_our_own_page(page, world):
     await page.goto(OURS)
     await page.fill("[name=name]", "Youssef El Amrani")
@@ -48,6 +49,7 @@ async def test_a_guest_books_on_our_own_page(page, world):
     assert len(await reservations(world)) == 1
 
 
+@pytest.mark.proves("S15")
 @pytest.mark.parametrize("policy", ["no-referrer", "same-origin", "unsafe-url"])
 async def test_a_page_of_another_site_books_nothing(page, world, policy):
     fields = a_form(new_token(world.environment))

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 
 import aiohttp
+import pytest
 
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.bridge_process import BridgeProcess, Scanner, Wire, book, select
@@ -48,6 +49,7 @@ class Door:
                         break
 
 
+@pytest.mark.proves("I6")
 async def test_no_scan_is_lost_and_no_party_is_let_in_twice_whoever_is_killed(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"\nKILL_SEED={seed}")

@@ -5,6 +5,8 @@ import subprocess
 import uuid
 from datetime import date, timedelta
 
+import pytest
+
 from appliance.actions.enter import enter_for_guest
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.store.session import session
@@ -84,6 +86,7 @@ def ask_for_tomorrow(founded):
     return asked.id
 
 
+@pytest.mark.proves("decision: The clock is not trusted?", "G8")
 async def test_a_clock_that_leaps_between_deliveries_loses_none_and_the_door_admits(tmp_path):
     founded, time = found_box(tmp_path, 12), OwnTime(tmp_path)
     asked = ask_for_tomorrow(founded)
@@ -165,6 +168,7 @@ async def test_a_box_that_starts_by_a_wrong_clock_ends_no_evening_and_forgets_no
     assert {(row["status"], row["customerPhone"]) for row in rows} == {("confirmed", PHONE)}
 
 
+@pytest.mark.proves("decision: The clock is not trusted?")
 async def test_no_restart_lets_things_expire_by_a_clock_of_next_year_but_a_persons_word(tmp_path):
     founded, time = found_box(tmp_path), OwnTime(tmp_path)
     asked = ask_for_tomorrow(founded)

@@ -51,6 +51,7 @@ def pages_by_kind(path):
         connection.close()
 
 
+@pytest.mark.proves("I7", "G5")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_byte_of_any_page_is_found_at_the_start_and_at_night(furnished, tmp_path, seed):
     draw = random.Random(seed)
@@ -164,6 +165,7 @@ def test_a_sound_file_is_left_alone_and_a_reused_log_too(furnished, tmp_path):
         assert list_faults(path) == []
 
 
+@pytest.mark.proves("S26")
 def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(furnished, tmp_path):
     from appliance.backup.proof import open_backup, prove  # noqa: PLC0415
     from appliance.backup.recovery_key import parse_recovery_key  # noqa: PLC0415

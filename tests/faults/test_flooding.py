@@ -57,6 +57,7 @@ def house(tmp_path):
         box.kill()
 
 
+@pytest.mark.proves("G14")
 @pytest.mark.parametrize("kind", FLOODS)
 async def test_the_door_is_answered_while_there_are(house, kind):
     founded, box, ports = house

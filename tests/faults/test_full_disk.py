@@ -14,6 +14,7 @@ TABLES = 20
 
 if unshare() is not None:  # elsewhere the tests of the reserve itself have to do
 
+    @pytest.mark.proves("G7")
     @pytest.mark.parametrize("megabytes", [64, 6])
     async def test_with_a_full_disk_guests_are_checked_in_and_bookings_wait(tmp_path, megabytes):
         founded = found_box(tmp_path, TABLES)

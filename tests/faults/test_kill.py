@@ -11,6 +11,8 @@ import random
 import time
 from collections import Counter
 
+import pytest
+
 from tests.faults.checker import complaints
 from tests.faults.nursery import ForkedBox
 from tests.faults.world import faulty_world
@@ -38,6 +40,7 @@ class MortalBox(ForkedBox):
         return super()._launch(argv, log)
 
 
+@pytest.mark.proves("I1", "I3", "I6")
 async def test_what_was_acknowledged_survives_being_killed_at_any_instant(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     begun, done, sums, found = time.monotonic(), 0, Counter(), []

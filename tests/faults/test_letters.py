@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from email import message_from_bytes
 
 import aiohttp
+import pytest
 
 from tests.appliance.mail.mail_servers import Handler, smtp_server, until
 from tests.faults.nursery import ForkedBox
@@ -87,6 +88,7 @@ async def a_box_that_writes(folder, draw):
             await asyncio.to_thread(mail.box.kill)
 
 
+@pytest.mark.proves("I4")
 async def test_each_kill_repeats_at_most_the_letter_in_flight_and_none_is_lost(tmp_path):
     draw = random.Random(SEED)
     async with a_box_that_writes(tmp_path, draw) as (box, partner, door, mail):

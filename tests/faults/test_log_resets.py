@@ -12,6 +12,7 @@ import sys
 from contextlib import ExitStack
 
 import apsw
+import pytest
 
 from tests.faults.checker import complaints
 from tests.faults.rows import select
@@ -24,6 +25,7 @@ COMMITTED = """SELECT actor, json_extract(detail, '$.number') AS number FROM sec
                WHERE what = 'hammered'"""
 
 
+@pytest.mark.proves("I1", "I7")
 async def test_nothing_acknowledged_is_lost_while_the_log_is_begun_anew_all_the_time(tmp_path):
     seed = int(os.environ.get("HAMMER_SEED", random.randrange(10**6)))
     async with faulty_world(tmp_path, seed) as world:

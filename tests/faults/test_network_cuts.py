@@ -12,6 +12,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.faults.network_cuts import TRIED
 from tests.soak.scale import FULL, tell
 
@@ -34,6 +36,7 @@ def own_network():
 
 if own_network() is not None:
 
+    @pytest.mark.proves("I1", "I3", "I6")
     def test_what_was_acknowledged_survives_a_network_that_is_cut_again_and_again(tmp_path):
         seed = int(os.environ.get("NETWORK_SEED", random.randrange(10**6)))
         program = [sys.executable, "-m", "tests.faults.network_cuts", tmp_path, CUTS, seed]

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import uuid
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.clock import SystemClock, newest_zone_database
@@ -124,6 +125,7 @@ async def scan(door, code):
     return (await door.must(200, "POST", "/terminal/v1/scans", body))["result"]
 
 
+@pytest.mark.proves("G6", "S26")
 async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
     founded = found_box(tmp_path)
     box = BoxProcess(founded.data, log=tmp_path / "box.log")

@@ -34,6 +34,7 @@ def test_a_backup_is_not_mixed_with_what_is_left_of_another_box(tmp_path, left):
     assert (other / left).read_bytes() == b"stale"
 
 
+@pytest.mark.proves("S23")
 def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_path):
     founded = found_box(tmp_path)
     venuebox("backup", data=founded.data)
@@ -64,6 +65,7 @@ def restored_at(data):
     return [line.detail["made_at"] for line in lines if line.what == "restored"]
 
 
+@pytest.mark.proves("S26")
 def test_verify_says_what_a_backup_is_before_it_asks_for_the_key(tmp_path):
     founded = found_box(tmp_path)
     venuebox("backup", data=founded.data)

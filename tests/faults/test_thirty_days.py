@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from email.utils import formatdate
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
 from tests.faults.leaping_time import FILES, MEMORY, LeapingTime
@@ -125,6 +126,7 @@ async def let_a_day_pass(time, box, door):
     await until(lambda: is_at_rest(box), "the night does not end")
 
 
+@pytest.mark.proves("G11")
 async def test_a_small_box_takes_up_no_more_after_many_days_than_after_the_first(tmp_path):
     founded, time = found_box(tmp_path, 12), LeapingTime(tmp_path)
     sizes, progress, sent = [], Progress("days"), 0

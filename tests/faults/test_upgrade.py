@@ -76,6 +76,7 @@ def a_copy(old, folder):
     return folder / "live.db"
 
 
+@pytest.mark.proves("I8")
 def test_killed_at_any_instant_of_an_upgrade_the_box_starts_with_its_data(old, newer, tmp_path):
     draw = random.Random(3)
     found, guests = content(old)

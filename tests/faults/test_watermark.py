@@ -46,6 +46,7 @@ def places(left, draw):
         yield draw.randrange(left.last.start, left.last.stop)
 
 
+@pytest.mark.proves("I7", "G5")
 def test_a_byte_of_the_last_commit_of_a_log_is_found(left):
     draw = random.Random(9)
     for at in places(left, draw):

@@ -11,6 +11,7 @@ import subprocess
 from datetime import date, timedelta
 
 import apsw
+import pytest
 
 from appliance.data_directory import DataDirectory
 from tests.faults.leaping_time import LeapingTime
@@ -54,6 +55,7 @@ def count_rows(data):
     return counts
 
 
+@pytest.mark.proves("G6")
 async def test_a_year_later_every_row_is_there_and_the_codes_of_then_are_good(tmp_path):
     founded, time = found_box(tmp_path), LeapingTime(tmp_path)
     data, volume = founded.data, tmp_path / "drawer"

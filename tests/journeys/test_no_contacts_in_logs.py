@@ -2,6 +2,8 @@
 
 import logging
 
+import pytest
+
 from appliance.actions.cancel import cancel
 from appliance.actions.erase_guest import erase_guest
 from tests.builders import a_body
@@ -9,6 +11,7 @@ from tests.builders import a_body
 CANARIES = ("zqxanthe", "wvuillermoz", "canary.example", "699 424 242", "699424242", "zqxsafran")
 
 
+@pytest.mark.proves("S22")
 async def test_no_name_contact_or_note_of_a_guest_is_ever_logged(running, caplog, tmp_path):
     for package in ("appliance", "terminal_bridge", "web"):
         caplog.set_level(logging.DEBUG, logger=package)

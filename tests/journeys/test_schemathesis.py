@@ -126,6 +126,7 @@ database = "none"
 """
 
 
+@pytest.mark.proves("S30")
 @pytest.mark.parametrize("environment", ["live", "test"])
 def test_no_answer_is_undocumented_and_none_is_a_server_error(data, address, environment, tmp_path):
     base = address + {"live": "", "test": "/test"}[environment]

@@ -13,6 +13,7 @@ STRANGERS = (
 )  # fmt: skip
 
 
+@pytest.mark.proves("decision: What is an access code made of, and what is it good for?", "S10")
 @pytest.mark.parametrize(("method", "path"), GUARDED)
 async def test_without_a_terminals_token_every_call_is_refused(client, method, path):
     for authorization in STRANGERS:
@@ -26,6 +27,7 @@ async def test_without_a_terminals_token_every_call_is_refused(client, method, p
         assert refusal["error"] != refusal["error_en"]
 
 
+@pytest.mark.proves("decision: What is the test environment?")
 async def test_a_terminal_of_the_test_environment_is_a_stranger_to_live(door, test_door):
     door.token, test_door.token = test_door.token, door.token
 

@@ -46,6 +46,7 @@ async def test_a_spoken_code_is_understood_however_it_is_typed(door, typed):
     assert (await door.scan(typed))["result"] == "checked_in"
 
 
+@pytest.mark.proves("decision: What is an access code made of, and what is it good for?", "S10")
 @pytest.mark.parametrize("day", ["2026-11-20", "2026-11-22"])
 async def test_a_typed_code_counts_only_for_tonight(door, day):
     guest = await door.guest(access_code=CODE, date=day)
@@ -93,6 +94,7 @@ async def test_a_terminal_that_may_not_search_finds_no_names(door):
     assert (await there.scan("Salma"))["result"] == "unknown_code"
 
 
+@pytest.mark.proves("S10")
 async def test_ten_wrong_codes_within_a_minute_close_the_keyboard(door):
     await door.guest(access_code=CODE)
     for _ in range(10):
@@ -117,6 +119,7 @@ async def test_a_closed_keyboard_opens_a_minute_after_the_first_wrong_code(door)
     assert (await door.call("POST", "/scans", {"scanId": "a", "code": CODE}))[0] == 429
 
 
+@pytest.mark.proves("S10")
 async def test_a_closed_keyboard_closes_neither_the_scanner_nor_the_other_terminals(door):
     guest = await door.guest(access_code=CODE, guests=2)
     for _ in range(10):

@@ -2,10 +2,13 @@
 
 import random
 
+import pytest
+
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.terminal_bridge.many_doors import complaints, expect, storm
 
 
+@pytest.mark.proves("I6", "G2")
 async def test_eight_terminals_with_retries_admit_each_party_once_and_hear_the_same(tmp_path):
     seed = random.randrange(10**6)
     print(f"\nseed {seed}")

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from appliance.model.guest_pass import decode_pass, decode_passes
 from appliance.store.readings import read_code
 from tests.terminal_bridge.mutations import mutate
@@ -10,6 +12,7 @@ MANY = 10_000
 SOME = 300
 
 
+@pytest.mark.proves("G13", "S12")
 async def test_a_pass_that_was_tampered_with_is_no_pass(door):
     seed = random.randrange(10**6)
     print(f"\nseed {seed}")
@@ -34,6 +37,7 @@ async def test_a_pass_that_was_tampered_with_is_no_pass(door):
     assert refused > 0.9 * MANY  # the others say what they said before, in other spellings
 
 
+@pytest.mark.proves("S12")
 async def test_the_door_answers_each_of_them_with_a_verdict_and_lets_nobody_in(door):
     seed = random.randrange(10**6)
     print(f"\nseed {seed}")

@@ -57,6 +57,7 @@ async def test_the_keys_that_pairing_hands_out_verify_a_pass_without_the_box(doo
     assert paired["venue"]["tag"] == read.guest_pass.venue_tag.hex()
 
 
+@pytest.mark.proves("S13", "V6")
 async def test_a_code_works_once(door):
     code = await offer(door)
     await pair(door, code)
@@ -66,6 +67,7 @@ async def test_a_code_works_once(door):
     assert (status, refusal["code"]) == (401, "UNAUTHORIZED")
 
 
+@pytest.mark.proves("S13", "V6")
 async def test_a_code_dies_after_ten_minutes(door):
     codes = [await offer(door), await offer(door)]
     door.clock.advance(599.999)
@@ -122,6 +124,7 @@ async def ask(door, method, path, cookie, **headers):
         return response.status, await response.json(), response.headers
 
 
+@pytest.mark.proves("V3")
 async def test_a_browser_gets_its_token_in_a_cookie_that_scripts_and_other_sites_never_see(door):
     paired, cookie, attributes = await pair_browser(door)
 
@@ -167,6 +170,7 @@ async def test_another_sites_page_cannot_unpair_a_browser(door):
     assert (await ask(door, "GET", "/me", cookie))[0] == 200
 
 
+@pytest.mark.proves("V14")
 async def test_a_revoked_browser_is_told_to_forget_everything_it_keeps(door):
     paired, cookie, _ = await pair_browser(door)
     await door.environment.database.write(revoke_terminal, paired["terminal"]["id"])
@@ -193,6 +197,7 @@ async def test_another_sites_page_cannot_pair_a_browser(door):
             assert r.status == 401
 
 
+@pytest.mark.proves("S13")
 async def test_neither_codes_nor_tokens_are_stored_as_they_are(door):
     secret, code = await offer_both(door)
     _, paired = await pair(door, await offer(door))
@@ -206,6 +211,7 @@ async def test_neither_codes_nor_tokens_are_stored_as_they_are(door):
     assert (hash_token(door.token),) in await door.rows("SELECT token_hash FROM terminal")
 
 
+@pytest.mark.proves("S13")
 async def test_a_revoked_terminal_is_refused_on_its_next_request(door):
     await door.environment.database.write(revoke_terminal, door.terminal_id)
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.terminal_bridge.test_pairing import offer, offer_both, pair, wrong
 
 
@@ -18,6 +20,7 @@ async def test_four_wrong_tries_leave_the_digits_good(door):
     assert (await pair(door, code))[0] == 200
 
 
+@pytest.mark.proves("S13")
 async def test_five_wrong_tries_close_the_digits_of_every_open_offer_and_no_link(door):
     offers = [await offer_both(door), await offer_both(door)]
     await guess(door, offers[0].code, 5)
@@ -32,6 +35,7 @@ async def test_wrong_tries_do_not_touch_a_code_that_is_offered_later(door):
     assert (await pair(door, await offer(door)))[0] == 200
 
 
+@pytest.mark.proves("S13")
 async def test_one_device_may_try_three_times_and_closes_nothing(door):
     offered = await offer_both(door)
 
@@ -43,6 +47,7 @@ async def test_one_device_may_try_three_times_and_closes_nothing(door):
     assert (await pair(door, offered.code, "Nora"))[0] == 200
 
 
+@pytest.mark.proves("S13")
 async def test_a_hundred_tries_of_one_device_at_once_are_three(door):
     code = await offer(door)
 
@@ -68,6 +73,7 @@ async def test_right_digits_are_no_tries(door):
         assert (await pair(door, await offer(door), "Nora"))[0] == 200
 
 
+@pytest.mark.proves("S13")
 async def test_a_thousand_wrong_secrets_count_against_nothing_and_write_nothing(door):
     offered = await offer_both(door)
     commits = door.environment.database.commits

@@ -7,6 +7,7 @@ BASE = "https://box.example/test"
 COOKIE = {"Cookie": "session=1"}
 
 
+@pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize(
     ("headers", "ours"),
     [

@@ -34,6 +34,7 @@ async def test_a_refused_scan_announces_nothing_and_leaves_the_reservation_alone
     assert await door.now_of(guest) == guest
 
 
+@pytest.mark.proves("decision: Does a check-in change the status?")
 async def test_a_check_in_never_changes_the_status(door):
     guest = await door.guest(status="pending")
 
@@ -174,6 +175,7 @@ async def test_a_simulated_scan_alone_leaves_no_trace(door):
     assert await door.rows("SELECT * FROM scan") == await door.rows("SELECT * FROM event") == []
 
 
+@pytest.mark.proves("V15")
 async def test_fifty_scans_of_one_pass_at_once_let_the_party_in_once(door):
     guest = await door.guest(guests=4)
     text = await door.pass_of(guest)

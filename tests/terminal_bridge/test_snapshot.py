@@ -3,6 +3,7 @@
 import base64
 import json
 
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.model.guest_pass import decode_pass
@@ -30,6 +31,7 @@ async def ask(door, etag: str) -> tuple[int, str]:
         return response.status, response.headers["ETag"]
 
 
+@pytest.mark.proves("S33")
 async def test_the_snapshot_says_who_may_come_tonight_and_is_signed(door):
     guest = await door.guest(access_code="SVC-7K2M", slot="19:30", guests=3)
     await door.scan(await door.pass_of(guest), arrivals=1)
@@ -82,6 +84,7 @@ async def test_where_a_party_first_came_in_is_that_of_those_who_stayed(door):
     }  # fmt: skip
 
 
+@pytest.mark.proves("S33")
 async def test_the_snapshot_holds_neither_contacts_nor_notes_nor_family_names(door):
     await door.guest()
 

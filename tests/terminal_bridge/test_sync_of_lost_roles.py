@@ -19,6 +19,7 @@ async def open_conflicts(door):
     return evening["conflicts"]
 
 
+@pytest.mark.proves("I6")
 @pytest.mark.parametrize("role", ["search", "scan"])
 async def test_they_are_in_and_a_conflict_says_what_the_terminal_lacked(door, role):
     desk = await door.other("Bureau")
@@ -112,6 +113,7 @@ async def test_a_forgotten_guest_leaves_no_reason_in_the_conflict(door):
     assert (conflict["kind"], conflict["roleMissing"]) == ("admitted_anyway", None)
 
 
+@pytest.mark.proves("S10")
 @pytest.mark.parametrize("role", ["scan", "search"])
 @pytest.mark.parametrize(
     ("changes", "despite"),

@@ -23,6 +23,7 @@ async def test_an_evening_lasts_until_six_in_the_morning(door, now, result):
     assert (await door.scan(await door.pass_of(guest)))["result"] == result
 
 
+@pytest.mark.proves("decision: The hour that is lived twice?")
 @pytest.mark.parametrize(
     ("now", "result"),
     [
@@ -42,6 +43,7 @@ async def test_the_repeated_hour_belongs_to_one_evening(door, now, result):
     assert (await door.scan(await door.pass_of(guest)))["result"] == result
 
 
+@pytest.mark.proves("decision: The hour that is lived twice?")
 async def test_a_guest_scanned_in_both_repeated_hours_is_checked_in_once(door):
     guest = await door.guest(date="2026-09-19")
     text = await door.pass_of(guest)

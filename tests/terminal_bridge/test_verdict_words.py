@@ -16,6 +16,7 @@ async def test_a_verdict_speaks_the_language_of_its_terminal(door, language, sta
     assert verdict["say"]["staff"] == staff
 
 
+@pytest.mark.proves("S4")
 async def test_no_verdict_ever_shows_a_contact(door):
     guest = await door.guest(access_code="SVC-7K2M")
     text = await door.pass_of(guest)

@@ -51,6 +51,7 @@ async def test_signature_a_damaged_pass_is_a_bad_signature(door, damage):
     assert "scan_again" in verdict["actions"]
 
 
+@pytest.mark.proves("S12")
 async def test_signature_every_single_wrong_character_is_refused(door):
     guest = await door.guest()
     text = await door.pass_of(guest)
@@ -64,6 +65,7 @@ async def test_signature_every_single_wrong_character_is_refused(door):
     assert (await door.now_of(guest)).arrived == 0
 
 
+@pytest.mark.proves("decision: What is the test environment?", "S12")
 async def test_environment_a_test_pass_at_a_live_door_is_a_test_code_and_the_reverse(
     door, test_door
 ):
@@ -85,6 +87,7 @@ async def test_venue_the_pass_of_another_box_is_of_the_wrong_venue(door):
     assert (verdict["result"], verdict["colour"]) == ("wrong_venue", "red")
 
 
+@pytest.mark.proves("S12")
 async def test_venue_a_pass_of_another_venue_is_refused_even_under_our_signature(door):
     guest = await door.guest()
     text = await sign(door, guest_pass_of(guest, "live", venue_tag(OTHER_VENUE), 1))
@@ -128,6 +131,7 @@ async def test_cancelled_or_declined_the_table_was_freed(door, status):
     assert "override" in verdict["actions"]
 
 
+@pytest.mark.proves("V9")
 @pytest.mark.parametrize(
     ("day", "result", "in_words"),
     [
@@ -271,6 +275,7 @@ async def test_a_replaced_signing_key_still_verifies_the_passes_it_signed(door):
     assert (await door.scan(old))["result"] == "checked_in"
 
 
+@pytest.mark.proves("S12")
 async def test_a_pass_of_a_key_id_that_does_not_exist_is_a_bad_signature(door):
     guest_pass = guest_pass_of(await door.guest(), "live", venue_tag(VENUE_ID), 1)
 

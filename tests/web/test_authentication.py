@@ -17,6 +17,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.proves("interface 7: UNAUTHORIZED", "S31")
 @pytest.mark.parametrize(
     "header",
     [
@@ -41,6 +42,7 @@ async def test_a_missing_or_unknown_key_is_unauthorized(running: Running, header
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
+@pytest.mark.proves("interface 7: UNAUTHORIZED", "S3")
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_no_call_works_without_a_key(
@@ -52,6 +54,7 @@ async def test_no_call_works_without_a_key(
     assert (response.status, body["code"]) == (401, "UNAUTHORIZED")
 
 
+@pytest.mark.proves("interface 4: Scopes", "interface 7: SCOPE_MISSING", "S3")
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
 async def test_each_call_needs_its_scope_and_only_that(
     running: Running, method: str, path: str, scope: str
@@ -66,6 +69,7 @@ async def test_each_call_needs_its_scope_and_only_that(
     assert allowed not in {401, 403}
 
 
+@pytest.mark.proves("interface 7: SCOPE_MISSING")
 async def test_a_read_only_key_reads_and_does_not_write(running: Running):
     key = await a_key(running.live, READ_ONLY_SCOPES)
 
@@ -75,6 +79,7 @@ async def test_a_read_only_key_reads_and_does_not_write(running: Running):
     assert (read, written, body["code"]) == (200, 403, "SCOPE_MISSING")
 
 
+@pytest.mark.proves("decision: A key of the other environment?", "S2", "V8")
 async def test_a_key_of_the_other_environment_is_unauthorized(running: Running):
     on_live, live, _ = await running.call("GET", "/v1/venue", key=running.test_key)
     on_test, test, _ = await running.call("GET", "/test/v1/venue", key=running.live_key)
@@ -83,6 +88,7 @@ async def test_a_key_of_the_other_environment_is_unauthorized(running: Running):
     assert (on_test, test["code"]) == (401, "UNAUTHORIZED")
 
 
+@pytest.mark.proves("interface 7: KEY_REVOKED", "S2")
 async def test_a_revoked_key_is_refused_on_the_next_request(running: Running):
     before, _, _ = await running.call("GET", "/v1/venue")
     key = running.live.database.peek(list_keys)[0]
@@ -93,6 +99,7 @@ async def test_a_revoked_key_is_refused_on_the_next_request(running: Running):
     assert (before, after, body["code"]) == (200, 401, "KEY_REVOKED")
 
 
+@pytest.mark.proves("decision: In which order is a call checked?")
 async def test_the_key_is_checked_before_the_body(running: Running):
     async with running.client.post("/v1/reservations", data=b"{") as response:
         assert response.status == 401
@@ -107,6 +114,7 @@ async def test_the_last_use_of_a_key_is_noted_to_the_minute(running: Running):
     assert key.last_used_at == running.clock.now()
 
 
+@pytest.mark.proves("S1")
 async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running: Running):
     await running.call("GET", "/v1/venue")
     path = running.live.database.path
@@ -126,6 +134,12 @@ async def limited(tmp_path: Path, clock: StoppedClock):
         yield running
 
 
+@pytest.mark.proves(
+    "decision: The code of a 429, and what counts?",
+    "interface 7: RATE_LIMITED",
+    "interface 8: Request rate",
+    "V2",
+)
 async def test_the_sixty_first_request_in_a_minute_is_refused(limited: Running):
     statuses = [(await limited.call("GET", "/v1/venue"))[0] for _ in range(61)]
 
@@ -135,6 +149,7 @@ async def test_the_sixty_first_request_in_a_minute_is_refused(limited: Running):
     assert (status, body["code"], headers["Retry-After"]) == (429, "RATE_LIMITED", "60")
 
 
+@pytest.mark.proves("decision: The code of a 429, and what counts?", "interface 8: Request rate")
 async def test_the_minute_slides_and_refused_calls_do_not_count(limited: Running):
     for _ in range(30):
         await limited.call("GET", "/v1/venue")
@@ -148,6 +163,7 @@ async def test_the_minute_slides_and_refused_calls_do_not_count(limited: Running
     assert statuses == [200] * 30 + [429]
 
 
+@pytest.mark.proves("decision: The code of a 429, and what counts?")
 async def test_each_key_has_its_own_budget(limited: Running):
     other = await a_key(limited.live)
     for _ in range(61):
@@ -158,6 +174,7 @@ async def test_each_key_has_its_own_budget(limited: Running):
     assert status == 200
 
 
+@pytest.mark.proves("decision: In which order is a call checked?")
 async def test_the_rate_is_checked_before_the_scope(limited: Running):
     key = await a_key(limited.live, ("availability:read",))
     refused = [(await limited.call("GET", "/v1/venue", key=key))[0] for _ in range(61)]
@@ -165,6 +182,7 @@ async def test_the_rate_is_checked_before_the_scope(limited: Running):
     assert refused == [403] * 60 + [429]
 
 
+@pytest.mark.proves("decision: The code of a 429, and what counts?")
 async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_anything(
     limited: Running,
 ):
@@ -176,6 +194,7 @@ async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_
     assert status == 200
 
 
+@pytest.mark.proves("S20", "V4")
 async def test_what_a_stranger_claims_about_its_address_is_not_believed(limited: Running):
     wrong = "svc_live_" + "0" * 48
     for i in range(60):
@@ -190,6 +209,7 @@ async def test_what_a_stranger_claims_about_its_address_is_not_believed(limited:
     assert status == 429
 
 
+@pytest.mark.proves("S20")
 async def test_a_trusted_proxy_tells_the_address(tmp_path: Path, clock: StoppedClock):
     settings = with_settings(server={"trusted_proxies": ("127.0.0.0/8",)})
     wrong = "svc_live_" + "0" * 48

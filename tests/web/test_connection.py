@@ -91,6 +91,7 @@ def test_a_cookie_of_stray_bytes_is_nobody(serving):
     assert "401" in status
 
 
+@pytest.mark.proves("V5")
 def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
     body = gzip.compress(json.dumps({"code": "12345678"}).encode())
     head = (
@@ -119,6 +120,7 @@ def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp
         assert serving.complaint() == ""
 
 
+@pytest.mark.proves("S19")
 async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_kept():
     async def answer(_request: web.BaseRequest) -> web.Response:
         await asyncio.sleep(0.3)
@@ -150,6 +152,7 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
             await asyncio.sleep(0)
 
 
+@pytest.mark.proves("S19")
 async def test_a_large_request_is_parsed_a_little_at_a_time():
     sizes = []
 
@@ -224,6 +227,7 @@ async def ask_and_read_nothing(address, room):
     return asking
 
 
+@pytest.mark.proves("S19")
 async def test_who_never_reads_an_answer_is_hung_up_on():
     held = Held()
     server, address = await an_answer_of(LONG, held, 0.2)

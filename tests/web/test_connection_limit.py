@@ -37,6 +37,7 @@ def enter(limit, *addresses):
     return peers, entered
 
 
+@pytest.mark.proves("S19")
 def test_one_device_may_hold_so_many_and_another_still_comes_in():
     limit = ConnectionLimit(10, per_address=2)
 
@@ -60,6 +61,7 @@ def test_who_speaks_for_many_has_the_total_alone(address):
     assert enter(limit, *[address] * 10)[1] == [True] * 9 + [False]
 
 
+@pytest.mark.proves("S19")
 def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
     limit = ConnectionLimit(100, per_address=2)
 
@@ -71,6 +73,7 @@ def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
     assert enter(limit, "2001:db8::99")[1] == [True]
 
 
+@pytest.mark.proves("S19")
 @pytest.mark.parametrize("addresses", [11, 250])
 def test_a_newcomer_takes_the_oldest_place_of_whoever_holds_most(addresses):
     limit = ConnectionLimit(2048)
@@ -147,6 +150,7 @@ def test_more_connections_than_files_do_not_fill_the_log_and_the_next_one_comes_
     assert serving.complaint() == ""
 
 
+@pytest.mark.proves("S19")
 def test_a_newcomer_is_answered_while_another_address_holds_every_place(crowded):
     serving, _, come_from = crowded
     come_from("127.0.0.2")

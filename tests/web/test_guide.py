@@ -4,6 +4,8 @@ import html
 import json
 import re
 
+import pytest
+
 from appliance import errors
 from appliance.actions.announce import EVENT_TYPES
 from appliance.errors import Refusal
@@ -112,6 +114,7 @@ async def test_a_program_can_be_downloaded_from_the_box(running):
         assert await response.text() == (DOCS / "examples/python/book.py").read_text("utf-8")
 
 
+@pytest.mark.proves("V1")
 async def test_what_a_guide_says_is_text_and_never_markup():
     guide = make_guide("# T\n\na <script>b</script> `<i>`\n", DOCS)
 

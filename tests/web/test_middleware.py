@@ -9,6 +9,7 @@ from web.hosts import HOSTS, Hosts
 from web.middleware import REQUESTS, Counter, answer_everything
 
 
+@pytest.mark.proves("S22", "S30", "V16")
 async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_client, caplog):
     async def fail(_request: web.Request) -> web.Response:
         raise ValueError("salma", "@", "example.com")
@@ -32,6 +33,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
     assert "secret" not in noted
 
 
+@pytest.mark.proves("S29", "V13")
 @pytest.mark.parametrize("path", ["/", "/nowhere"])
 async def test_no_answer_tells_which_library_made_it(aiohttp_client, path):
     async def answer(_request: web.Request) -> web.Response:

@@ -14,6 +14,7 @@ def a_request(*lines, remote="10.0.0.1"):
     return request.clone(remote=remote, scheme="http")
 
 
+@pytest.mark.proves("S20")
 @pytest.mark.parametrize(
     ("lines", "peer"),
     [

@@ -20,6 +20,7 @@ def a_path(pattern: str) -> str:
     return re.sub(r"\{[^}]*\}", UNKNOWN_ID, pattern)
 
 
+@pytest.mark.proves("S3", "V8")
 def test_every_route_of_the_router_declares_who_may_call_it(running: Running):
     routes = {
         (route.method, route.resource.canonical)
@@ -34,6 +35,7 @@ def test_every_route_of_the_router_declares_who_may_call_it(running: Running):
     assert routes == declared
 
 
+@pytest.mark.proves("S3")
 @pytest.mark.parametrize("environment", ["", "/test"])
 async def test_nobody_passes_a_route_of_staff_without_a_session(running: Running, environment):
     for route in PORTAL_ROUTES:
@@ -47,6 +49,7 @@ async def test_nobody_passes_a_route_of_staff_without_a_session(running: Running
             assert response.headers["Location"].startswith("/portal/sign-in?next=")
 
 
+@pytest.mark.proves("S3", "V8")
 @pytest.mark.parametrize("role", ROLES)
 async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running: Running, role):
     person = await a_person(running, role)
@@ -64,6 +67,7 @@ async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running
             assert refused is not may, (route.method, path, status)
 
 
+@pytest.mark.proves("S3", "S13")
 async def test_keys_and_terminals_are_nobody_to_the_portal(running: Running):
     _, terminal = await running.live.database.write(issue_terminal, "Front door")
     for token in (running.live_key, terminal):
@@ -77,6 +81,7 @@ async def test_keys_and_terminals_are_nobody_to_the_portal(running: Running):
                 assert response.status == 303
 
 
+@pytest.mark.proves("S3")
 async def test_a_session_opens_neither_the_partner_interface_nor_the_door(running: Running):
     person = await a_person(running, "owner")
     for route in PARTNER_ROUTE_TABLE:
@@ -107,6 +112,7 @@ def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize("foreign", FOREIGN)
 async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running: Running, foreign):
     cookie = {"Cookie": (await a_person(running, "owner")).headers["Cookie"]}
@@ -115,6 +121,7 @@ async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running: R
             assert response.status == 403, path
 
 
+@pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize("foreign", FOREIGN)
 async def test_a_form_of_another_site_is_refused_where_nobody_signs_in(running: Running, foreign):
     routes = [

@@ -41,6 +41,7 @@ async def test_a_script_in_a_folder_is_served_as_a_script(browser):
     assert answer.content_type == "text/javascript"
 
 
+@pytest.mark.proves("V5", "V13")
 @pytest.mark.parametrize(
     "path", ["nothing.css", "../secret.txt", "..%2fsecret.txt", ".built", "docs", "docs/../x"]
 )

@@ -40,6 +40,7 @@ async def alerts(environment):
             if c.name == "endpoint_switched_off"]  # fmt: skip
 
 
+@pytest.mark.proves("S4")
 async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(running: Running):
     endpoint = await registered(running, url=SECRET_URL)
     other = await a_key(running.live)
@@ -52,6 +53,7 @@ async def test_each_key_knows_its_own_endpoints_and_no_secret_of_anothers_url(ru
     assert theirs == {**mine, "createdByThisKey": False, "url": theirs["url"]}
 
 
+@pytest.mark.proves("S4")
 async def test_a_rotated_key_inherits_what_its_line_registered_both_ways(running: Running):
     before = await registered(running, url=SECRET_URL)
     key_id = await the_id(running.live, running.live_key)
@@ -78,6 +80,7 @@ async def test_what_the_venue_registered_is_no_keys_own(running: Running):
     assert (found["createdByThisKey"], found["url"]) == (False, "https://93.184.216.34/hook")
 
 
+@pytest.mark.proves("S4")
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_the_venue_is_alerted_when_one_key_deactivates_what_another_registered(
     running: Running, prefix
@@ -137,6 +140,7 @@ async def test_the_alert_ends_when_staff_activate_it_again_or_leave_it_off(
     assert (await listed(running))[endpoint["id"]]["active"] == bool(active)
 
 
+@pytest.mark.proves("S4")
 async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line(running: Running):
     other = await a_key(running.test)
     manager = await a_person(running, "manager")

@@ -27,6 +27,9 @@ def story(box: Box) -> tuple[list[str], list[tuple[str, str]]]:
     )
 
 
+@pytest.mark.proves(
+    "decision: What becomes of a request?", "decision: When is reservation.confirmed sent?"
+)
 async def test_accepting_confirms_and_announces_it_once(box: Box):
     id_ = await a_request(box)
 
@@ -36,6 +39,7 @@ async def test_accepting_confirms_and_announces_it_once(box: Box):
     assert story(box) == (["reservation.confirmed"], [("accepted", "staff:x")])
 
 
+@pytest.mark.proves("decision: What becomes of a request?")
 async def test_declining_frees_the_table_and_announces_it(box: Box):
     id_ = await a_request(box)
 
@@ -46,6 +50,7 @@ async def test_declining_frees_the_table_and_announces_it(box: Box):
     await box.live.database.write(enter_by_staff, a_booking(), actor="staff:x")
 
 
+@pytest.mark.proves("decision: What becomes of a request?")
 async def test_a_request_may_be_cancelled_too(box: Box):
     id_ = await a_request(box)
 
@@ -54,6 +59,7 @@ async def test_a_request_may_be_cancelled_too(box: Box):
     assert story(box) == (["reservation.cancelled"], [("cancelled", "guest")])
 
 
+@pytest.mark.proves("decision: What becomes of a request?")
 @pytest.mark.parametrize("answer", [accept, decline])
 @pytest.mark.parametrize("status", [name for name in STATUSES if name != "requested"])
 async def test_only_a_request_can_be_answered(box: Box, answer, status: str):

@@ -36,6 +36,10 @@ def cancellations(box: Box) -> int:
     return box.live.database.peek(lambda reader: reader.value(sql))
 
 
+@pytest.mark.proves(
+    "decision: Deleting what is checked in or completed, or no UUID?",
+    "decision: What becomes of a confirmed reservation?",
+)
 @pytest.mark.parametrize("status", ["requested", "confirmed", "completed", "pending", "partial"])
 async def test_whatever_holds_its_table_can_be_cancelled_and_is_announced_once(box, status: str):
     id_ = await a_reservation(box)

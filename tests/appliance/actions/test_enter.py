@@ -25,6 +25,10 @@ def events(box: Box) -> list[str]:
     )]  # fmt: skip
 
 
+@pytest.mark.proves(
+    "decision: When is reservation.confirmed sent?",
+    "decision: How does a guest's own booking begin?",
+)
 @pytest.mark.parametrize(
     ("mode", "auto_confirm", "status"),
     [
@@ -55,6 +59,7 @@ async def test_a_request_expires_after_the_hours_of_the_house_and_nothing_else_d
     assert confirmed.expires_at is None
 
 
+@pytest.mark.proves("decision: How does one begin that staff write down?")
 @pytest.mark.parametrize("mode", ["free", "prepaid"])
 async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
     await set_house(box, mode, auto_confirm=False)
@@ -65,6 +70,7 @@ async def test_what_staff_write_down_is_confirmed_at_once(box: Box, mode: str):
     assert events(box) == ["reservation.created"]
 
 
+@pytest.mark.proves("decision: How does a guest's own booking begin?")
 async def test_an_unanswered_request_and_an_unpaid_booking_hold_their_table(box: Box):
     await set_house(box, "free", auto_confirm=False)
     await box.live.database.write(enter_for_guest, a_booking())

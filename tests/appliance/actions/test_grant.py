@@ -52,6 +52,7 @@ def add_slot(tx: Transaction, start: str, end: str) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.proves("decision: How is a future slot stored?")
 async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(box: Box):
     id_ = await box.live.database.write(grant_it)
 
@@ -67,6 +68,7 @@ async def test_a_granted_reservation_is_announced_and_has_a_history_and_a_pass(b
     assert events == [("reservation.created",)]
 
 
+@pytest.mark.proves("decision: In which order is a body checked?")
 async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
     await box.live.database.write(grant_it)
     await execute(box, "UPDATE venue SET status = 'suspended'")
@@ -94,6 +96,7 @@ async def test_refusals_come_in_the_decided_order_and_leave_no_trace(box: Box):
     assert box.live.database.peek(lambda reader: reader.row(counts)) == (2, 2)
 
 
+@pytest.mark.proves("interface 7: GUESTS_OUT_OF_RANGE", "interface 8: guests")
 @pytest.mark.parametrize(("guests", "fits"), [(1, False), (2, True), (4, True), (5, False)])
 async def test_a_party_is_within_the_capacity_of_its_table(box: Box, guests: int, fits: bool):
     if fits:
@@ -103,6 +106,7 @@ async def test_a_party_is_within_the_capacity_of_its_table(box: Box, guests: int
             await box.live.database.write(grant_it, guests=guests)
 
 
+@pytest.mark.proves("decision: Which slots are valid?")
 async def test_a_slot_is_granted_on_its_own_weekdays_alone(box: Box):
     with pytest.raises(InvalidSlot):
         await box.live.database.write(grant_it, slot="12:00", date=SATURDAY)
@@ -110,6 +114,7 @@ async def test_a_slot_is_granted_on_its_own_weekdays_alone(box: Box):
     await box.live.database.write(grant_it, slot="12:00", date=SUNDAY)
 
 
+@pytest.mark.proves("decision: Which states block a table?")
 @pytest.mark.parametrize(
     ("status", "blocks"),
     [
@@ -128,6 +133,7 @@ async def test_each_state_blocks_its_table_or_frees_it(box: Box, status: str, bl
         await box.live.database.write(grant_it)
 
 
+@pytest.mark.proves("decision: What is an access code made of, and what is it good for?")
 async def test_when_every_code_that_is_drawn_is_in_use_the_answer_is_unavailable(
     tmp_path, clock: StoppedClock, settings: Settings
 ):
@@ -191,6 +197,7 @@ class Undo(Exception):
     """Ends a transaction without a trace, so that the next example finds an empty house."""
 
 
+@pytest.mark.proves("decision: When do two reservations conflict?")
 async def test_one_table_is_granted_exactly_where_the_model_has_it_free(box: Box):
     await box.live.database.write(add_slot, "21:00", "23:00")  # across 19:30 and 22:00
     await box.live.database.write(add_slot, "16:00", "19:30")  # ends where 19:30 begins
@@ -228,6 +235,7 @@ OVERLAPS = [(1170, 1320), (1000, 1171), (1319, 1400), (1200, 1300), (0, 2880)]
 NEIGHBOURS = [(1000, 1170), (1320, 1400), (0, 1), (2879, 2880)]
 
 
+@pytest.mark.proves("decision: When do two reservations conflict?")
 @pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
 async def test_the_schema_refuses_an_overlapping_insert(box: Box, starts: int, ends: int):
     await box.live.database.write(insert_directly, 1170, 1320)
@@ -255,6 +263,7 @@ async def test_the_schema_lets_another_day_another_table_and_who_freed_it_be(box
     await box.live.database.write(insert_directly, 1170, 1320, **elsewhere)
 
 
+@pytest.mark.proves("decision: When do two reservations conflict?")
 @pytest.mark.parametrize(("starts", "ends"), OVERLAPS)
 @pytest.mark.parametrize(
     ("before", "change"),

@@ -42,6 +42,7 @@ def payments(box: Box) -> list[tuple]:
     return box.live.database.peek(lambda reader: list(reader.rows(sql)))
 
 
+@pytest.mark.proves("decision: What becomes of an unpaid booking?")
 async def test_a_part_of_the_price_makes_it_partial_and_announces_nothing(box: Box):
     id_ = await an_unpaid_booking(box)
 
@@ -52,6 +53,7 @@ async def test_a_part_of_the_price_makes_it_partial_and_announces_nothing(box: B
     assert payments(box) == [(200, "cash", "x")]
 
 
+@pytest.mark.proves("decision: What becomes of an unpaid booking?")
 async def test_the_rest_of_the_price_confirms_and_announces_it_once(box: Box):
     id_ = await an_unpaid_booking(box)
     await pay(box, id_)
@@ -64,6 +66,7 @@ async def test_the_rest_of_the_price_confirms_and_announces_it_once(box: Box):
     assert sorted(amount for amount, _, _ in payments(box)) == [100, 200, 300]
 
 
+@pytest.mark.proves("decision: When is reservation.confirmed sent?")
 async def test_the_whole_price_at_once_confirms(box: Box):
     id_ = await an_unpaid_booking(box)
 
@@ -71,6 +74,7 @@ async def test_the_whole_price_at_once_confirms(box: Box):
     assert events(box) == ["reservation.confirmed"]
 
 
+@pytest.mark.proves("decision: What becomes of an unpaid booking?")
 @pytest.mark.parametrize("part_paid", [False, True])
 async def test_what_is_not_paid_in_full_may_be_cancelled(box: Box, part_paid: bool):
     id_ = await an_unpaid_booking(box)
@@ -83,6 +87,7 @@ async def test_what_is_not_paid_in_full_may_be_cancelled(box: Box, part_paid: bo
     assert events(box) == ["reservation.cancelled"]
 
 
+@pytest.mark.proves("decision: What becomes of an unpaid booking?")
 @pytest.mark.parametrize("status", [n for n in STATUSES if n not in {"pending", "partial"}])
 async def test_no_payment_is_taken_in_any_other_state(box: Box, status: str):
     id_ = await an_unpaid_booking(box)

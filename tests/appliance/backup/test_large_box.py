@@ -25,6 +25,7 @@ def box(tmp_path):
     return a_box_with_guests(tmp_path)
 
 
+@pytest.mark.proves("G6")
 def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(box, tmp_path):
     live = box.root / "live.db"
     connection = open_connection(live)

@@ -9,6 +9,7 @@ from appliance.backup.recovery_key import RecoveryKey, parse_recovery_key
 from appliance.errors import Trouble
 
 
+@pytest.mark.proves("V11")
 @given(st.binary(min_size=32, max_size=32))
 def test_what_is_printed_is_read_again(raw):
     key = RecoveryKey(raw)

@@ -185,6 +185,7 @@ def test_a_bad_file_applies_nothing(box, venue_file):
         assert get_venue(tx).name == "Riad Atlas"
 
 
+@pytest.mark.proves("decision: Which tz database counts?")
 def test_version_tells_what_runs_here(program):
     assert program("version") == 0
 

@@ -59,6 +59,7 @@ def test_a_guest_is_exported_and_erased_by_what_is_known_of_them(box, booked, wh
     assert set(read_list(box.data, "live")) == set(answer["erased"])
 
 
+@pytest.mark.proves("S24")
 def test_nothing_of_them_is_left_in_the_files(box, booked):
     assert box("guest", "erase", "--environment", "live", "--phone", PHONE) == 0
 

@@ -1,5 +1,7 @@
 import stat
 
+import pytest
+
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
 from appliance.store.connection import Reader, open_connection
@@ -26,6 +28,7 @@ def test_a_box_has_one_venue_in_two_environments_each_with_a_pass_key_of_its_own
     assert len(keys) == 2
 
 
+@pytest.mark.proves("S25")
 def test_no_file_of_a_new_box_is_readable_by_others(box):
     for path in [box.data, *box.data.rglob("*")]:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path

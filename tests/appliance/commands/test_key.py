@@ -31,6 +31,7 @@ def test_a_read_only_key_has_the_reading_scopes(box):
     assert create(box, "--read-only")["scopes"] == list(READ_ONLY_SCOPES)
 
 
+@pytest.mark.proves("S1")
 def test_the_key_itself_is_in_no_file(box):
     secret = create(box)["key"].encode()
 

@@ -23,6 +23,7 @@ def test_the_unit_is_shown_and_nothing_is_changed(program):
     assert "{" not in program.out
 
 
+@pytest.mark.proves("S25")
 def test_every_part_of_the_unit_has_its_reason(tmp_path):
     """A line of settings follows a comment, or another line that the same comment is about."""
     unit = make_unit(tmp_path, "venuebox", "/usr/bin/venuebox")
@@ -63,6 +64,7 @@ if ANALYZE is not None:  # elsewhere the words above have to do
 
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
+    @pytest.mark.proves("S25")
     def test_the_service_is_exposed_by_less_than_3(unit):
         unit.write_text(unit.read_text("utf-8").replace("User=root", "User=venuebox"), "utf-8")
 

@@ -26,6 +26,7 @@ def test_the_folder_of_backups_may_be_written_by_the_service(box):
     assert "\nReadWritePaths=-/media/the\\x20usb\n" in box.out
 
 
+@pytest.mark.proves("S25")
 @pytest.mark.parametrize("sign", ["\\n", "\\r", "\\t", "\\u0000", "\\u0085", "\\u009b"])
 def test_no_setting_brings_a_line_of_its_own_into_the_unit(box, sign):
     (box.data / "settings.toml").write_text(
@@ -130,6 +131,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert installing() == 0
         assert "backups cannot be written" not in box.out
 
+    @pytest.mark.proves("S25")
     def test_anothers_file_behind_a_hard_link_is_not_given_away(installing, box, tmp_path):
         foreign = tmp_path / "shadow"
         foreign.write_text("root's")
@@ -142,6 +144,7 @@ if os.geteuid() == 0:  # root alone installs a service
         assert foreign.stat().st_uid == 0
         assert not (tmp_path / "venuebox.service").exists()
 
+    @pytest.mark.proves("S25")
     def test_settings_that_only_root_may_read_are_not_the_boxs(installing, box, tmp_path):
         roots = tmp_path / "roots"
         roots.write_text('[backup]\ndirectory = "/media/usb"\n')
@@ -154,6 +157,7 @@ if os.geteuid() == 0:  # root alone installs a service
 
         assert not (tmp_path / "venuebox.service").exists()
 
+    @pytest.mark.proves("S25")
     def test_a_link_is_given_and_not_what_it_leads_to(installing, box, tmp_path):
         folder, file = tmp_path / "elsewhere", tmp_path / "file"
         folder.mkdir()

@@ -1,5 +1,7 @@
 """`venuebox staff remove-second-step`: the last way back."""
 
+import pytest
+
 from appliance.actions.second_step import confirm_second_step, offer_second_step
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.model.totp import totp_code
@@ -14,6 +16,7 @@ def add_second_step(box, staff_id):
         confirm_second_step(tx, keyring, staff_id, totp_code(secret, tx.now // 30_000))
 
 
+@pytest.mark.proves("S7")
 def test_a_second_step_is_removed_at_the_box_itself(box):
     created = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
     add_second_step(box, created["id"])

@@ -21,6 +21,7 @@ def transaction(box, environment):
     return session(path, SystemClock(), Tokens(), newest_zone_database())
 
 
+@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 @pytest.mark.parametrize("environment", ["live", "test"])
 def test_an_evening_that_would_end_across_a_booked_slot_is_applied_nowhere(
     box, venue_file, environment

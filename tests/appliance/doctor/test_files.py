@@ -8,6 +8,7 @@ from appliance.doctor.files import fix_permissions
 from appliance.upkeep.erasure_list import LIST, append_to_list
 
 
+@pytest.mark.proves("S25", "V13")
 @pytest.mark.parametrize("name", ["secrets/master.key", "live.db", "settings.toml", "secrets", "."])
 def test_a_file_or_folder_that_others_can_read_is_named_and_mended(ward, name):
     path = ward.root / name

@@ -47,6 +47,7 @@ def test_a_machine_that_tells_nothing_about_memory_is_not_judged(ward):
     assert ward.status("memory") is None
 
 
+@pytest.mark.proves("S28")
 def test_a_tz_database_that_does_not_know_morocco_is_a_failure(ward, tmp_path):
     ward.become(zones=ZoneDatabase("2025b", "system", tmp_path))
 

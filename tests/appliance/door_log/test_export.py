@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from appliance.clock import parse_instant
 from appliance.door_log.statement import FORMAT
 from tests.spreadsheets import formulas_in, rows_of
@@ -44,6 +46,7 @@ async def test_a_terminals_impossible_clock_is_told_as_it_said_and_stops_nothing
     assert (scan["device_at"], scan["device_at_utc"]) == (10**17, None)
 
 
+@pytest.mark.proves("S21")
 async def test_no_cell_of_the_csv_is_a_formula_and_no_line_is_broken(log):
     path = await log.export("csv")
 

@@ -159,6 +159,7 @@ async def test_no_slot_is_the_whole_evening_and_a_late_slot_ends_next_morning(co
     assert "de 23:00 à 02:00" in parts(received(Composer(SENDER).compose(late)))[0]
 
 
+@pytest.mark.proves("S21")
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_a_hostile_name_adds_no_header_no_address_and_no_markup(contents, text):
     changed = with_changes(contents, venue__name=text, reservation__customer_name=text,
@@ -172,6 +173,7 @@ TYPED = st.lists(
 ).map("".join)  # fmt: skip
 
 
+@pytest.mark.proves("V1")
 @settings(
     max_examples=150,
     deadline=None,

@@ -2,6 +2,8 @@ import asyncio
 import logging
 import time
 
+import pytest
+
 from appliance.clock import SystemClock
 from appliance.errors import Unavailable
 from appliance.mail.postman import Postman
@@ -10,6 +12,7 @@ from tests.appliance.mail.mail_servers import pass_time, settle, until
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
+@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
     postman, a_letter, mailbox, letter_row
 ):
@@ -32,6 +35,7 @@ async def test_a_queued_letter_is_sent_without_anybody_asking(postman, a_letter,
     assert len(mailbox.messages) == 1
 
 
+@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
     postman, a_letter, mailbox, letter_row, clock
 ):
@@ -84,6 +88,7 @@ async def test_a_permanent_refusal_is_final_and_kept_with_its_reason(
     assert mailbox.messages == []
 
 
+@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_slow_server_answers_failed_in_time_and_the_attempt_goes_on(
     postman, a_letter, mailbox, letter_row
 ):

@@ -8,6 +8,7 @@ from tests.appliance.mail.mail_servers import pass_time
 MINUTE = 60
 
 
+@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_without_a_mail_server_letters_fail_at_once_and_wait(
     at_port, clock, a_letter, letter_row
 ):

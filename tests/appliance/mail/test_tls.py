@@ -86,6 +86,7 @@ async def test_starttls_protects_the_sign_in_and_the_letter(server_tls, certific
     assert base64.b64encode(b"wrong").decode() not in str(refused.value)
 
 
+@pytest.mark.proves("V12")
 async def test_a_certificate_that_nobody_vouches_for_is_refused(server_tls, message):
     async with smtp_server(tls_context=server_tls) as (port, handler):
         with pytest.raises(Undelivered) as refused:
@@ -104,6 +105,7 @@ async def test_a_certificate_of_another_name_is_refused(server_tls, certificate,
     assert handler.envelopes == []
 
 
+@pytest.mark.proves("V12")
 async def test_starttls_that_the_server_does_not_offer_is_never_done_without(message):
     async with smtp_server() as (port, handler):
         with pytest.raises(Undelivered) as refused:

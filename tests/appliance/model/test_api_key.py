@@ -1,9 +1,12 @@
 """The scopes of a key (contract section 5)."""
 
+import pytest
+
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
 from web.routes import PARTNER_ROUTE_TABLE
 
 
+@pytest.mark.proves("interface 4: Scopes")
 def test_every_scope_opens_a_call_and_every_call_needs_a_scope_that_exists():
     assert {route.scope for route in PARTNER_ROUTE_TABLE} == set(SCOPES)
 

@@ -1,5 +1,6 @@
 """Who blocks which table (contract section 2.4), against counting minutes."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_without_a_slot_one_held_slot_is_enough_and_the_earliest_holder_is_named
     assert find(holds, DINNER) == (False, "partner")
 
 
+@pytest.mark.proves("decision: A table that is not bookable?")
 def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
     assert find([], DINNER, bookable=False) == (False, None)
     assert find([("T1", 0, 2880, "manual")], DINNER, bookable=False) == (False, None)
@@ -67,6 +69,7 @@ HOLDS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.proves("decision: Availability without a slot?")
 @given(HOLDS, st.none() | st.sampled_from([DINNER, LATE]))
 def test_the_source_is_that_of_the_first_hold_that_shares_a_minute(holds, slot):
     wanted = set(range(*interval(slot, ENDS_AT)))

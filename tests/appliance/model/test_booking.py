@@ -62,6 +62,10 @@ def test_a_null_slot_is_the_whole_evening_too():
     assert parse_booking({**a_body(), "slot": None}).slot is None
 
 
+@pytest.mark.proves(
+    "decision: customer missing or no object, name blank, contacts empty?",
+    "interface 7: CUSTOMER_CONTACT_REQUIRED",
+)
 @pytest.mark.parametrize("absent", [None, ""])
 def test_null_and_empty_contacts_count_as_absent(absent):
     one = parse_booking(a_body(customer=a_customer(email=absent)))
@@ -79,6 +83,7 @@ def test_spaces_around_and_inside_a_name_are_tidied():
     )
 
 
+@pytest.mark.proves("decision: What is a guest count?", "interface 7: INVALID_GUESTS")
 @pytest.mark.parametrize("guests", [True, False, "4", 4.5, 4.0, None, [], 0, -1])
 def test_guests_that_are_no_whole_number_of_at_least_one_are_refused(guests):
     with pytest.raises(InvalidGuests):
@@ -103,6 +108,7 @@ ORDER = [
 ]
 
 
+@pytest.mark.proves("decision: In which order is a body checked?")
 def test_faults_are_named_in_the_order_of_section_7_and_then_the_unlisted_ones():
     body = {"slot": "x", "notes": 5, "externalRef": 5, "notifyCustomer": 1}
 
@@ -115,6 +121,7 @@ def test_faults_are_named_in_the_order_of_section_7_and_then_the_unlisted_ones()
     assert parse_booking(body).idempotency_key == "ok"
 
 
+@pytest.mark.proves("decision: May other 400s carry field?")
 @given(st.dictionaries(st.sampled_from(MEMBERS), JSON_VALUES), st.booleans())
 def test_whatever_is_in_the_body_the_answer_is_a_booking_or_a_refusal_that_names_a_field(
     changes, complete
@@ -136,6 +143,7 @@ def test_an_id_is_read_in_either_case_and_kept_in_lower(uuid):
     assert parse_uuid(str(uuid).upper()) == parse_uuid(str(uuid)) == str(uuid)
 
 
+@pytest.mark.proves("interface 7: INVALID_TABLE")
 @pytest.mark.parametrize(
     "text",
     ["", "T1", 5, None, table_id("T1").replace("-", ""), f"{{{table_id('T1')}}}",
@@ -153,6 +161,7 @@ def test_an_ordinary_address_is_taken(text: str):
     assert is_email(text)
 
 
+@pytest.mark.proves("interface 7: INVALID_EMAIL")
 @pytest.mark.parametrize(
     "text",
     ["", "a", "a@b", "@b.co", "a@", "a b@c.de", "a@b..co", ".a@b.co", "a.@b.co", "a@-b.co",
@@ -163,6 +172,7 @@ def test_what_mail_cannot_be_sent_to_is_no_address(text):
     assert not is_email(text)
 
 
+@pytest.mark.proves("decision: The same key with another body?")
 @pytest.mark.parametrize(
     "changes",
     [

@@ -53,6 +53,7 @@ def minutes_held(slot: Slot | None, ends_at: str) -> set[int]:
             return held
 
 
+@pytest.mark.proves("decision: When do two reservations conflict?")
 @given(st.none() | SLOTS, st.none() | SLOTS, ENDS)
 def test_two_intervals_overlap_exactly_when_they_share_a_minute(one: Slot | None, other, ends_at):
     shared = minutes_held(one, ends_at) & minutes_held(other, ends_at)
@@ -79,6 +80,7 @@ def test_no_slot_overlaps_whatever_can_be_booked(held: tuple[int, int]):
     assert overlap(WHOLE_EVENING, held)
 
 
+@pytest.mark.proves("decision: Slots that cross midnight?")
 @given(SLOTS)
 def test_a_slot_whose_end_is_not_after_its_start_ends_the_next_morning(slot: Slot):
     _, ends = interval(slot, "00:00")
@@ -86,6 +88,7 @@ def test_a_slot_whose_end_is_not_after_its_start_ends_the_next_morning(slot: Slo
     assert (ends > 1440) == (slot.end <= slot.start and slot.end != "00:00")
 
 
+@pytest.mark.proves("decision: Which number is which weekday?")
 def test_the_days_of_the_week_count_from_sunday_to_saturday():
     sunday = date(2026, 11, 22)
 
@@ -108,6 +111,7 @@ def test_every_date_is_read_as_it_is_written(day: date):
     assert parse_date(day.isoformat()) == day
 
 
+@pytest.mark.proves("interface 7: INVALID_DATE")
 @given(st.text() | st.from_regex(r"[0-9]{3,5}.?[0-9]{1,3}.?[0-9]{1,3}") | st.none() | st.integers())
 @example("2026-02-29")
 @example("20261121")
@@ -121,6 +125,7 @@ def test_what_is_not_written_as_a_date_is_none(text: object):
     assert found is None or found.isoformat() == text
 
 
+@pytest.mark.proves("decision: Which slots are valid?")
 def test_exactly_the_minutes_of_a_day_are_slots():
     real = {f"{hour:02d}:{minute:02d}" for hour in range(24) for minute in range(60)}
     tried = [f"{hour:02d}:{minute:02d}" for hour in range(100) for minute in range(100)]
@@ -135,6 +140,7 @@ def test_other_texts_are_no_slots(text: object):
     assert not is_slot(text)
 
 
+@pytest.mark.proves("decision: When is tonight over, and which dates may be booked?")
 @pytest.mark.parametrize(
     ("now", "day"),
     [
@@ -154,6 +160,7 @@ def test_tonight_is_yesterdays_date_until_the_evening_ends(now: str, day: str):
     assert tonight(parse_instant(now), CASABLANCA, "06:00").isoformat() == day
 
 
+@pytest.mark.proves("decision: The hour that is lived twice?")
 @given(INSTANTS, st.integers(0, 3 * 86_400_000), ENDS)
 @example(BEFORE_THE_REPEATED_HOUR, 60_000, "01:30")
 @example(parse_instant("2020-05-31T01:00:00Z"), 3_600_000, "02:30")  # an hour that is left out
@@ -161,6 +168,7 @@ def test_tonight_never_runs_backwards(now: int, later: int, ends: str):
     assert tonight(now, CASABLANCA, ends) <= tonight(now + later, CASABLANCA, ends)
 
 
+@pytest.mark.proves("decision: The hour that is lived twice?")
 @given(INSTANTS, ENDS)
 @example(BEFORE_THE_REPEATED_HOUR, "01:30")
 @example(AFTER_IT_BEGAN_AGAIN, "01:30")
@@ -182,6 +190,7 @@ def test_evenings_end_one_after_another_23_to_25_hours_apart(day: date, ends: st
     assert 23 <= (following - this) / 3_600_000 <= 25
 
 
+@pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 @given(DAYS)
 @example(date(2026, 9, 19))
 def test_a_link_lives_until_noon_of_the_day_after_which_is_after_the_evening(day: date):
@@ -205,6 +214,7 @@ def test_an_instant_reads_as_its_date_and_time_except_in_an_hour_that_is_left_ou
     assert f"{local:%H:%M}" == at or re.match("0[23]:", at)
 
 
+@pytest.mark.proves("decision: When is tonight over, and which dates may be booked?")
 @given(DAYS, st.integers(-3, 800))
 @example(date(2026, 11, 21), 730)
 @example(date(2026, 11, 21), 731)

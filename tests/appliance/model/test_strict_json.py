@@ -28,6 +28,7 @@ def is_refused(raw: bytes) -> bool:
     return False
 
 
+@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?")
 @given(OBJECTS, st.booleans(), st.sampled_from([None, 0, 2]))
 def test_a_well_formed_object_is_read_as_the_library_reads_it(value, ascii_only, indent):
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
@@ -35,6 +36,7 @@ def test_a_well_formed_object_is_read_as_the_library_reads_it(value, ascii_only,
     assert parse_object(text.encode()) == json.loads(text) == value
 
 
+@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?")
 @given(st.lists(SCALARS) | SCALARS)
 def test_anything_but_an_object_is_refused(value):
     assert is_refused(json.dumps(value).encode())
@@ -46,6 +48,7 @@ def test_no_bytes_whatever_end_in_anything_but_an_object_or_a_refusal(raw: bytes
         assert isinstance(parse_object(raw), dict)
 
 
+@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?", "V1")
 @given(OBJECTS.filter(bool), st.data())
 def test_a_member_named_twice_is_refused_wherever_it_stands(value, data):
     name = json.dumps(data.draw(st.sampled_from(list(value))))
@@ -55,6 +58,7 @@ def test_a_member_named_twice_is_refused_wherever_it_stands(value, data):
     assert is_refused(f'{{"list": [{inner}]}}'.encode())
 
 
+@pytest.mark.proves("decision: A body that is no object, or that parsers read differently?", "V1")
 @pytest.mark.parametrize(
     "value",
     [

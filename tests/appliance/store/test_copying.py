@@ -63,6 +63,7 @@ def count_bulk(path: Path) -> tuple[int, int]:
         connection.close()
 
 
+@pytest.mark.proves("G6")
 @pytest.mark.parametrize("mib", [1, 10, 40])  # the caches hold 8 of who reads, 32 of who writes
 def test_each_page_of_a_copy_has_its_checksum(live, tmp_path, mib):
     fill(live, mib)

@@ -50,6 +50,7 @@ async def test_actions_that_wait_together_share_one_commit(database: Database):
     assert database.commits - before < 20
 
 
+@pytest.mark.proves("V2")
 async def test_a_refused_action_undoes_itself_and_nobody_else(database: Database):
     results = await asyncio.gather(
         database.write(note, "a"),
@@ -141,6 +142,7 @@ async def test_the_several_who_read_keep_less_in_memory_than_the_one_who_writes(
     assert kept == [32_768_000, 8_192_000]
 
 
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
 async def test_a_full_queue_is_refused_at_once(database: Database, monkeypatch):
     monkeypatch.setattr(writer_module, "QUEUE_LIMIT", 3)
 
@@ -189,6 +191,7 @@ async def test_a_full_disk_refuses_writes_until_there_is_room_again(database: Da
     assert await database.read(names) == ["fits"]
 
 
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
 async def test_a_failing_disk_ends_all_acknowledgement(tmp_path: Path, clock: StoppedClock):
     path = tmp_path / "live.db"
     migrate(path, clock, create=True)
@@ -212,6 +215,7 @@ async def test_a_failing_disk_ends_all_acknowledgement(tmp_path: Path, clock: St
         await database.close()
 
 
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
 async def test_a_closed_database_refuses_and_leaves_no_wal(tmp_path: Path, clock: StoppedClock):
     path = tmp_path / "live.db"
     migrate(path, clock, create=True)
@@ -246,6 +250,7 @@ async def test_no_other_sqlite_library_may_open_a_live_file(database: Database):
         sqlite3.connect(f"file:{database.path}?mode=ro", uri=True)
 
 
+@pytest.mark.proves("S28")
 @pytest.mark.parametrize(("version", "accepted"), [("3.51.2", False), ("3.51.3", True)])
 def test_an_sqlite_that_can_corrupt_a_wal_is_refused(version: str, accepted: bool):
     if accepted:

@@ -149,6 +149,7 @@ async def test_a_run_is_found_by_its_endpoint_its_state_and_where_the_page_begin
     assert run in plans
 
 
+@pytest.mark.proves("S21", "V1")
 def test_no_state_is_ever_written_into_a_statement_that_is_not_one_of_ours():
     with pytest.raises(ValueError, match="not in tuple"):
         delivery_pages._run("dead' OR 1 --")

@@ -14,6 +14,7 @@ from appliance.tokens import Keyring
 from tests.appliance.arrivals import add_reservation
 
 
+@pytest.mark.proves("V11")
 async def test_the_newest_key_signs_and_the_one_before_still_verifies(box, clock):
     database, keyring = box.live.database, box.live.keyring
     await database.write(add_reservation, date="2026-12-31")
@@ -51,6 +52,7 @@ async def test_the_key_that_signs_verifies_without_any_reservation(box, clock):
     assert await box.live.database.read(find_verifying_key, box.live.keyring, 1) is not None
 
 
+@pytest.mark.proves("V11")
 async def test_the_key_at_rest_is_not_the_key(box):
     database, keyring = box.live.database, box.live.keyring
     _, private_key = await database.read(get_signing_key, keyring)
@@ -60,12 +62,14 @@ async def test_the_key_at_rest_is_not_the_key(box):
     assert private_key.private_bytes_raw() not in stored
 
 
+@pytest.mark.proves("V8")
 async def test_both_environments_sign_with_keys_of_their_own(box):
     keys = [await e.database.read(list_public_keys) for e in box.environments]
 
     assert keys[0][0].public_key != keys[1][0].public_key
 
 
+@pytest.mark.proves("V11")
 async def test_a_key_of_another_box_is_refused_with_what_to_do(box):
     with pytest.raises(Trouble, match=r"master\.key"):
         await box.live.database.read(get_signing_key, Keyring(bytes(32), "live"))

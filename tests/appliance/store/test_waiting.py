@@ -35,6 +35,7 @@ def sleeps(monkeypatch):
     return slept
 
 
+@pytest.mark.proves("I1", "I7")
 def test_it_is_looked_for_a_free_moment_five_hundred_times_a_second(path, sleeps):
     holder, waiter = open_connection(path), open_connection(path)
     holder.execute("BEGIN IMMEDIATE")

@@ -79,6 +79,7 @@ def test_a_client_that_trusts_the_authority_accepts_each_name_and_address(world)
         handshake(world, "bank.example")
 
 
+@pytest.mark.proves("S32")
 def test_keys_are_private_and_on_p256(world):
     world.certificates.prepare()
 
@@ -91,6 +92,7 @@ def test_keys_are_private_and_on_p256(world):
         world.certificates.prepare()
 
 
+@pytest.mark.proves("S32")
 def test_the_authority_may_sign_for_its_own_names_and_ranges_alone(world):
     world.certificates.prepare()
 
@@ -236,6 +238,7 @@ def test_a_clock_before_the_day_of_the_build_makes_no_certificate_of_1970(world)
     assert handshake(world, "riad-atlas.local")
 
 
+@pytest.mark.proves("S32", "V12")
 def test_tls_below_1_2_is_refused(world):
     world.certificates.prepare()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -51,6 +51,7 @@ async def erasures(box):
     await following.close()
 
 
+@pytest.mark.proves("S24")
 async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     database = box.live.database
@@ -76,6 +77,7 @@ async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tm
     assert not any(trace in json.dumps(export).lower().encode() for trace in TRACES)
 
 
+@pytest.mark.proves("S24")
 async def test_an_export_holds_everything_that_was_written_down(box):
     database = box.live.database
     id_ = await a_guest(database)
@@ -126,6 +128,7 @@ async def test_a_letter_that_waits_is_not_sent_to_who_was_erased(box):
     assert row == ("failed", None)
 
 
+@pytest.mark.proves("S24")
 async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
     box, erasures, tmp_path
 ):
@@ -192,6 +195,7 @@ class TestRetention:
         await retention.settle()
         await retention.close()
 
+    @pytest.mark.proves("S24", "V14")
     async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
         self, box, clock, tmp_path
     ):

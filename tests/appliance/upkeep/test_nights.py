@@ -46,6 +46,7 @@ async def names(box):
     return [condition.name for condition in await box.live.database.read(list_conditions)]
 
 
+@pytest.mark.proves("S26")
 async def test_a_night_leaves_a_proven_backup_and_no_complaint(nights, box, tmp_path):
     await nights.do_now()
 
@@ -175,6 +176,7 @@ async def test_by_a_doubtful_clock_no_copy_of_an_upgrade_is_old(nights, box, tmp
     assert copy.exists()
 
 
+@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_after_a_sleep_of_the_machine_the_night_is_looked_at_within_a_minute(
     nights, box, tmp_path
 ):

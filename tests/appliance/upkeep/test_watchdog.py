@@ -39,6 +39,7 @@ def systemd(tmp_path):
         yield listening, {"NOTIFY_SOCKET": str(tmp_path / "notify")}
 
 
+@pytest.mark.proves("G10")
 def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood(tmp_path):
     begun = time.monotonic()
 

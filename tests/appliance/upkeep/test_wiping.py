@@ -236,6 +236,7 @@ def test_a_large_file_is_not_held_in_memory(tmp_path):
     assert int(run.stdout) < 16 * 1024  # KiB
 
 
+@pytest.mark.proves("S24")
 def test_the_copy_of_all_guests_never_leaves_the_disk_of_the_box(tmp_path, monkeypatch):
     path, before, seen = a_large_file(tmp_path, 16), unnamed_files(), set()
 

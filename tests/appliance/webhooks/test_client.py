@@ -31,6 +31,7 @@ def scripted(*pieces, then=None, pause=0.0):
     return script
 
 
+@pytest.mark.proves("decision: What counts as delivered?")
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
 async def test_any_2xx_is_delivered(client, receiver, status):
     receiver.answers = [an_answer(status)]
@@ -42,6 +43,7 @@ async def test_any_2xx_is_delivered(client, receiver, status):
     assert outcome.remote_address == "127.0.0.1"
 
 
+@pytest.mark.proves("decision: What counts as delivered?")
 @pytest.mark.parametrize(
     "status", [300, 301, 302, 303, 304, 307, 308, 400, 401, 404, 410, 413, 429, 500, 502, 503, 999]
 )
@@ -54,6 +56,7 @@ async def test_any_other_answer_is_a_failure_that_names_its_status(client, recei
     assert (outcome.code, outcome.http_status) == (f"http_{status}", status)
 
 
+@pytest.mark.proves("decision: What counts as delivered?")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_never_followed(client, receiver, open_receiver, status):
     elsewhere = await open_receiver()
@@ -164,6 +167,7 @@ async def test_words_that_nobody_asked_for_cost_the_connection(client, receiver)
     assert receiver.connections == 2
 
 
+@pytest.mark.proves("interface 8: Webhook response time", "V13")
 async def test_a_receiver_that_never_answers_is_given_up_when_the_time_is_over(
     make_client, receiver
 ):
@@ -184,6 +188,7 @@ async def test_a_head_in_drops_does_not_stretch_the_time(make_client, receiver):
     assert seconds < LATE
 
 
+@pytest.mark.proves("decision: What counts as delivered?", "interface 8: Webhook response time")
 @pytest.mark.parametrize(
     ("budgets", "code"), [(BUDGETS, "delivered"), (SHORT, "timeout")], ids=["before", "after"]
 )
@@ -204,6 +209,7 @@ async def test_a_slow_body_after_200_is_a_success_and_the_connection_is_dropped(
     assert client._idle == []
 
 
+@pytest.mark.proves("V13")
 @pytest.mark.parametrize("framing", [b"Content-Length: 10737418240", b"Transfer-Encoding: chunked"])
 async def test_an_endless_body_is_not_read(client, receiver, framing):
     written = 0
@@ -263,6 +269,7 @@ async def test_a_malformed_chunk_after_200_only_costs_the_connection(client, rec
     assert receiver.connections == 2
 
 
+@pytest.mark.proves("S17")
 async def test_the_excerpt_is_a_kibibyte_that_no_terminal_stumbles_over(client, receiver):
     receiver.answers = [an_answer(500, body=b"\x1b[31m<b>caf\xc3\xa9\xff\x00" + b"a" * 5000)]
 

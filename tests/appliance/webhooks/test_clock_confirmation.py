@@ -19,6 +19,7 @@ def settings():
     return GRACED
 
 
+@pytest.mark.proves("decision: The clock is not trusted?")
 async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_machines_start(
     world, receiver, clock, surroundings, change_outside, caplog
 ):

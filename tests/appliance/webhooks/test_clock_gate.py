@@ -26,6 +26,7 @@ def settings():
     return GRACED
 
 
+@pytest.mark.proves("decision: The clock is not trusted?", "G8")
 @pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("instant", [A_YEAR_ON, A_YEAR_BACK])
 async def test_row_19_a_clock_that_jumps_a_year_signs_nothing_until_it_is_right_again(
@@ -53,6 +54,7 @@ async def test_row_19_a_clock_that_jumps_a_year_signs_nothing_until_it_is_right_
     assert caplog.text.count("the clock is trusted again") <= 1
 
 
+@pytest.mark.proves("decision: The clock is not trusted?")
 async def test_row_19_a_retry_in_the_hold_is_neither_early_nor_double_nor_never(
     world, receiver, clock, uptime, surroundings
 ):

@@ -73,6 +73,7 @@ async def test_each_way_of_not_resolving_has_its_name(make_client, names, troubl
     assert (outcome.phase, outcome.code) == ("dns", code)
 
 
+@pytest.mark.proves("decision: Private addresses?")
 async def test_the_very_addresses_that_were_checked_are_dialled(make_client, names):
     names.known["receiver.example"] = ["93.184.216.34", "93.184.216.35"]
     dialled = []
@@ -87,6 +88,7 @@ async def test_the_very_addresses_that_were_checked_are_dialled(make_client, nam
     assert names.asked == ["receiver.example"]
 
 
+@pytest.mark.proves("decision: Private addresses?")
 @pytest.mark.parametrize(
     "inside",
     ["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "169.254.169.254", "0.0.0.0",  # noqa: S104 - it is refused

@@ -84,6 +84,7 @@ async def test_what_was_queued_before_the_start_is_sent_oldest_first(world, rece
     assert receiver.most_at_once == 8
 
 
+@pytest.mark.proves("decision: When is the body made?")
 async def test_the_body_tells_the_state_at_the_time_of_sending(world, receiver):
     await world.register(receiver.url)
     [reservation_id] = await world.book()

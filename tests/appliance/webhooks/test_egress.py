@@ -42,6 +42,7 @@ def test_the_corpus_is_large_enough():
     assert len(set(REFUSED)) >= 230
 
 
+@pytest.mark.proves("decision: Which URLs are refused?")
 @pytest.mark.parametrize("url", REFUSED)
 async def test_a_forbidden_url_cannot_be_registered(guard, url):
     with pytest.raises(InvalidWebhookUrl) as refusal:
@@ -122,6 +123,7 @@ async def test_the_name_server_is_asked_anew_for_each_connection(guard, names):
         await guard.addresses(receiver)
 
 
+@pytest.mark.proves("decision: Private addresses?")
 @pytest.mark.parametrize(
     ("entry", "address", "port"),
     [
@@ -150,11 +152,13 @@ def test_an_entry_opens_what_it_names_and_nothing_beside_it(entry, address, port
             assert not permits(a_policy(entry), other, port)
 
 
+@pytest.mark.proves("decision: Private addresses?")
 @pytest.mark.parametrize("port", [443, 8999, 9001])
 def test_an_entry_with_a_port_opens_only_that_port(port):
     assert not permits(a_policy("10.0.0.5:9000"), "10.0.0.5", port)
 
 
+@pytest.mark.proves("decision: Private addresses?")
 def test_a_private_network_around_the_box_does_not_open_the_box_itself():
     assert permits(a_policy("192.168.1.0/24"), "192.168.1.11")
     assert not permits(a_policy("192.168.1.0/24"), OWN)
@@ -173,6 +177,7 @@ def test_no_entry_opens_what_is_special(address):
         a_policy(address)
 
 
+@pytest.mark.proves("decision: Private addresses?")
 @pytest.mark.parametrize(
     "entry",
     ["0.0.0.0/0", "::/0", "10.0.0.0/7", "126.0.0.0/7", "128.0.0.0/1", "8.8.8.0/24", "fc00::/6",

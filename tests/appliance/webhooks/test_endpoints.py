@@ -2,6 +2,7 @@
 
 import logging
 
+import pytest
 import stripe
 
 from appliance.actions.roll_secret import roll_secret
@@ -9,6 +10,7 @@ from appliance.actions.send_test_event import send_test_event
 from tests.appliance.webhooks.receivers import an_answer
 
 
+@pytest.mark.proves("decision: A rolled secret?", "S18")
 async def test_both_secrets_sign_for_a_day_after_a_roll(world, receiver, uptime):
     endpoint, old = await world.register(receiver.url)
     await world.start()
@@ -35,6 +37,7 @@ def _holds(request, secret):
         return False
 
 
+@pytest.mark.proves("interface 4: POST /v1/webhooks/test")
 async def test_a_test_event_goes_out_signed_with_a_full_sample(world, receiver):
     endpoint, secret = await world.register(receiver.url, ("reservation.declined",))
     await world.start()

@@ -67,6 +67,7 @@ def test_without_a_reference_the_member_is_absent_and_erased_names_are_empty():
     assert data["customerFirstName"] == ""
 
 
+@pytest.mark.proves("S4")
 @pytest.mark.parametrize(
     ("own_refs", "registered", "created", "told"),
     [(0, "line", "line", True), (0, "line", "other", True), (0, None, "other", True),
@@ -89,6 +90,7 @@ def test_a_code_that_was_freed_is_told_as_it_was_issued():
     assert data["accessCode"] == "SVC-7K2M"
 
 
+@pytest.mark.proves("decision: Where does a webhook.test go?")
 def test_a_test_event_has_every_member_of_a_partner_reservation():
     real = json.loads(event_body(DELIVERY, a_reservation(), VENUE, ENDPOINT))
     sample = json.loads(

@@ -11,6 +11,7 @@ def after_failures(count, draw=lambda: 0.0, charged=True):
     return next_step(count - 1, delivered=False, charged=charged, draw=draw)
 
 
+@pytest.mark.proves("decision: When is it tried again?", "interface 8: Webhook retries")
 @pytest.mark.parametrize(("failures", "minutes"), [(1, 1), (2, 5), (3, 30), (4, 120), (5, 720)])
 def test_the_waits_are_those_of_the_contract(failures, minutes):
     step = after_failures(failures)
@@ -18,6 +19,7 @@ def test_the_waits_are_those_of_the_contract(failures, minutes):
     assert (step.state, step.attempts, step.wait_ms) == ("pending", failures, minutes * MINUTE)
 
 
+@pytest.mark.proves("decision: When is it tried again?")
 def test_after_the_sixth_failure_a_delivery_is_dead():
     assert after_failures(6).state == "dead"
     assert after_failures(6).attempts == 6
@@ -41,6 +43,7 @@ def test_up_to_ten_percent_or_a_minute_is_added_and_nothing_taken_away(failures,
     assert latest > earliest + most * 0.99
 
 
+@pytest.mark.proves("decision: The venue is offline?")
 def test_an_attempt_that_is_our_own_fault_stays_on_its_rung():
     for charged_before in range(6):
         step = next_step(charged_before, delivered=False, charged=False, draw=lambda: 0.0)

@@ -18,6 +18,7 @@ def a_receiver(url):
     return parse_receiver(url, allow_http=True)
 
 
+@pytest.mark.proves("S17")
 @pytest.mark.parametrize(
     "url",
     ["https://1.1.1.1:25/", "http://1.1.1.1:25/", "https://10.1.0.7:25/", "http://1.1.1.1:443/",

@@ -5,6 +5,7 @@ import pytest
 from tests.appliance.webhooks.attempts import REQUEST
 
 
+@pytest.mark.proves("S17")
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "ALL_PROXY"])
 async def test_a_proxy_of_the_environment_sees_no_delivery(
     client, receiver, open_receiver, monkeypatch, name

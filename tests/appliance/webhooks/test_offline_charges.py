@@ -17,6 +17,7 @@ from tests.appliance.webhooks.internet import (
 from tests.appliance.webhooks.receivers import an_answer
 
 
+@pytest.mark.proves("decision: The venue is offline?")
 @pytest.mark.parametrize(
     ("trouble", "code"),
     [

@@ -10,6 +10,7 @@ from tests.appliance.webhooks.internet import PUBLIC, Internet, charged, conditi
 from tests.appliance.webhooks.receivers import an_answer
 
 
+@pytest.mark.proves("decision: The venue is offline?")
 @pytest.mark.parametrize("cut", [Internet.lose_the_route, Internet.drop_packets])
 async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_65_seconds(
     world, receiver, internet, uptime, cut, caplog
@@ -42,6 +43,7 @@ async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_6
     assert world.rows("SELECT failures_in_a_row FROM endpoint") == [(0,)]
 
 
+@pytest.mark.proves("decision: The venue is offline?")
 async def test_row_17_when_a_route_comes_back_the_first_send_follows_within_five_seconds(
     world, receiver, internet, uptime
 ):
@@ -98,6 +100,7 @@ async def test_nothing_is_watched_and_no_alarm_is_set_unless_something_is_parked
     assert uptime.next_alarm is None
 
 
+@pytest.mark.proves("decision: The venue is offline?")
 async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     world, receiver, open_receiver, internet
 ):

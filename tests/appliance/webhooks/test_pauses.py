@@ -3,12 +3,15 @@
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.errors import Unavailable
 from appliance.webhooks.client import Budgets
 from tests.appliance.webhooks.receivers import an_answer
 
 
+@pytest.mark.proves("decision: A deactivated endpoint?")
 async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, uptime):
     endpoint, _ = await world.register(receiver.url)
     receiver.always = an_answer(500)
@@ -43,6 +46,7 @@ async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_still_re
     assert world.attempts() == [(1, "delivered")]
 
 
+@pytest.mark.proves("decision: A deactivated endpoint?")
 async def test_a_failed_attempt_does_not_revive_a_cancelled_delivery(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     receiver.always = an_answer(500)

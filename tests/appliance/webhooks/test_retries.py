@@ -21,6 +21,11 @@ async def failing(world, receiver):
     return receiver
 
 
+@pytest.mark.proves(
+    "decision: When is the body made?",
+    "interface 8: Webhook retries",
+    "interface 8: Signature age tolerance",
+)
 async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_current_state(
     world, failing, uptime
 ):
@@ -63,6 +68,7 @@ async def test_a_delay_is_drawn_on_top_of_the_ladder(world, receiver, uptime, ch
     await alarm_is(uptime, 63)
 
 
+@pytest.mark.proves("decision: When is it tried again?")
 async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, uptime):
     await world.register(receiver.url)
     receiver.always = an_answer(500)
@@ -94,6 +100,7 @@ async def test_a_success_on_the_way_ends_the_ladder(world, failing, uptime):
     assert world.rows("SELECT attempts FROM delivery") == [(2,)]
 
 
+@pytest.mark.proves("decision: What counts as delivered?")
 @pytest.mark.parametrize("status", [301, 400, 410, 404, 429])
 async def test_no_answer_but_2xx_ends_the_ladder(world, failing, uptime, status):
     failing.always = an_answer(status, "Location: http://127.0.0.1:1/")
@@ -138,6 +145,7 @@ async def test_a_retry_that_fell_due_while_the_box_was_off_is_sent_once(world, f
     assert len(failing.requests) == 2
 
 
+@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 @pytest.mark.parametrize(
     "instant", ["2027-11-21T19:00:00Z", "2026-11-21T19:00:30Z", "2026-11-21T18:58:00Z"]
 )
@@ -239,6 +247,7 @@ async def test_a_failing_receiver_is_sent_less_at_a_time_until_it_recovers(
     assert failing.most_at_once == 4
 
 
+@pytest.mark.proves("decision: What is a replay of a delivery?")
 async def test_a_dead_delivery_that_is_queued_again_is_sent_at_once_with_its_old_id(
     world, failing, uptime
 ):

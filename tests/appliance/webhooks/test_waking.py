@@ -39,6 +39,7 @@ async def status_becomes(house, id_, status):
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_a_clock_that_a_time_server_sets_ahead_ends_the_evening_at_once(
     house,
     clock,
@@ -53,6 +54,7 @@ async def test_a_clock_that_a_time_server_sets_ahead_ends_the_evening_at_once(
     await status_becomes(house, id_, "completed")
 
 
+@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_after_a_sleep_of_the_machine_the_evening_ends_at_once(
     house,
     clock,
@@ -109,6 +111,7 @@ async def test_a_time_server_that_agrees_with_a_believed_clock_lets_things_expir
     assert house.gate.may_expire()
 
 
+@pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wakes(
     world,
     receiver,

@@ -69,6 +69,7 @@ async def live_through_a_failure(house):
     house.files = disk.after_a_cut(draw)
 
 
+@pytest.mark.proves("I1", "G1")
 def test_after_a_sync_that_failed_nothing_acknowledged_is_ever_lost(vfs, furnished):  # noqa: F811
     seed = os.environ.get("FAILING_SYNC_SEED") or f"{random.SystemRandom().randrange(10**9)}"
 

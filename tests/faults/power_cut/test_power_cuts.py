@@ -119,6 +119,7 @@ def test_a_byte_that_changes_in_the_last_acknowledged_commit_after_a_cut_is_foun
     assert found == examined > A_FRESH_START // 2
 
 
+@pytest.mark.proves("I1", "G1")
 def test_with_less_than_full_durability_the_same_cuts_lose_what_was_acknowledged(vfs, furnished):
     def weaken(connection):
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -128,6 +129,7 @@ def test_with_less_than_full_durability_the_same_cuts_lose_what_was_acknowledged
     assert any(complaint.startswith("I1") for complaint in found)
 
 
+@pytest.mark.proves("I2", "G2")
 def test_without_the_schemas_guards_and_the_writers_look_tables_are_held_twice(
     vfs, furnished, monkeypatch
 ):

@@ -86,6 +86,7 @@ def attempt(make_client, names):
     return post
 
 
+@pytest.mark.proves("V12")
 @pytest.mark.parametrize(
     ("case", "code"),
     [("expired", "tls_cert"), ("self-signed", "tls_cert"), ("wrong host", "tls_cert"),
@@ -135,6 +136,7 @@ async def test_row_8_the_server_that_only_knows_tls_1_0_does_answer_those_who_ta
             await writer.wait_closed()
 
 
+@pytest.mark.proves("decision: Private addresses?")
 async def test_row_8_an_own_authority_is_enough_and_what_it_did_not_sign_is_refused(
     attempt, authority
 ):
@@ -168,6 +170,7 @@ async def test_row_8_the_pinned_certificate_passes_whatever_it_says(attempt, opt
     assert outcome.delivered
 
 
+@pytest.mark.proves("decision: Private addresses?")
 async def test_row_8_another_certificate_than_the_pinned_one_gets_not_one_byte(attempt, authority):
     pinned = Certificate(issuer=authority)
     shown = Certificate(issuer=authority)

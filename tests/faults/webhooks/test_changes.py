@@ -88,6 +88,7 @@ async def test_row_21_rolled_between_attempts_both_secrets_sign_the_retry(
     assert holds(retry, old)
 
 
+@pytest.mark.proves("decision: A rolled secret?")
 async def test_row_21_the_old_secret_revoked_between_attempts_signs_no_more(
     world, receiver, uptime, failed_once
 ):
@@ -104,6 +105,7 @@ async def test_row_21_the_old_secret_revoked_between_attempts_signs_no_more(
     assert world.rows("SELECT previous_secret FROM endpoint") == [(None,)]
 
 
+@pytest.mark.proves("decision: A rolled secret?")
 async def test_row_21_rolled_twice_the_two_newest_sign_and_the_oldest_does_not(
     world, receiver, uptime, failed_once
 ):
@@ -131,6 +133,7 @@ async def test_row_21_cancelled_between_attempts_the_retry_says_so(
     assert retry.body["type"] == "reservation.created"
 
 
+@pytest.mark.proves("decision: A deactivated endpoint?")
 async def test_row_22_however_many_activate_and_register_at_once_five_are_active(world):
     ids = []
     for number in range(12):

@@ -103,6 +103,7 @@ def test_the_corpus_has_more_than_two_hundred_spellings_and_not_one_twice():
     assert set(ODD) <= set(REFUSED)
 
 
+@pytest.mark.proves("S17", "V13")
 async def test_row_12_no_spelling_can_be_registered_and_none_is_dialled(world, strict, listener):
     dispatcher = await world.start()
     accepted = []
@@ -127,6 +128,7 @@ def harmless(port):
     ]  # fmt: skip
 
 
+@pytest.mark.proves("decision: Private addresses?", "G13", "S17")
 @pytest.mark.parametrize("dialling", ["strict", "direct"])
 async def test_row_12_planted_in_the_database_not_one_of_them_is_dialled(
     world, listener, dialling, request
@@ -156,6 +158,7 @@ async def test_row_12_the_listener_would_have_seen_it(world, change_outside, nam
     assert listener.accepted == 1
 
 
+@pytest.mark.proves("S17")
 @pytest.mark.parametrize("inside", ["127.0.0.1", "::1", "10.0.0.1", "169.254.169.254"])
 async def test_row_11_a_name_that_changes_between_check_and_dial_is_not_dialled(
     world, strict, names, listener, inside
@@ -242,6 +245,7 @@ async def test_row_11_a_name_server_that_never_answers_starves_neither_store_nor
     assert len(asked) <= 8  # threads that hang are six at most, and looked up once each
 
 
+@pytest.mark.proves("S17")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_row_9_a_redirect_is_a_failure_and_where_it_leads_is_never_dialled(
     make_client, receiver, listener, status

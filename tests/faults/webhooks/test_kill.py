@@ -9,6 +9,8 @@ import random
 import time
 from collections import Counter
 
+import pytest
+
 from tests.faults.checker import complaints
 from tests.faults.load import Load
 from tests.faults.nursery import ForkedBox
@@ -69,6 +71,7 @@ class EventfulLoad(Load):
                 return
 
 
+@pytest.mark.proves("I4", "I5", "G3")
 async def test_no_delivery_is_lost_to_a_kill_and_what_comes_twice_has_the_same_id(tmp_path):
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"\nKILL_SEED={seed}")

@@ -32,6 +32,7 @@ async def test_row_24_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_sa
     assert world.attempts() == [(1, "http_500"), (2, "http_500"), (3, "delivered")]
 
 
+@pytest.mark.proves("decision: What is a replay of a delivery?")
 async def test_row_24_a_double_click_sends_once(world, receiver):
     await world.register(receiver.url)
     await world.start()
@@ -52,6 +53,7 @@ async def test_row_24_a_double_click_sends_once(world, receiver):
     assert receiver.most_at_once == 1
 
 
+@pytest.mark.proves("decision: What is a replay of a delivery?")
 async def test_row_24_a_replay_during_a_retry_follows_it_and_never_joins_it(
     world, receiver, uptime
 ):

@@ -10,6 +10,7 @@ from appliance.house_errors import EndpointIsInactive
 from tests.faults.webhooks.replaying import about, arrived, many_dead, replay, replay_all
 
 
+@pytest.mark.proves("decision: A deactivated endpoint?")
 async def test_an_endpoint_that_receives_nothing_is_not_replayed_to(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     await world.book()
@@ -66,6 +67,7 @@ async def test_a_period_takes_the_events_in_it_of_that_endpoint_alone(world, ope
     assert len(other.requests) == 4
 
 
+@pytest.mark.proves("decision: What is a replay of a delivery?")
 async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(world, receiver):
     endpoint, _ = await world.register(receiver.url)
     await world.database.write(many_dead, endpoint.id, 10_000)

@@ -11,6 +11,7 @@ async def create(running: Running, **changes):
     return await running.call("POST", "/v1/reservations", json=a_body(**changes))
 
 
+@pytest.mark.proves("interface 4: DELETE /v1/reservations/{id}")
 async def test_a_cancelled_reservation_frees_its_table(running: Running):
     _, first, _ = await create(running)
     path = f"/v1/reservations/{first['serviceReservationId']}"
@@ -27,6 +28,7 @@ async def test_a_cancelled_reservation_frees_its_table(running: Running):
     assert status == 201
 
 
+@pytest.mark.proves("interface 4: DELETE /v1/reservations/{id}")
 async def test_cancelling_twice_says_so_and_announces_once(running: Running):
     _, first, _ = await create(running)
     path = f"/v1/reservations/{first['serviceReservationId']}"
@@ -93,6 +95,7 @@ async def test_another_notify_customer_is_refused_and_nothing_is_cancelled(runni
     assert listed["items"][0]["status"] == "confirmed"
 
 
+@pytest.mark.proves("decision: Deleting what is checked in or completed, or no UUID?")
 async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(running: Running):
     _, first, _ = await create(running)
     await running.live.database.write(
@@ -106,6 +109,9 @@ async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(
     assert listed["items"][0]["checkedInAt"] == "2026-11-21T19:00:00.000Z"
 
 
+@pytest.mark.proves(
+    "decision: Deleting what is checked in or completed, or no UUID?", "interface 7: NOT_FOUND"
+)
 @pytest.mark.parametrize("path_id", ["no-uuid", "2f1c8d5e-0000-4000-8000-000000000000", "%00", "'"])
 async def test_cancelling_what_is_not_there_is_not_found(running: Running, path_id: str):
     status, body, _ = await running.call("DELETE", f"/v1/reservations/{path_id}")
@@ -113,6 +119,7 @@ async def test_cancelling_what_is_not_there_is_not_found(running: Running, path_
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
+@pytest.mark.proves("interface 4: Rule 3", "S5")
 async def test_another_partners_reservation_cannot_be_told_from_none(running: Running):
     _, first, _ = await create(running)
     other = await a_key(running.live)
@@ -129,6 +136,7 @@ async def test_another_partners_reservation_cannot_be_told_from_none(running: Ru
     assert listed["items"][0]["status"] == "confirmed"
 
 
+@pytest.mark.proves("interface 4: Rule 3")
 async def test_platform_and_staff_reservations_cannot_be_cancelled_through_the_interface(
     running: Running,
 ):

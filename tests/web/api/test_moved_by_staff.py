@@ -3,6 +3,8 @@
 The guide says so (docs/partners.md, "Read the reservations").
 """
 
+import pytest
+
 from appliance.actions.amend_reservation import Amendment, amend_reservation, move_to_table
 from appliance.store.reservations import get_reservation
 from tests.builders import TONIGHT, a_body, table_id
@@ -11,6 +13,7 @@ from tests.conftest import Running
 BY = "staff:yasmine"
 
 
+@pytest.mark.proves("decision: Staff seat a party at another table, or change its size?")
 async def test_a_party_at_another_table_is_in_the_list_and_no_event_says_so(running: Running):
     database = running.live.database
     _, booked, _ = await running.call("POST", "/v1/reservations", json=a_body())

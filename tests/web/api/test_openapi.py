@@ -93,6 +93,7 @@ def test_nothing_is_described_that_generators_stumble_over(document):
     assert '"const"' not in json.dumps([headers, document["components"]["headers"]])
 
 
+@pytest.mark.proves("interface 7: Error body")
 def test_every_error_example_has_both_languages_and_stands_under_its_own_status(document):
     by_code = {r.code: r for r in Refusal.__subclasses__()}
     for _, operation in operations(document):
@@ -149,6 +150,7 @@ def test_every_operation_documents_key_scope_rate_and_our_own_faults(document):
         assert ("413" in operation["responses"]) == ("requestBody" in operation), name
 
 
+@pytest.mark.proves("interface 7: Retry advice")
 @pytest.mark.parametrize(
     ("status", "header"),
     [("401", "WWW-Authenticate"), ("429", "Retry-After"), ("503", "Retry-After")],
@@ -158,6 +160,7 @@ def test_a_header_of_a_refusal_is_documented(document, status, header):
         assert header in resolve(document, operation["responses"][status])["headers"], name
 
 
+@pytest.mark.proves("V2")
 def test_the_limits_of_section_8_are_in_the_schemas(document):
     schemas = document["components"]["schemas"]
     create = schemas["CreateReservation"]["properties"]
@@ -177,6 +180,7 @@ def test_no_schema_forbids_what_a_later_version_may_add(document):
     assert '"additionalProperties": false' not in json.dumps(document)
 
 
+@pytest.mark.proves("V15")
 def test_everything_we_send_can_be_held_against_its_last_member(document):
     received = {"CreateReservation", "Customer", "RegisterWebhookEndpoint", "WebhookTest"}
     schemas = close_answers(document["components"]["schemas"])

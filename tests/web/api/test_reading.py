@@ -19,6 +19,7 @@ async def availability(running: Running, query: str) -> dict[str, tuple[bool, st
     return {t["name"]: (t["available"], t["blockedBy"]) for t in body["tables"]}
 
 
+@pytest.mark.proves("interface 4: GET /v1/venue")
 async def test_the_venue_is_told_with_its_tables_and_slots(running: Running):
     status, body, _ = await running.call("GET", "/v1/venue")
 
@@ -39,6 +40,7 @@ async def test_the_venue_is_told_with_its_tables_and_slots(running: Running):
     assert (brunch["start"], brunch["end"], brunch["daysOfWeek"]) == ("12:00", "15:00", [0])
 
 
+@pytest.mark.proves("interface 4: GET /v1/availability")
 async def test_availability_names_the_source_that_holds_each_table(running: Running):
     database = running.live.database
     await running.call("POST", "/v1/reservations", json=a_body())
@@ -57,6 +59,7 @@ async def test_availability_names_the_source_that_holds_each_table(running: Runn
     }
 
 
+@pytest.mark.proves("decision: Availability without a slot?")
 async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(
     running: Running,
 ):
@@ -72,6 +75,7 @@ async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_i
     assert late["Terrasse 1"] == (False, "manual")
 
 
+@pytest.mark.proves("interface 4: GET /v1/availability")
 async def test_the_query_is_echoed(running: Running):
     _, with_slot, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}&slot=19:30")
     _, without, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}")
@@ -80,6 +84,12 @@ async def test_the_query_is_echoed(running: Running):
     assert (without["date"], without["slot"]) == (TONIGHT, None)
 
 
+@pytest.mark.proves(
+    "decision: Which slots are valid?",
+    "decision: When is tonight over, and which dates may be booked?",
+    "interface 7: INVALID_DATE",
+    "interface 7: INVALID_SLOT",
+)
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -100,12 +110,14 @@ async def test_a_bad_availability_query_is_refused(running: Running, query: str,
     assert (status, body["code"]) == (400, code)
 
 
+@pytest.mark.proves("decision: Which number is which weekday?")
 async def test_sunday_is_day_zero(running: Running):
     status, _, _ = await running.call("GET", "/v1/availability?date=2026-11-22&slot=12:00")
 
     assert status == 200
 
 
+@pytest.mark.proves("decision: In which order is the list?", "interface 4: Rule 1")
 async def test_the_list_covers_every_source_in_its_order(running: Running):
     database = running.live.database
     bookings = [("T1", "22:00"), ("T2", "19:30"), ("T3", None), ("T4", "19:30")]
@@ -123,6 +135,7 @@ async def test_the_list_covers_every_source_in_its_order(running: Running):
     assert [item["source"] for item in body["items"]] == ["manual"] * 4 + ["platform"]
 
 
+@pytest.mark.proves("interface 4: GET /v1/reservations")
 async def test_an_item_has_the_documented_members(running: Running):
     _, created, _ = await running.call(
         "POST", "/v1/reservations", json=a_body(externalRef="R-7", notes="près de la fontaine")
@@ -156,6 +169,9 @@ async def test_an_item_has_the_documented_members(running: Running):
     }
 
 
+@pytest.mark.proves(
+    "decision: Members that do not apply: absent or null?", "interface 4: Rule 1", "S4"
+)
 async def test_external_references_are_absent_on_others_and_on_own_without_one(running: Running):
     await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     running.clock.advance(1)
@@ -171,6 +187,9 @@ async def test_external_references_are_absent_on_others_and_on_own_without_one(r
     assert not any("externalRef" in item for item in others["items"])
 
 
+@pytest.mark.proves(
+    "decision: Members that do not apply: absent or null?", "interface 4: Rule 1", "S4", "V8"
+)
 async def test_contacts_are_absent_in_prepaid_mode(running: Running):
     await running.call("POST", "/v1/reservations", json=a_body())
     await set_mode(running, "prepaid")
@@ -181,6 +200,7 @@ async def test_contacts_are_absent_in_prepaid_mode(running: Running):
     assert not {"customerEmail", "customerPhone"} & set(body["items"][0])
 
 
+@pytest.mark.proves("decision: In which order is the list?", "interface 4: GET /v1/reservations")
 @pytest.mark.parametrize(
     ("query", "days"),
     [
@@ -217,6 +237,11 @@ async def test_filters_are_inclusive_and_pages_follow_each_other(
         assert body["total"] == 4
 
 
+@pytest.mark.proves(
+    "decision: The code of a 400 that section 7 does not list?",
+    "interface 8: Page size",
+    "interface 8: Page number",
+)
 @pytest.mark.parametrize(
     ("query", "code", "field"),
     [

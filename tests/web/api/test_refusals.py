@@ -22,6 +22,26 @@ async def post_raw(running: Running, raw: bytes):
     return status, answer["code"]
 
 
+@pytest.mark.proves(
+    "decision: The code of a 400 that section 7 does not list?",
+    "decision: May other 400s carry field?",
+    "decision: customer missing or no object, name blank, contacts empty?",
+    "interface 4: Rule 2",
+    "interface 7: INVALID_DATE",
+    "interface 7: INVALID_SLOT",
+    "interface 7: INVALID_TABLE",
+    "interface 7: INVALID_GUESTS",
+    "interface 7: CUSTOMER_NAME_REQUIRED",
+    "interface 7: CUSTOMER_CONTACT_REQUIRED",
+    "interface 7: INVALID_EMAIL",
+    "interface 7: IDEMPOTENCY_KEY_REQUIRED",
+    "interface 8: notes",
+    "interface 8: externalRef",
+    "interface 8: idempotencyKey",
+    "interface 8: guests",
+    "V2",
+    "V15",
+)
 @pytest.mark.parametrize(
     ("changes", "code", "field"),
     [
@@ -85,6 +105,13 @@ async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(
     assert listed["total"] == 0
 
 
+@pytest.mark.proves(
+    "decision: How is something taken away?",
+    "interface 8: notes",
+    "interface 8: externalRef",
+    "interface 8: idempotencyKey",
+    "V2",
+)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -105,6 +132,7 @@ async def test_a_body_at_its_limits_is_taken(running: Running, changes: dict):
     assert status == 201
 
 
+@pytest.mark.proves("decision: In which order is a body checked?")
 async def test_faults_are_named_in_the_order_of_section_7(running: Running):
     body = {"notes": 5}
     expected = [
@@ -128,6 +156,10 @@ async def test_faults_are_named_in_the_order_of_section_7(running: Running):
 VALID = json.dumps(a_body()).encode()
 
 
+@pytest.mark.proves(
+    "decision: A body that is no object, or that parsers read differently?",
+    "interface 7: INVALID_JSON",
+)
 @pytest.mark.parametrize(
     "raw",
     [
@@ -166,12 +198,14 @@ async def post_raw_status(running: Running, raw: bytes):
     return status, answer
 
 
+@pytest.mark.proves("decision: What is a guest count?")
 async def test_a_huge_integer_is_a_guest_count_out_of_range(running: Running):
     raw = VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 30)
 
     assert await post_raw(running, raw) == (400, "GUESTS_OUT_OF_RANGE")
 
 
+@pytest.mark.proves("decision: A body over 64 KiB?")
 @pytest.mark.parametrize("chunked", [False, True])
 async def test_a_body_over_64_kib_is_too_large(running: Running, chunked: bool):
     raw = VALID[:-1] + b" " * 65536 + b"}"
@@ -183,6 +217,11 @@ async def test_a_body_over_64_kib_is_too_large(running: Running, chunked: bool):
     assert await post_raw(running, pieces() if chunked else raw) == (413, "BODY_TOO_LARGE")
 
 
+@pytest.mark.proves(
+    "decision: In which order is a call checked?",
+    "decision: Unknown path, wrong method?",
+    "interface 7: Error body",
+)
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_an_unknown_path_is_not_found_even_without_a_key(running: Running, prefix: str):
     async with running.client.get(f"{prefix}/v1/nothing") as response:
@@ -192,6 +231,7 @@ async def test_an_unknown_path_is_not_found_even_without_a_key(running: Running,
     assert set(body) == {"error", "error_en", "code"}
 
 
+@pytest.mark.proves("decision: Unknown path, wrong method?", "V4")
 async def test_a_wrong_method_names_the_right_ones(running: Running):
     async with running.client.put("/v1/reservations") as response:
         body = await response.json()
@@ -200,6 +240,7 @@ async def test_a_wrong_method_names_the_right_ones(running: Running):
     assert response.headers["Allow"] == "GET, POST"
 
 
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "S30", "V16")
 async def test_an_accident_is_an_internal_error_that_tells_nothing(
     running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
@@ -215,6 +256,7 @@ async def test_an_accident_is_an_internal_error_that_tells_nothing(
     assert "GET /v1/venue failed" in caplog.text
 
 
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "V16")
 async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running: Running):
     connection = running.live.database._writer_connection
     connection.pragma("max_page_count", connection.pragma("page_count"))
@@ -234,6 +276,7 @@ async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running: Runn
     assert listed["total"] == statuses.count(201) + 1
 
 
+@pytest.mark.proves("S16", "V3", "V4")
 async def test_every_answer_carries_the_security_headers(running: Running):
     for method, path in (("GET", "/v1/venue"), ("GET", "/v1/nothing"), ("PUT", "/v1/venue")):
         _, _, headers = await running.call(method, path)

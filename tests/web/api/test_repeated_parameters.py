@@ -6,6 +6,7 @@ from tests.builders import TONIGHT, a_body, table_id
 from tests.conftest import Running
 
 
+@pytest.mark.proves("V15")
 @pytest.mark.parametrize(
     ("query", "code", "field"),
     [

@@ -15,6 +15,7 @@ async def create(running: Running, **changes):
     return await running.call("POST", "/v1/reservations", json=a_body(**changes))
 
 
+@pytest.mark.proves("interface 4: POST /v1/reservations")
 async def test_a_created_reservation_is_confirmed_with_code_and_links(running: Running):
     status, body, headers = await create(running)
 
@@ -37,6 +38,7 @@ async def test_a_created_reservation_is_confirmed_with_code_and_links(running: R
     assert headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.proves("decision: What is an access code made of, and what is it good for?")
 async def test_an_access_code_has_four_characters_that_cannot_be_confused(running: Running):
     _, body, _ = await create(running)
 
@@ -46,6 +48,7 @@ async def test_an_access_code_has_four_characters_that_cannot_be_confused(runnin
     assert set(letters) <= set("23456789ABCDEFGHJKMNPQRSTUVWXYZ")
 
 
+@pytest.mark.proves("interface 4: POST /v1/reservations")
 async def test_a_replay_answers_the_original_result_and_makes_nothing_new(running: Running):
     _, first, _ = await create(running)
     status, again, headers = await create(running)
@@ -57,6 +60,7 @@ async def test_a_replay_answers_the_original_result_and_makes_nothing_new(runnin
     assert listed["total"] == 1
 
 
+@pytest.mark.proves("decision: The same key with another body?")
 async def test_the_same_key_with_another_body_answers_the_original_and_says_so(running: Running):
     _, first, _ = await create(running)
     status, again, headers = await create(running, guests=3)
@@ -66,6 +70,7 @@ async def test_the_same_key_with_another_body_answers_the_original_and_says_so(r
     assert headers["Idempotency-Body-Mismatch"] == "true"
 
 
+@pytest.mark.proves("decision: A replay after the cancellation?")
 async def test_a_replay_after_cancellation_is_the_original_body_unchanged(running: Running):
     _, first, _ = await create(running)
     await running.call("DELETE", f"/v1/reservations/{first['serviceReservationId']}")
@@ -75,6 +80,7 @@ async def test_a_replay_after_cancellation_is_the_original_body_unchanged(runnin
     assert (status, again) == (200, first)
 
 
+@pytest.mark.proves("decision: The same key while the first request is in flight?", "I3")
 async def test_fifty_identical_requests_at_once_make_one_reservation(running: Running):
     answers = await asyncio.gather(*(create(running) for _ in range(50)))
 
@@ -87,6 +93,7 @@ async def test_fifty_identical_requests_at_once_make_one_reservation(running: Ru
     assert replayed == ["true"] * 49
 
 
+@pytest.mark.proves("interface 4: Rule 2", "interface 7: TABLE_TAKEN", "V2", "V15")
 async def test_fifty_requests_for_one_table_at_once_grant_it_once(running: Running):
     answers = await asyncio.gather(*(create(running, idempotencyKey=f"k{i}") for i in range(50)))
 
@@ -94,6 +101,7 @@ async def test_fifty_requests_for_one_table_at_once_grant_it_once(running: Runni
     assert {body["code"] for status, body, _ in answers if status == 409} == {"TABLE_TAKEN"}
 
 
+@pytest.mark.proves("decision: Are refused attempts remembered?", "interface 7: Retry advice", "V2")
 async def test_a_refused_attempt_is_not_stored_so_its_key_may_be_tried_again(running: Running):
     await create(running, idempotencyKey="first")
     refused, _, _ = await create(running, idempotencyKey="second")
@@ -102,6 +110,7 @@ async def test_a_refused_attempt_is_not_stored_so_its_key_may_be_tried_again(run
     assert (refused, status) == (409, 201)
 
 
+@pytest.mark.proves("decision: How far and how long does an idempotency key reach?")
 async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel(running: Running):
     _, first, _ = await create(running, externalRef="R-7")
     old = running.live.database.peek(list_keys)[0]
@@ -117,6 +126,7 @@ async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel
     assert status == 200
 
 
+@pytest.mark.proves("decision: How far and how long does an idempotency key reach?")
 async def test_two_keys_may_use_the_same_idempotency_key(running: Running):
     other = await a_key(running.live)
     await create(running)
@@ -128,6 +138,7 @@ async def test_two_keys_may_use_the_same_idempotency_key(running: Running):
     assert status == 201
 
 
+@pytest.mark.proves("decision: When do two reservations conflict?", "interface 7: TABLE_TAKEN")
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
@@ -148,6 +159,7 @@ async def test_holders_conflict_when_their_intervals_overlap(
     assert status == expected
 
 
+@pytest.mark.proves("decision: Slots that cross midnight?")
 async def test_a_slot_that_crosses_midnight_belongs_to_the_evening_on_which_it_starts(
     running: Running,
 ):
@@ -159,6 +171,7 @@ async def test_a_slot_that_crosses_midnight_belongs_to_the_evening_on_which_it_s
     assert (same_evening, next_day) == (409, 201)
 
 
+@pytest.mark.proves("decision: Slots that cross midnight?")
 async def test_a_slot_after_midnight_is_not_granted_beside_the_one_that_runs_into_it(
     running: Running,
 ):
@@ -177,6 +190,14 @@ def _offer_after_midnight(tx: Transaction) -> None:
     tx.insert("slot", slot | {"days_of_week": json.dumps(list(range(7)))})
 
 
+@pytest.mark.proves(
+    "decision: Which slots are valid?",
+    "decision: A table that is not bookable?",
+    "interface 4: Rule 2",
+    "interface 7: GUESTS_OUT_OF_RANGE",
+    "interface 7: TABLE_NOT_FOUND",
+    "interface 7: A table with bookable: false",
+)
 @pytest.mark.parametrize(
     ("changes", "status", "code"),
     [
@@ -200,12 +221,16 @@ async def test_refusals_that_depend_on_the_venue(
     assert set(body) <= {"error", "error_en", "code", "field"}
 
 
+@pytest.mark.proves("decision: When is tonight over, and which dates may be booked?")
 async def test_a_reservation_730_days_ahead_is_taken(running: Running):
     status, _, _ = await create(running, date="2028-11-20")
 
     assert status == 201
 
 
+@pytest.mark.proves(
+    "decision: Which values has venue.status?", "interface 4: Rule 2", "interface 7: VENUE_INACTIVE"
+)
 @pytest.mark.parametrize("venue_status", ["inactive", "suspended"])
 async def test_a_venue_that_is_not_active_refuses_creation(running: Running, venue_status: str):
     await running.live.database.write(
@@ -218,6 +243,7 @@ async def test_a_venue_that_is_not_active_refuses_creation(running: Running, ven
     assert "field" not in body
 
 
+@pytest.mark.proves("decision: In which order is a body checked?")
 async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running: Running):
     _, first, _ = await create(running)
     await running.live.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
@@ -227,6 +253,7 @@ async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running:
     assert (status, again) == (200, first)
 
 
+@pytest.mark.proves("decision: When is tonight over, and which dates may be booked?")
 @pytest.mark.parametrize(
     ("now", "date", "status"),
     [
@@ -281,6 +308,7 @@ async def test_a_past_date_is_told_before_its_slot_that_is_over(running: Running
     assert (status, body["field"]) == (400, "date")
 
 
+@pytest.mark.proves("decision: What is the test environment?")
 async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running: Running):
     status, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
 
@@ -291,6 +319,7 @@ async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running:
     assert (live["total"], test["total"]) == (0, 1)
 
 
+@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_mail_in_the_test_environment_is_kept_and_says_sent(running: Running):
     customer = {"name": "Salma Idrissi", "email": "salma@example.com"}
 
@@ -299,6 +328,7 @@ async def test_mail_in_the_test_environment_is_kept_and_says_sent(running: Runni
     assert body["notifications"] == {"email": "sent", "sms": "skipped"}
 
 
+@pytest.mark.proves("decision: What does notifications.email say?")
 @pytest.mark.parametrize(
     ("customer", "notify", "outcome"),
     [
@@ -316,6 +346,7 @@ async def test_the_outcome_of_the_letter_is_told_and_replayed(
     assert first["notifications"]["email"] == again["notifications"]["email"] == outcome
 
 
+@pytest.mark.proves("decision: When is reservation.confirmed sent?")
 async def test_every_creation_announces_itself_once(running: Running):
     await create(running)
     await create(running)

@@ -10,6 +10,7 @@ async def execute(running: Running, sql: str, **values: object) -> None:
     await running.live.database.write(lambda tx: tx.execute(sql, values))
 
 
+@pytest.mark.proves("decision: Which values has table.type?")
 @pytest.mark.parametrize("kind", ["standard", "vip", "booth", "bar", "terrace", "péniche"])
 async def test_the_type_of_a_table_is_an_open_text(running: Running, kind: str):
     await execute(running, "UPDATE venue_table SET type = :kind WHERE number = 'T1'", kind=kind)
@@ -19,6 +20,7 @@ async def test_the_type_of_a_table_is_an_open_text(running: Running, kind: str):
     assert body["tables"][0]["type"] == kind
 
 
+@pytest.mark.proves("decision: What is in policies?")
 @pytest.mark.parametrize(
     ("stored", "shown"),
     [
@@ -36,6 +38,7 @@ async def test_policies_are_null_or_an_open_object(running: Running, stored, sho
     assert body["policies"] == shown
 
 
+@pytest.mark.proves("decision: Which values has venue.status?")
 @pytest.mark.parametrize("status", ["active", "inactive", "suspended"])
 async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running: Running, status: str):
     await execute(running, "UPDATE venue SET status = :status", status=status)
@@ -56,6 +59,7 @@ async def test_a_table_that_is_not_bookable_is_shown_as_such(running: Running):
     assert body["tables"][5]["id"] == table_id("T6")
 
 
+@pytest.mark.proves("interface 8: Page size", "interface 8: Page number")
 @pytest.mark.parametrize(
     ("query", "page", "limit"),
     [("", 1, 50), ("?limit=1", 1, 1), ("?limit=200", 1, 200), ("?page=2", 2, 50)],

@@ -21,11 +21,15 @@ class TestTestEvents:
     async def try_out(self, running: Running, **kwargs):
         return await running.call("POST", "/test/v1/webhooks/test", **kwargs)
 
+    @pytest.mark.proves("decision: Where does a webhook.test go?")
     async def test_with_none_active_nothing_is_queued(self, running: Running):
         status, body, _ = await self.try_out(running)
 
         assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
 
+    @pytest.mark.proves(
+        "decision: Where does a webhook.test go?", "interface 4: POST /v1/webhooks/test"
+    )
     async def test_without_a_body_every_active_endpoint_receives_it(self, running: Running):
         receiver = Receiver()
         async with a_server(receiver.converse) as receiver.port:
@@ -45,6 +49,7 @@ class TestTestEvents:
         assert {r.line.split()[1] for r in requests} == {"/a", "/b"}
         assert {r.headers["x-service-event"] for r in requests} == {"webhook.test"}
 
+    @pytest.mark.proves("decision: Where does a webhook.test go?")
     async def test_one_endpoint_alone_receives_it(self, running: Running):
         receiver = Receiver()
         async with a_server(receiver.converse) as receiver.port:
@@ -67,6 +72,7 @@ class TestTestEvents:
 
         assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
 
+    @pytest.mark.proves("decision: Where does a webhook.test go?")
     @pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", ""])
     async def test_an_unknown_endpoint_is_not_found(self, running: Running, endpoint_id):
         status, body, _ = await self.try_out(running, json={"endpointId": endpoint_id})

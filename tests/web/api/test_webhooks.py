@@ -23,6 +23,7 @@ def settings():
     )
 
 
+@pytest.mark.proves("interface 4: POST /v1/webhooks")
 async def test_a_registered_endpoint_is_answered_with_its_secret(running: Running):
     status, endpoint, _ = await register(running, events=["reservation.created"])
 
@@ -36,6 +37,7 @@ async def test_a_registered_endpoint_is_answered_with_its_secret(running: Runnin
     assert len(endpoint["secret"]) == 6 + 43
 
 
+@pytest.mark.proves("interface 4: GET /v1/webhooks", "S18")
 async def test_the_list_shows_everything_but_the_secret(running: Running):
     created = await registered(running)
     secret = created.pop("secret")
@@ -50,6 +52,7 @@ async def test_the_list_shows_everything_but_the_secret(running: Running):
     assert secret[6:] not in json.dumps(listed)
 
 
+@pytest.mark.proves("S18")
 async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running: Running):
     secret = (await registered(running))["secret"].encode()
 
@@ -61,6 +64,7 @@ async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running: R
         Keyring(MASTER_KEY, "test").unwrap(stored)
 
 
+@pytest.mark.proves("decision: events omitted, empty or unknown?", "interface 4: Rule 6")
 async def test_omitted_or_null_events_are_all_six(running: Running):
     assert (await registered(running))["events"] == list(EVENT_TYPES)
     assert (await registered(running, events=None))["events"] == list(EVENT_TYPES)
@@ -73,6 +77,9 @@ async def test_a_type_named_twice_is_subscribed_once(running: Running):
     assert (await registered(running, events=events))["events"] == events[:2]
 
 
+@pytest.mark.proves(
+    "decision: events omitted, empty or unknown?", "interface 7: Invalid webhook url or event names"
+)
 @pytest.mark.parametrize(
     ("events", "field"),
     [
@@ -93,6 +100,9 @@ async def test_events_that_are_empty_or_unknown_are_refused(running: Running, ev
     assert (status, body["code"], body["field"]) == (400, "INVALID_EVENT_TYPE", field)
 
 
+@pytest.mark.proves(
+    "decision: Which URLs are refused?", "interface 7: Invalid webhook url or event names"
+)
 @pytest.mark.parametrize(
     "url",
     [None, 1, "", "receiver.example", "http://93.184.216.34/", "https://u:p@93.184.216.34/",
@@ -106,12 +116,14 @@ async def test_a_bad_url_is_refused_in_live(running: Running, url):
     assert set(body) == {"error", "error_en", "code", "field"}
 
 
+@pytest.mark.proves("interface 7: Invalid webhook url or event names")
 async def test_a_missing_url_is_refused(running: Running):
     status, body, _ = await running.call("POST", "/v1/webhooks", json={})
 
     assert (status, body["code"]) == (400, "INVALID_WEBHOOK_URL")
 
 
+@pytest.mark.proves("decision: Which URLs are refused?")
 async def test_plain_http_and_the_owners_exceptions_are_taken_in_test(running: Running):
     url = "http://127.0.0.1:9000/hook"
 
@@ -127,6 +139,12 @@ async def test_a_refused_registration_leaves_no_row(running: Running):
     assert listed["items"] == []
 
 
+@pytest.mark.proves(
+    "decision: Whose are endpoints?",
+    "interface 4: Rule 4",
+    "interface 7: TOO_MANY_ENDPOINTS",
+    "interface 8: Active webhook endpoints",
+)
 async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(running: Running):
     endpoints = [await registered(running) for _ in range(5)]
 
@@ -139,6 +157,7 @@ async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(run
     assert len(listed["items"]) == 6
 
 
+@pytest.mark.proves("interface 4: Rule 4", "V15")
 async def test_of_twenty_simultaneous_registrations_five_succeed(running: Running):
     answers = await asyncio.gather(*(register(running) for _ in range(20)))
 
@@ -147,6 +166,7 @@ async def test_of_twenty_simultaneous_registrations_five_succeed(running: Runnin
     assert sum(item["active"] for item in listed["items"]) == 5
 
 
+@pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
 async def test_a_deactivated_endpoint_stays_in_the_list(running: Running):
     endpoint = await registered(running)
 
@@ -157,6 +177,7 @@ async def test_a_deactivated_endpoint_stays_in_the_list(running: Running):
     assert [item["active"] for item in listed["items"]] == [False]
 
 
+@pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
 async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(running: Running):
     endpoint = await registered(running)
 
@@ -165,6 +186,7 @@ async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(run
         assert (status, body) == (200, {"id": endpoint["id"], "active": False})
 
 
+@pytest.mark.proves("interface 4: Rule 5", "interface 7: NOT_FOUND")
 @pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", "1", "%00"])
 async def test_an_unknown_endpoint_cannot_be_deactivated(running: Running, endpoint_id):
     status, body, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")
@@ -172,6 +194,7 @@ async def test_an_unknown_endpoint_cannot_be_deactivated(running: Running, endpo
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
+@pytest.mark.proves("decision: Whose are endpoints?")
 async def test_endpoints_belong_to_the_venue_and_every_key_manages_them(running: Running):
     endpoint = await registered(running)
     other = await a_key(running.live)
@@ -182,6 +205,7 @@ async def test_endpoints_belong_to_the_venue_and_every_key_manages_them(running:
     assert status == 200
 
 
+@pytest.mark.proves("decision: What is the test environment?")
 async def test_the_environments_do_not_see_each_others_endpoints(running: Running):
     endpoint = await registered(running)
 
@@ -192,6 +216,7 @@ async def test_the_environments_do_not_see_each_others_endpoints(running: Runnin
     assert status == 404
 
 
+@pytest.mark.proves("decision: In which order is a call checked?")
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", "/v1/webhooks"), ("POST", "/v1/webhooks"), ("DELETE", f"/v1/webhooks/{UNKNOWN}"),

@@ -8,6 +8,7 @@ async def fetch(running, path, **headers):
         return response, await response.text()
 
 
+@pytest.mark.proves("S16")
 @pytest.mark.parametrize("prefix", ["", "/test"])
 async def test_the_page_runs_no_script_but_its_own_and_only_the_reader_compiles_webassembly(
     running, prefix

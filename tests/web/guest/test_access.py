@@ -161,6 +161,7 @@ async def test_an_erased_name_leaves_a_card_without_a_name(world, guest):
     assert "Au nom de" not in await answer.text()
 
 
+@pytest.mark.proves("S11", "V14")
 async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world, guest):
     path = world.access(await world.reserve())
 
@@ -187,6 +188,7 @@ async def dump(world) -> bytes:
     return await world.database.read(lambda reader: reader.connection.serialize("main"))
 
 
+@pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 async def test_looking_changes_nothing(world, guest):
     reservation = await world.reserve()
     paths = [world.access(reservation), f"{world.access(reservation)}/calendar.ics",
@@ -228,6 +230,7 @@ async def test_a_dead_link_says_that_the_box_itself_says_so(guest):
     assert (answer.status, answer.headers["Venuebox-Link-Ends"]) == (404, "0")
 
 
+@pytest.mark.proves("V5")
 async def test_the_saved_picture_is_the_pass_and_is_called_after_the_evening(world, guest):
     path = world.access(await world.reserve())
 

@@ -2,6 +2,8 @@
 
 import base64
 
+import pytest
+
 
 async def dead_links(world) -> list[str]:
     """Every way in which a link can be wrong, and one that has expired."""
@@ -28,6 +30,7 @@ async def dead_links(world) -> list[str]:
     ]
 
 
+@pytest.mark.proves("S11")
 async def test_expired_unknown_and_malformed_links_get_the_same_friendly_page(world, guest):
     answers = [await guest.get(f"/access/{token}") for token in await dead_links(world)]
     pages = {(answer.status, await answer.read()) for answer in answers}
@@ -48,6 +51,7 @@ async def test_dead_claim_and_calendar_links_get_that_page_too(world, guest):
         assert (answer.status, await answer.read()) == (404, dead)
 
 
+@pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest):
     path = world.access(await world.reserve())
 

@@ -25,6 +25,7 @@ async def test_the_tap_is_thanked_and_leads_to_the_pass(world, guest):
     assert f'href="{world.access(reservation)}?lang=fr"' in html
 
 
+@pytest.mark.proves("S11")
 async def test_a_second_tap_is_thanked_alike(world, guest):
     path = world.claim(await world.reserve())
 
@@ -34,6 +35,7 @@ async def test_a_second_tap_is_thanked_alike(world, guest):
     assert await first.read() == await second.read()
 
 
+@pytest.mark.proves("S15")
 async def test_a_tap_sent_by_another_sites_page_does_nothing(world, guest):
     path = world.claim(await world.reserve())
 

@@ -5,6 +5,7 @@ import statistics
 import string
 import time
 
+import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from appliance.tokens import encode_url_safe
@@ -36,6 +37,7 @@ async def ask(world, handler, token: str):
     return await handler(request)
 
 
+@pytest.mark.proves("S11")
 async def test_ten_thousand_guesses_open_nothing_and_are_answered_alike(world):
     reservation = await world.reserve()
     keyring = world.environment.keyring
@@ -62,6 +64,7 @@ async def test_a_guess_costs_no_look_into_the_database(world, monkeypatch):
     assert asked == []
 
 
+@pytest.mark.proves("S5")
 async def test_no_guess_takes_visibly_longer_than_another(world):
     """Of the wrong form, of the right one, nearly right: medians within a quarter of each other.
 

@@ -17,6 +17,7 @@ def settings():
     )
 
 
+@pytest.mark.proves("V2")
 @pytest.mark.parametrize("turn", range(4))
 async def test_one_wins_and_the_others_hear_what_is_still_free(running, turn):
     running.clock.set("2026-11-21T12:00:00Z")

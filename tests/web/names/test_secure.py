@@ -32,6 +32,7 @@ def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", *
     return request.clone(remote=remote, scheme=scheme)
 
 
+@pytest.mark.proves("S32")
 @pytest.mark.parametrize(
     ("settings", "remote", "scheme", "proto", "passes"),
     [
@@ -58,6 +59,7 @@ def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, p
             secure.demand(request)
 
 
+@pytest.mark.proves("S6")
 def test_the_owner_who_allows_http_allows_no_password_over_it():
     secure = Secure(ServerSettings(allow_http=True), 8443)
 
@@ -131,6 +133,7 @@ async def proxied(tmp_path, clock, settings):
         yield found
 
 
+@pytest.mark.proves("S32")
 async def test_over_plain_http_api_and_terminals_are_refused_and_pages_are_led_away(proxied):
     plain = {"X-Forwarded-Proto": "http", "X-Forwarded-For": OTHER}
     for path in ("/v1/venue", "/test/v1/venue", "/terminal/v1/me", "/test/terminal/v1/evening"):
@@ -251,6 +254,7 @@ def test_the_box_is_announced_under_its_slug():
     assert describe("x", "", [], 80, tls=False).name == "x._http._tcp.local."
 
 
+@pytest.mark.proves("V3")
 @pytest.mark.parametrize(
     ("app_url", "settings", "host", "scheme", "strict"),
     [
@@ -275,6 +279,7 @@ async def test_browsers_come_back_to_the_public_address_over_https_alone(
     assert ("Strict-Transport-Security" in response.headers) == strict
 
 
+@pytest.mark.proves("S29")
 @pytest.mark.parametrize(
     ("app_url", "remote", "host", "sits_here"),
     [
@@ -296,6 +301,7 @@ def test_who_sits_at_the_box_is_told_from_who_comes_through_a_tunnel(
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here
 
 
+@pytest.mark.proves("V3")
 async def test_the_public_address_says_so_on_every_answer(tmp_path, clock):
     public = {"app_url": "https://riad.example", "trusted_proxies": ("127.0.0.1",)}
     by_proxy = {"Host": "riad.example", "X-Forwarded-Proto": "https"}

@@ -1,4 +1,5 @@
 import argon2
+import pytest
 
 from appliance.actions.sign_in import start_session
 from appliance.store.sessions import list_sessions
@@ -14,6 +15,7 @@ async def another_browser(running, person) -> Person:
     return Person(person.id, running, session)
 
 
+@pytest.mark.proves("V7")
 async def test_another_browser_is_signed_out_from_here(running):
     here = await a_person(running, "door")
     there = await another_browser(running, here)
@@ -28,6 +30,7 @@ async def test_another_browser_is_signed_out_from_here(running):
     assert (await here.get("/portal/account"))[0] == 200
 
 
+@pytest.mark.proves("V7")
 async def test_everywhere_else_leaves_this_browser_alone(running):
     here = await a_person(running, "door")
     there = await another_browser(running, here)
@@ -47,6 +50,7 @@ async def test_nobody_ends_the_session_of_somebody_else(running):
     assert (await victim.get("/portal/account"))[0] == 200
 
 
+@pytest.mark.proves("V6", "V7")
 async def test_another_password_needs_the_present_one_and_ends_every_session(running):
     here = await a_person(running, "door")
     await running.live.database.write(set_password, here.id, HASH)

@@ -1,11 +1,14 @@
 """The keys that sign guest passes, replaced in the portal."""
 
+import pytest
+
 from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import get_reservation
 from tests.web.portal.door_room import a_pass, a_terminal, scan
 from tests.web.portal.people import a_person
 
 
+@pytest.mark.proves("decision: A signing key that leaked?")
 async def test_a_new_signing_key_leaves_old_passes_good(running):
     person = await a_person(running, "manager")
     _, text = await a_pass(running)
@@ -20,6 +23,7 @@ async def test_a_new_signing_key_leaves_old_passes_good(running):
     assert "only verifies" in page
 
 
+@pytest.mark.proves("decision: A signing key that leaked?")
 async def test_after_a_leak_old_passes_are_revoked_and_the_link_shows_a_good_one(running):
     person = await a_person(running, "owner")
     reservation, old = await a_pass(running)

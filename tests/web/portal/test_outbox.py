@@ -26,6 +26,7 @@ async def letter_path(running):
     return re.search(rf'href="({OUTBOX}/[0-9a-f-]+)"', page)[1]
 
 
+@pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_letter_of_the_test_environment_is_kept_and_can_be_read(running, booked):
     status, page, _ = await get(running, OUTBOX)
     assert status == 200
@@ -70,6 +71,7 @@ async def test_the_outbox_exists_in_test_alone(running):
     assert status == 404
 
 
+@pytest.mark.proves("S29")
 @pytest.mark.parametrize(
     "headers",
     [

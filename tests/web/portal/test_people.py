@@ -33,6 +33,7 @@ async def test_somebody_is_invited_and_the_link_is_shown_this_once(running):
     assert (status, "Somebody here signs in as karim" in text) == (409, True)
 
 
+@pytest.mark.proves("S7")
 async def test_a_new_link_leaves_the_password_until_it_is_used(running):
     owner, host = await a_person(running), await a_person(running, "host")
 
@@ -46,6 +47,7 @@ async def test_a_new_link_leaves_the_password_until_it_is_used(running):
     assert (await host.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
+@pytest.mark.proves("S6", "V7")
 async def test_who_is_disabled_is_out_at_once_and_may_come_back(running):
     owner, host = await a_person(running), await a_person(running, "host")
 
@@ -58,6 +60,7 @@ async def test_who_is_disabled_is_out_at_once_and_may_come_back(running):
     assert (await noted(running))[-2:] == ["person_disabled", "person_enabled"]
 
 
+@pytest.mark.proves("V8")
 async def test_a_role_is_in_force_on_the_next_request(running):
     owner, host = await a_person(running), await a_person(running, "host")
     assert (await host.get("/portal/box"))[0] == 403
@@ -87,6 +90,7 @@ async def test_there_is_always_an_owner_left(running):
         await running.live.database.write(disable_staff, other.id)
 
 
+@pytest.mark.proves("S9")
 async def test_the_owner_forgets_wrong_passwords(running):
     owner, host = await a_person(running), await a_person(running, "host", "Karim")
     for _ in range(5):
@@ -110,6 +114,7 @@ async def test_markup_in_a_name_stays_text(running):
     assert "&lt;script&gt;" in text
 
 
+@pytest.mark.proves("S23", "V16")
 async def test_failed_sign_ins_are_noted_without_what_was_typed(running):
     owner = await a_person(running, name="Yasmine")
     await running.live.database.write(set_password, owner.id, HASH)
@@ -129,6 +134,7 @@ async def test_failed_sign_ins_are_noted_without_what_was_typed(running):
     assert "typed in the wrong field" not in text
 
 
+@pytest.mark.proves("S23", "V16")
 async def test_a_line_that_was_changed_is_noticed(running):
     owner = await a_person(running)
     await owner.post("/portal/people", {"name": "Karim", "role": "host"})

@@ -88,6 +88,7 @@ async def everything(running):
     return owner
 
 
+@pytest.mark.proves("S21", "V1")
 @pytest.mark.parametrize("markup", MARKUP)
 async def test_what_anybody_wrote_is_text_on_every_page(running, everything, markup):
     def write(tx):
@@ -115,6 +116,7 @@ async def test_what_anybody_wrote_is_text_on_every_page(running, everything, mar
     assert shown >= 4
 
 
+@pytest.mark.proves("V1")
 async def test_what_stands_in_an_address_is_text_too(running, everything):
     for markup in MARKUP:
         for path in GETS:
@@ -136,6 +138,7 @@ async def test_what_stands_in_an_address_is_text_too(running, everything):
                     ), (path, name)
 
 
+@pytest.mark.proves("S16", "V3")
 async def test_no_page_can_be_framed_or_runs_a_script_that_is_not_ours(running, everything):
     async for place, _, _, headers in pages(running, everything):
         policy = headers["Content-Security-Policy"]
@@ -151,6 +154,7 @@ async def test_no_page_can_be_framed_or_runs_a_script_that_is_not_ours(running, 
         assert "Access-Control-Allow-Origin" not in headers, place
 
 
+@pytest.mark.proves("S15")
 async def test_looking_at_pages_changes_nothing(running, everything):
     tables = [name for (name,) in await rows(
         running, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -170,6 +174,7 @@ async def test_looking_at_pages_changes_nothing(running, everything):
             assert after[name] == before[name], name
 
 
+@pytest.mark.proves("S21", "V1")
 @pytest.mark.parametrize(
     "formula",
     ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "'=1", "x;=1+cmd|'/C'!A0;y", "x,=1",
@@ -244,6 +249,7 @@ async def test_a_cookie_that_somebody_planted_never_becomes_a_session(running, e
     assert hashes == 0
 
 
+@pytest.mark.proves("S15", "V1")
 async def test_only_a_form_is_read_and_never_another_kind_of_body(running, everything):
     salma = await seat(running, table="T3", access_code=None)
     part = b'--b\r\nContent-Disposition: form-data; name="seen"\r\n\r\n1\r\n--b--\r\n'

@@ -61,6 +61,7 @@ async def in_force(running, person):
     return await running.live.database.read(has_second_step, person.id)
 
 
+@pytest.mark.proves("S7")
 async def test_a_second_step_is_added_with_the_password_and_a_right_code(running):
     person = await with_password(running, "door")
     assert (await person.post(AT, {"password": "wrong"}))[0] == 400
@@ -96,6 +97,7 @@ async def test_a_code_without_an_offer_changes_nothing(running):
     assert (status, "begin again" in text) == (409, True)
 
 
+@pytest.mark.proves("S7", "V6")
 async def test_no_session_is_open_before_the_code_is_right(running):
     _, secret, _ = await with_second_step(running)
     path = "/portal/sign-in?next=/portal/venue"
@@ -110,6 +112,7 @@ async def test_no_session_is_open_before_the_code_is_right(running):
     assert set(response.cookies) == {"__Host-venuebox-session", "__Host-venuebox-device"}
 
 
+@pytest.mark.proves("S7")
 async def test_a_browser_that_is_known_is_asked_too(running):
     _, secret, _ = await with_second_step(running)
     _, _, response = await send(running, asked=await asked(running), code=shown(running, secret))
@@ -122,6 +125,7 @@ async def test_a_browser_that_is_known_is_asked_too(running):
     assert (status, 'name="asked"' in text, len(response.cookies)) == (200, True, 0)
 
 
+@pytest.mark.proves("S7")
 async def test_a_recovery_code_signs_in_when_the_clock_is_wrong_and_the_form_says_so(running):
     _, secret, codes = await with_second_step(running)
     right = shown(running, secret)
@@ -150,6 +154,7 @@ async def test_whoever_gave_a_recovery_code_finds_its_field_open_again(running):
     assert fields == {"code": "code", "recovery": "recovery"}
 
 
+@pytest.mark.proves("S9")
 async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(running):
     await with_second_step(running)
     await with_password(running, "host", "Karim")
@@ -207,6 +212,7 @@ async def test_it_is_removed_with_the_password(running):
     assert (await send(running, name="Yasmine", password=PASSWORD))[0] == 303
 
 
+@pytest.mark.proves("S7")
 async def test_the_owner_removes_it_for_somebody_who_lost_the_phone(running):
     owner = await a_person(running, name="Owner")
     host, _, _ = await with_second_step(running, "host", "Karim")
@@ -231,6 +237,7 @@ async def test_the_owners_own_is_not_removed_without_the_password(running):
     assert await in_force(running, owner)
 
 
+@pytest.mark.proves("S7")
 async def test_no_log_holds_a_secret_or_a_code(running, caplog):
     caplog.set_level(logging.DEBUG)
     person = await with_password(running)

@@ -51,6 +51,7 @@ def test_the_search_finds_what_is_noted_in_either_way():
     assert {"signed_in", "restarted", "restored"} <= set(everything_noted())
 
 
+@pytest.mark.proves("S23")
 @pytest.mark.parametrize("code", ["fr", "en", "ar"])
 async def test_each_entry_has_words(running, code):
     language = running.client.server.app[LANGUAGES].get(code)

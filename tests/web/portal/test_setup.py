@@ -50,6 +50,7 @@ async def the_owner(running: Running) -> Person:
     return Person("owner", running, OpenedSession(secret, ""))
 
 
+@pytest.mark.proves("S8", "V6")
 async def test_before_there_is_an_owner_nothing_answers_but_the_setup_page(new_box):
     for path in ("/", "/portal/tonight", "/portal/sign-in", "/portal/welcome", "/door", "/docs",
                  "/v1/venue", "/test/v1/venue", "/access/x", "/test/outbox"):  # fmt: skip
@@ -82,6 +83,7 @@ async def test_the_link_makes_an_owner_who_is_signed_in(new_box):
     assert "Which venue is it?" in text
 
 
+@pytest.mark.proves("S8")
 async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(new_box):
     replaced, expired = await a_link(new_box), await a_link(new_box)
     new_box.clock.advance(SETUP_LINK_MILLISECONDS / 1000)
@@ -95,6 +97,7 @@ async def test_used_expired_replaced_and_unknown_links_get_the_very_same_answer(
     assert "This link no longer works" in text
 
 
+@pytest.mark.proves("S8")
 async def test_of_two_who_open_the_link_at_once_one_becomes_the_owner(new_box):
     secret = await a_link(new_box)
 
@@ -127,6 +130,7 @@ async def test_another_site_and_another_name_of_the_host_do_nothing(new_box):
     assert (await send(new_box, secret))[0] == 303
 
 
+@pytest.mark.proves("S8")
 async def test_ten_tries_a_minute_and_no_more(new_box):
     for _ in range(10):
         await send(new_box, "guess")
@@ -134,6 +138,7 @@ async def test_ten_tries_a_minute_and_no_more(new_box):
     assert (await send(new_box, await a_link(new_box)))[0] == 429
 
 
+@pytest.mark.proves("S8")
 async def test_no_link_is_offered_once_there_is_an_owner(new_box, capsys):
     await show_setup_link(new_box.box, "http://127.0.0.1:1", as_qr=True)
     shown = capsys.readouterr().out

@@ -31,6 +31,7 @@ async def sign_in(running, name="Yasmine", password=PASSWORD, path="/portal/sign
         return response.status, await response.text(), dict(response.headers), cookies
 
 
+@pytest.mark.proves("S6", "V3")
 async def test_the_right_password_opens_a_session_in_two_closed_cookies(running):
     await an_account(running)
 
@@ -49,6 +50,7 @@ async def test_the_right_password_opens_a_session_in_two_closed_cookies(running)
             assert word in cookie
 
 
+@pytest.mark.proves("S6", "V7")
 async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running):
     await an_account(running)
 
@@ -64,6 +66,7 @@ async def test_a_session_is_stored_hashed_and_made_anew_at_each_sign_in(running)
     assert first.encode() not in hashes
 
 
+@pytest.mark.proves("S31")
 @pytest.mark.parametrize(("name", "password"), [("Yasmine", "wrong one"), ("Nobody", PASSWORD)])
 async def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(running, name, password):
     await an_account(running)
@@ -75,6 +78,7 @@ async def test_a_wrong_name_and_a_wrong_password_get_the_same_answer(running, na
     assert cookies == {}
 
 
+@pytest.mark.proves("S9", "V6")
 async def test_after_five_wrong_passwords_the_sixth_waits_even_when_it_is_right(running):
     await an_account(running)
     for _ in range(5):
@@ -89,6 +93,7 @@ async def test_after_five_wrong_passwords_the_sixth_waits_even_when_it_is_right(
     assert (await sign_in(running))[0] == 303
 
 
+@pytest.mark.proves("S9")
 async def test_the_owners_own_browser_is_not_locked_out_by_strangers(running):
     await an_account(running)
     cookies = (await sign_in(running))[3]
@@ -100,12 +105,14 @@ async def test_the_owners_own_browser_is_not_locked_out_by_strangers(running):
     assert (await sign_in(running, Cookie=known))[0] == 303
 
 
+@pytest.mark.proves("S9")
 def test_the_wait_grows_to_a_quarter_of_an_hour_and_no_further():
     seconds = [sign_in_delay(wrong) // 1000 for wrong in (0, 4, 5, 6, 7, 9, 10, 1000)]
 
     assert seconds == [0, 0, 30, 60, 120, 480, 900, 900]
 
 
+@pytest.mark.proves("S9")
 async def test_guesses_are_stored_and_forgotten_after_a_day(running):
     await an_account(running)
     for _ in range(20):
@@ -141,6 +148,7 @@ async def test_after_signing_in_one_goes_on_within_the_portal_only(running, want
     assert headers["Location"] == target
 
 
+@pytest.mark.proves("S6", "V7")
 @pytest.mark.parametrize("milliseconds", [IDLE_MILLISECONDS, LONGEST_MILLISECONDS])
 async def test_a_session_ends_by_itself(running, milliseconds):
     person = await a_person(running)
@@ -151,6 +159,7 @@ async def test_a_session_ends_by_itself(running, milliseconds):
     assert (await person.get("/portal"))[2]["Location"] == "/portal/sign-in?next=/portal"
 
 
+@pytest.mark.proves("S6", "V7")
 async def test_use_keeps_a_session_alive_for_a_week_and_no_longer(running):
     person = await a_person(running)
     for _ in range(16):
@@ -161,6 +170,7 @@ async def test_use_keeps_a_session_alive_for_a_week_and_no_longer(running):
     assert (await person.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 
+@pytest.mark.proves("S6", "V7")
 async def test_signing_out_ends_the_session_and_says_so(running):
     person = await a_person(running)
 
@@ -171,6 +181,7 @@ async def test_signing_out_ends_the_session_and_says_so(running):
     assert "You are signed out." in (await person.get("/portal/sign-in?note=signed-out"))[1]
 
 
+@pytest.mark.proves("S6")
 async def test_another_password_ends_every_session(running):
     person = await a_person(running)
 

@@ -12,6 +12,7 @@ from tests.web.portal.venue_forms import NEXT_SATURDAY, create, field
 NEW = "/portal/reservations/new"
 
 
+@pytest.mark.proves("decision: A closing day?")
 async def test_a_closing_day_takes_no_booking_and_no_table_is_free(running):
     person = await a_person(running, "manager")
     status, _, _ = await person.post(
@@ -30,6 +31,7 @@ async def test_a_closing_day_takes_no_booking_and_no_table_is_free(running):
     assert "Travaux" in (await person.get("/portal/venue/closings"))[1]
 
 
+@pytest.mark.proves("decision: A closing day?")
 async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running):
     person = await a_person(running, "manager")
     _, created, _ = await create(running, date=NEXT_SATURDAY)

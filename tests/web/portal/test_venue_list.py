@@ -73,6 +73,7 @@ def test_a_header_line_of_a_spreadsheet_is_no_table_and_zeros_are_kept():
     ]  # fmt: skip
 
 
+@pytest.mark.proves("V5")
 async def test_a_list_with_a_fault_adds_nothing_and_shows_the_line_as_text(running):
     person = await a_person(running, "manager")
 
@@ -105,6 +106,7 @@ def upload(*parts, end="--"):
     return {"data": lines + f"--b{end}\r\n".encode(), "headers": headers}
 
 
+@pytest.mark.proves("V1", "V5")
 @pytest.mark.parametrize("path", ["/portal/venue/preview", "/portal/setup/tables"])
 @pytest.mark.parametrize("kind", ["text/csv", "text/plain; charset=utf-16", "x; charset=punycode"])
 async def test_a_file_is_read_as_utf_8_whatever_it_says(running, path, kind):
@@ -134,6 +136,7 @@ async def test_a_file_in_another_charset_is_no_error(running):
 FIELD = (b'name="list"', b"A1")
 
 
+@pytest.mark.proves("V5")
 @pytest.mark.parametrize(
     "sent",
     [

@@ -72,6 +72,7 @@ async def test_the_address_and_the_map_are_saved_and_an_empty_field_forgets_them
     assert (venue.address, venue.map_url) == (None, None)
 
 
+@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 async def test_the_evening_does_not_end_across_a_slot_that_somebody_holds(running):
     person = await a_person(running, "manager")
     await person.post("/portal/venue/slots", [("start", "02:00"), ("end", "04:00"), ("days", "6")])

@@ -54,6 +54,7 @@ async def test_slots_that_share_time_are_allowed_and_warned_of(running):
     assert "“Tard” and “Soirée” share some time" in page
 
 
+@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 @pytest.mark.parametrize("how", ["weekday", "start", "removed"])
 async def test_reservations_whose_slot_goes_are_shown_first_and_keep_their_time(running, how):
     person = await a_person(running, "manager")

@@ -66,6 +66,7 @@ async def test_a_table_that_cannot_be_is_refused(running, changes):
     assert (await running.live.database.read(get_table, table_id("T1"))).capacity_max == 4
 
 
+@pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -26,6 +26,7 @@ async def stored_password(running):
     return await running.live.database.read(lambda tx: tx.value("SELECT password FROM staff"))
 
 
+@pytest.mark.proves("S7", "V11")
 async def test_a_password_is_set_once_and_kept_as_argon2id(running):
     secret = await invite(running)
 
@@ -47,6 +48,7 @@ async def test_the_whole_link_may_be_pasted_where_there_is_no_script(running):
     assert status == 200
 
 
+@pytest.mark.proves("V6")
 async def test_unknown_used_and_expired_links_get_the_very_same_answer(running):
     used, expired = await invite(running), await invite(running, "Karim")
     await send(running, used)
@@ -59,6 +61,7 @@ async def test_unknown_used_and_expired_links_get_the_very_same_answer(running):
     assert "This link no longer works" in page
 
 
+@pytest.mark.proves("V6")
 async def test_a_link_lives_until_its_last_second(running):
     secret = await invite(running)
     running.clock.advance(INVITATION_MILLISECONDS / 1000 - 1)
@@ -79,6 +82,7 @@ async def test_looking_at_the_page_does_not_use_the_link(running):
     assert (await send(running, secret))[0] == 200
 
 
+@pytest.mark.proves("V6")
 @pytest.mark.parametrize("password", ["short", "x" * 257, "12345678", "Yasmine2026", "riad atlas"])
 async def test_a_bad_password_is_explained_and_the_link_stays_good(running, password):
     secret = await invite(running)
@@ -92,6 +96,7 @@ async def test_a_bad_password_is_explained_and_the_link_stays_good(running, pass
     assert (await send(running, secret))[0] == 200
 
 
+@pytest.mark.proves("S7", "V6")
 async def test_a_long_sentence_in_any_script_is_a_good_password(running):
     secret = await invite(running)
 

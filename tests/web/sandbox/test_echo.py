@@ -152,6 +152,7 @@ async def test_of_a_long_request_only_what_is_shown_is_remembered(running):
     assert sum(len(value) for _, value in echo["headers"]) < 64 * 1024
 
 
+@pytest.mark.proves("S19")
 async def test_all_receivers_together_keep_a_bounded_number_of_bytes(running):
     lent = await borrowed(running)
     headers = {f"X-Long-{n}": "a" * 1000 for n in range(40)}
@@ -169,6 +170,7 @@ async def test_all_receivers_together_keep_a_bounded_number_of_bytes(running):
     assert KEPT_BYTES * KEPT_RECEIVERS <= 8 * 1024 * 1024
 
 
+@pytest.mark.proves("S19")
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, method):
     settings = with_settings(
