@@ -105,7 +105,7 @@ def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
     """A home is closed to others on most machines: systemd would only say that it failed."""
     if not _may(user, os.X_OK, path):
         raise Trouble(
-            f"{user.pw_name} cannot reach {path}: move it to where every user can enter, such as /opt or "
+            f"{user.pw_name} cannot reach {path}: put it where all users can read, such as /opt or "
             "/srv, or name your own user with --user"
         )
 
