@@ -1,6 +1,6 @@
 """The partners' guide as a page: its sections, and its example programs where they are named.
 
-`make` puts docs/ beside the bundled scripts, so that whatever carries those carries the guide.
+`make` puts docs/partners/ beside the bundled scripts, so that whatever carries those carries the guide.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ async def read_guide() -> Guide:
 
 @cache
 def _make() -> Guide:
-    return make_guide((GUIDE / "partners.md").read_text("utf-8"), GUIDE)
+    return make_guide((GUIDE / "guide.md").read_text("utf-8"), GUIDE)
 
 
 def heading_id(title: str) -> str:
