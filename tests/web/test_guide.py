@@ -1,4 +1,4 @@
-"""The partners' guide: the page says what docs/partners/guide.md says, and that says what is true."""
+"""The partners' guide: the page shows docs/partners/guide.md, which agrees with the code."""
 
 import html
 import json
