@@ -37,7 +37,7 @@ def sqlite(_patient: Patient) -> Check:
 
 
 def integrity(patient: Patient) -> Check:
-    """Both files are there and sound: quick_check, foreign_key_check and their logs (F9)."""
+    """Both files are there and sound: quick_check, foreign_key_check and their logs."""
     damaged, first = [], ""
     for environment in ENVIRONMENTS:
         path = patient.directory.database(environment)
@@ -111,7 +111,7 @@ def schema(patient: Patient) -> Check:
 
 
 def wal(patient: Patient) -> Check:
-    """What waits to be folded into the files stays small (G11)."""
+    """What waits to be folded into the files stays small (docs/promises.md, G11)."""
     sizes = [
         path.stat().st_size
         for environment in ENVIRONMENTS
