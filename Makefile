@@ -16,7 +16,7 @@ BUNDLE   := web/static/.built
 
 # The folders are listed too: their time changes when a file is taken away.
 SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
-            $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs 2>/dev/null)
+            $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs/partners 2>/dev/null)
 
 # A network that hangs must not hang the build. macOS has no timeout of its own.
 DEADLINE := $(if $(shell command -v timeout),timeout 900)

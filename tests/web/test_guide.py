@@ -1,4 +1,4 @@
-"""The partners' guide: the page says what docs/partners.md says, and that says what is true."""
+"""The partners' guide: the page says what docs/partners/guide.md says, and that says what is true."""
 
 import html
 import json
@@ -15,8 +15,8 @@ from web.api.openapi.events import sample_event
 from web.docs import DOCS_ROUTES
 from web.guide import heading_id, make_guide
 
-DOCS = ROOT / "docs"
-TEXT = (DOCS / "partners.md").read_text("utf-8")
+DOCS = ROOT / "docs" / "partners"
+TEXT = (DOCS / "guide.md").read_text("utf-8")
 NOT_IN_A_PARTNERS_WAY = {"WRONG_STATE"}
 
 

@@ -67,9 +67,9 @@ async function swagger() {
   );
 }
 
-/** docs/ of the project as it stands: the box renders the guide and serves the programs. */
+/** docs/partners/ as it stands: the box renders the guide and serves the programs. */
 async function guide() {
-  const home = join(here, "..", "..", "docs");
+  const home = join(here, "..", "..", "docs", "partners");
   const found = await readdir(home, { recursive: true, withFileTypes: true });
   return Promise.all(
     found
