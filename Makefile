@@ -63,6 +63,7 @@ help:
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
+	@echo 'make pictures take the pictures of the README from the demo'
 	@echo 'make setup    prepare the program alone: .venv/bin/venuebox'
 	@echo 'make dev      the same with everything that tests and checks it'
 	@echo 'make lock     pin the newest versions and their hashes in requirements/ and package-lock.json'
@@ -163,6 +164,12 @@ pretix: dev
 # ONLY="kills contended" runs some of them.
 soak: dev
 	@$(BIN)/python -m tests.soak.run $(if $(ONLY),--only $(ONLY))
+
+# The three pictures of the README, from the demo.
+.PHONY: pictures
+pictures: dev
+	@test -x $(CHROMIUM) || $(call apt,chromium) || { echo "make: the pictures need Chromium, and this user may not install it" >&2; exit 1; }
+	@$(BIN)/python packaging/pictures.py
 
 # The one file. Its Python is apart from .venv: what only tests need cannot slip in.
 BINARY_PYTHON := build/python
