@@ -47,7 +47,7 @@ from web.routes import PARTNER_ROUTE_TABLE
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 TEST = path_prefix("test")
-GENERATED = "This page is generated from the code by `make docs`."
+GENERATED = "This page is generated from the code: `make docs` writes it, nobody edits it."
 
 
 def main() -> int:
@@ -99,7 +99,7 @@ def make_pages() -> dict[str, str]:
 
 def page(title: str, *blocks: str) -> str:
     """A page with its title; empty blocks are left out."""
-    return "\n\n".join(block for block in (f"# {title}", *blocks) if block) + "\n"
+    return "\n\n".join(block for block in (f"# {title}", *blocks, GENERATED) if block) + "\n"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -143,10 +143,9 @@ def describe_command_line() -> str:
         blocks += describe_command(below, f"venuebox {name}", level=2)
     return page(
         "Command line",
-        f"{GENERATED} `venuebox COMMAND --help` says the same.",
-        "Exit status: 0 when the command did what was asked, 2 for wrong usage, 1 for anything "
-        "else. An error is one sentence on standard error. `venuebox --version` prints the "
-        "version.",
+        "`venuebox COMMAND --help` says the same as this page. Exit status: 0 when the command "
+        "did what was asked, 2 for wrong usage, 1 for anything else. An error is one sentence on "
+        "standard error. `venuebox --version` prints the version.",
         *blocks,
     )
 
@@ -213,7 +212,6 @@ def describe_settings_page() -> str:
         blocks += [f"## {section}", purpose, table(head, cells)]
     return page(
         "Settings",
-        GENERATED,
         "Settings are in `settings.toml` in the data directory. `venuebox init` writes the file "
         "with every setting switched off. An environment variable goes before the file; a list is "
         "given there with commas. Settings are read at the start: restart the box after a change. "
@@ -244,8 +242,8 @@ def describe_api() -> str:
     ]
     return page(
         "Partner interface",
-        f"{GENERATED} Every box serves the same description for programs at `/openapi.json` "
-        "(OpenAPI 3.1), and a page to try each call at `/docs/reference`.",
+        "Every box serves the same description for programs at `/openapi.json` (OpenAPI 3.1), and "
+        "a page to try each call at `/docs/reference`.",
         "Paths are relative to the base address of the environment: the box for live, the box "
         f"followed by `{TEST}` for test. Each call carries `Authorization: Bearer <key>`.",
         table(("call", "scope", "does"), rows),
@@ -326,16 +324,23 @@ def describe_errors() -> str:
     others = [each for each in kinds if each.__module__ == house_errors.__name__]
     return page(
         "Errors",
-        GENERATED,
         'Every error body is `{"error": <French>, "error_en": <English>, "code": <CODE>}`. A 400 '
         "may also have `field`, the JSON path of the member at fault. Test on `code`: sentences "
         "may change. Names in braces stand for details of the request.",
         "## In the partner interface",
         error_table(partners),
+        "Headers beside the body:",
+        header_list(partners),
         "## At the door, in the portal and for guests",
         "The same codes with sentences for people. Programs of the terminal protocol get them as "
         "JSON, browsers as a page.",
         error_table(others),
+        "Headers that only these have:",
+        "\n".join(
+            line
+            for line in header_list(others).splitlines()
+            if line not in header_list(partners).splitlines()
+        ),
     )
 
 
@@ -348,18 +353,21 @@ def refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 
 def error_table(kinds: Iterable[type[Refusal]]) -> str:
-    ordered = sorted(kinds, key=lambda kind: (kind.status, kind.code, kind.__name__))
+    ordered = sorted(kinds, key=lambda kind: (kind.status, kind.code, kind.english))
     rows = [
-        (
-            str(kind.status),
-            code(kind.code),
-            plain(kind.english),
-            plain(kind.french),
-            ", ".join(code(f"{name}: {value}") for name, value in kind.headers.items()),
-        )
+        (str(kind.status), code(kind.code), plain(kind.english), plain(kind.french))
         for kind in ordered
     ]
-    return table(("HTTP", "code", "English", "French", "headers"), rows)
+    return table(("HTTP", "code", "English", "French"), rows)
+
+
+def header_list(kinds: Iterable[type[Refusal]]) -> str:
+    lines = {
+        f"- {code(kind.code)} has {code(f'{name}: {value}')}"
+        for kind in kinds
+        for name, value in kind.headers.items()
+    }
+    return "\n".join(sorted(lines))
 
 
 # Events.
@@ -381,7 +389,7 @@ def describe_events() -> str:
     answers = [(code(status), each["description"]) for status, each in sample["responses"].items()]
     return page(
         "Events",
-        f"{GENERATED} An event is sent to a webhook endpoint as a POST with a JSON body.",
+        "An event is sent to a webhook endpoint as a POST with a JSON body.",
         table(("header", "meaning"), headers),
         table(("answer of the receiver", "meaning"), answers),
         *blocks,
@@ -407,7 +415,6 @@ def describe_verdicts() -> str:
     head = ("result", "colour", "to the staff", "to the guest", "may be overridden")
     return page(
         "Verdicts",
-        GENERATED,
         "Every decided scan is answered with status 200, a `result` and its `colour`. `say` has "
         "one sentence for the staff and one for the guest, in French, English or Arabic; the "
         "sentences here are examples. Test on `result`. Staff whose role allows it may override a "
@@ -449,7 +456,7 @@ def describe_addresses(app: web.Application) -> str:
     for (method, path), route in addresses.items():
         if path.startswith(f"{TEST}/") and (method, path.removeprefix(TEST)) in addresses:
             continue
-        both = "live, test" if (method, TEST + path) in addresses else ""
+        both = code(TEST) if (method, TEST + path) in addresses else ""
         row = (code(f"{method} {path}"), both, plain(purpose(route.handler)))
         found[declared[method, path]].append(row)
     blocks = []
@@ -459,11 +466,11 @@ def describe_addresses(app: web.Application) -> str:
             if principal.kind == kind:
                 blocks += [
                     f"### {needs(principal)}" if principal.needs else "",
-                    table(("address", "environments", "does"), rows),
+                    table(("address", "also at", "does"), rows),
                 ]
     return page(
         "Addresses",
-        f"{GENERATED} It lists every address that the box answers, and who may call it.",
+        "Every address that the box answers, and who may call it.",
         f"An address of both environments is at `{TEST}` too: `/v1/venue` and `{TEST}/v1/venue`. "
         "The others exist once. What may be read with GET may be asked for with HEAD, except in "
         "the partner interface and the portal.",
@@ -523,7 +530,6 @@ def describe_metrics(box: Box) -> str:
         rows.append((code(name), family.type, labels, plain(sentence(family.documentation))))
     return page(
         "Metrics",
-        GENERATED,
         "`GET /metrics` answers in the text format of Prometheus: to the owner who is signed in, "
         "to this machine, and to whoever sends `server.metrics_token` as a bearer token. Anybody "
         "else gets 404.",
@@ -561,7 +567,6 @@ def describe_labels() -> str:
             blocks += [f"## {title}", "\n".join(tests)]
     return page(
         "Traceability",
-        "This page is generated by `make docs` from the markers of the tests: "
         '`@pytest.mark.proves("label")` says what a test shows. The labels `S…` and `V…` are '
         "rows of [Security](../security.md), `I…` and `G…` of [Promises](../promises.md), "
         "`interface N` is a section of the partner interface.",

@@ -87,7 +87,7 @@ class Documents:
     def page(self, name: str, prefix: str) -> Page | None:
         """The page of a document, with links for the environment at `prefix`."""
         document = self._documents.get(name)
-        return document and self._render(document, prefix)
+        return self._render(document, prefix) if document else None
 
     def _names_in_front(self) -> Iterable[str]:
         yield FRONT
@@ -135,10 +135,8 @@ class Documents:
         folder = posixpath.dirname(document.name)
         path = posixpath.normpath(posixpath.join(folder, unquote(parts.path)))
         fragment = f"#{parts.fragment}" if parts.fragment else ""
-        if path in {".", "reference"}:  # /docs/reference is the interactive one
+        if (self._folder / path).is_dir():
             path = FRONT if path == "." else self._first_in(path)
-        elif path not in self._documents and (self._folder / path).is_dir():
-            path = self._first_in(path)
         found = self._documents.get(path.removesuffix(".md"))
         if found:
             return found.address(prefix) + fragment
