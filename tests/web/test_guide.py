@@ -109,7 +109,7 @@ async def test_the_guide_leads_to_the_reference_the_sandbox_and_the_description(
 
 
 async def test_a_program_can_be_downloaded_from_the_box(running):
-    async with running.client.get("/static/guide/examples/python/book.py") as response:
+    async with running.client.get("/static/guide/partners/examples/python/book.py") as response:
         assert response.status == 200
         assert await response.text() == (DOCS / "examples/python/book.py").read_text("utf-8")
 
