@@ -1,4 +1,4 @@
-"""The data directory: everything that the box knows, and who may touch it (operations.md)."""
+"""The data directory: what it holds, and who may touch it (docs/operations/data-directory.md)."""
 
 import contextlib
 import fcntl

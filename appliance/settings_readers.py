@@ -183,7 +183,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
 }
 
 EXAMPLE = r"""
-# Scanners at this computer, one [[readers]] each; docs/readers.md has more.
+# Scanners at this computer, one [[readers]] each; docs/guide/scanners.md has more.
 # [[readers]]
 # kind = "serial"                        # serial, evdev or tcp
 # device = "/dev/serial/by-id/usb-..."   # evdev: /dev/input/by-id/...; tcp: host and port

@@ -2,7 +2,7 @@
 
 All who come through a proxy that is not in `server.trusted_proxies` are one caller; a trusted one
 that says neither who asks nor whether over https is as bad. `doctor` and the portal tell what to
-write where (docs/operations.md, "Proxies and tunnels").
+write where (docs/operations/https.md).
 """
 
 import asyncio

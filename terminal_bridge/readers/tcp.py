@@ -1,4 +1,4 @@
-"""A line reader on the network: a line in, a line out (docs/readers.md)."""
+"""A line reader on the network: a line in, a line out (docs/guide/scanners.md)."""
 
 import asyncio
 from contextlib import suppress
