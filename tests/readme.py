@@ -1,8 +1,6 @@
-"""Reading the documents: their tables, links, examples and headings."""
+"""Reading the documents: their tables and examples."""
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -10,7 +8,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def documents() -> dict[str, str]:
-    """Every document of the project by its path; what stands in a fence is not left out."""
+    """Every document of the project, by its path."""
     paths = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
     return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in sorted(paths)}
 
@@ -33,23 +31,6 @@ def code(cell: str) -> str:
     """The one thing that a cell says in code."""
     [found] = re.findall(r"`([^`]*)`", cell)
     return found
-
-
-def fragments(text: str) -> set[str]:
-    """What a link may say after #: the headings, as code hosts write them."""
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
-
-
-@cache
-def functions_of(path: str) -> frozenset[str]:
-    """Names as pytest writes them: `test_x`, or `TestClass::test_x`."""
-    tree = ast.parse((ROOT / path).read_text("utf-8"))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    named = [("", node) for node in tree.body]
-    named += [(f"{kind.name}::", node) for kind in classes for node in kind.body]
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(prefix + node.name for prefix, node in named if isinstance(node, functions))
 
 
 def example(text: str, language: str) -> str:

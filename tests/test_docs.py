@@ -1,10 +1,18 @@
-"""The documents against the code: commands, targets, settings, files and links that they name."""
+"""The documents: their links, what they name, their examples, and what the tests say they prove.
+
+The generated ones are compared by `python docs/generate.py --check`, a part of `make check`.
+"""
 
 import argparse
+import ast
 import json
 import re
+import subprocess
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import PurePath
+from functools import cache
+from pathlib import Path, PurePath
 from typing import Any
 
 import pytest
@@ -13,8 +21,9 @@ from appliance.clock import newest_zone_database
 from appliance.model.venue_file import parse_venue_file
 from appliance.model.verdict import COLOURS
 from appliance.settings import describe_settings
-from tests.readme import README, ROOT, code, documents, example, fragments, rows
+from tests.readme import README, ROOT, code, documents, example, rows
 from web.api.openapi.document import build_document, describe_servers
+from web.documents import headings
 from web.main import make_parser
 from web.portal.navigation import AREAS
 from web.routes import PARTNER_ROUTE_TABLE
@@ -36,16 +45,90 @@ def test_the_readme_can_be_read_in_two_minutes():
     assert len(README.splitlines()) <= 200
 
 
+@cache
+def fragments(path: Path) -> set[str]:
+    """What a link to the document may say after #, as code hosts and the box have it."""
+    return {fragment for fragment, _ in headings(path.read_text("utf-8"))}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_every_link_leads_somewhere(path: str):
     broken = []
     for link in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", DOCUMENTS[path]):
         target, _, fragment = link.partition("#")
         found = (ROOT / path).parent / target if target else ROOT / path
-        if not found.exists() or (fragment and fragment not in fragments(found.read_text("utf-8"))):
+        if not found.exists() or (fragment and fragment not in fragments(found)):
             broken.append(link)
 
     assert broken == []
+
+
+CITATION = re.compile(r"(?<![\w.*/-])(?:\.{0,2}/)*(?:[\w.-]+/)*[\w-]+\.md\b")
+
+
+def test_every_document_that_is_cited_is_in_the_repository():
+    """By its path, by the end of its path, or by its name where no other has the same."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    paths = [name for name in listed.stdout.split("\0") if (ROOT / name).is_file()]
+    ends = Counter(
+        "/".join(PurePath(name).parts[start:])
+        for name in paths
+        if name.endswith(".md")
+        for start in range(len(PurePath(name).parts))
+    )
+    missing = []
+    for name in paths:
+        if PurePath(name).suffix in {".png", ".svg"}:
+            continue
+        for cited in set(CITATION.findall((ROOT / name).read_text("utf-8"))):
+            places = ((ROOT / name).parent / cited, ROOT / cited)
+            end = re.sub(r"^(?:\.{1,2}/)+", "", cited)
+            if ends[end] != 1 and not any(place.is_file() for place in places):
+                missing.append(f"{name}: {cited}")
+
+    assert missing == []
+
+
+def test_no_document_but_the_generated_one_names_a_test():
+    naming = {path for path, text in DOCUMENTS.items() if re.search(r"\.py::(Test|test_)", text)}
+
+    assert naming == {"docs/contributing/traceability.md"}
+
+
+# What no test can show here, and why.
+UNTESTED = {
+    "S27": "the box does not update itself",
+    "G15": "`make audit` asks a service on the network",
+    "V10": "there is no OAuth",
+    "V17": "there is no WebRTC",
+}
+LABEL = re.compile(r"\b[SIGV]\d+\b")
+
+
+def described_labels() -> set[str]:
+    """Those with which a row, a heading or an item begins; V1.2 is about V1."""
+    text = "\n".join(DOCUMENTS[f"docs/{name}.md"] for name in ("security", "promises"))
+    begins = re.findall(r"^(?:\| *|#+ |- )\**([^|:\n]*)", text, re.MULTILINE)
+    return {label for begin in begins for label in LABEL.findall(begin)}
+
+
+def proven_labels() -> set[str]:
+    """Those in the markers of the tests."""
+    found = set()
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.proves":
+                found |= {str(ast.literal_eval(each)) for each in node.args}
+    return {label for label in found if LABEL.fullmatch(label)}
+
+
+@pytest.mark.proves("G12")
+def test_every_promise_is_proven_by_a_test_and_every_label_is_a_promise():
+    assert described_labels() == proven_labels() | set(UNTESTED)
+    assert proven_labels() & set(UNTESTED) == set()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
@@ -170,6 +253,14 @@ def test_the_example_of_the_readme_accepts_the_vectors_and_nothing_else():
             assert not is_genuine(secret, header, body + b" ", t)
             assert not is_genuine(secret + "x", header, body, t)
             assert not is_genuine(secret, header.replace(f"t={t}", f"t={t + 1}"), body, t)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_every_example_can_be_parsed(path: str):
+    parsers = {"json": json.loads, "python": ast.parse, "toml": tomllib.loads}
+    fences = re.findall(r"^```(\w+)\n(.*?)^```", DOCUMENTS[path], re.MULTILINE | re.DOTALL)
+    for language, text in fences:
+        parsers.get(language, str)(text)
 
 
 @pytest.mark.proves("decision: How is something taken away?")
