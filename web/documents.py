@@ -194,7 +194,7 @@ def _name_headings(tokens: list[Token]) -> list[tuple[str, str]]:
         if token.type != "heading_open":
             continue
         title = _text_of(tokens[at + 1])
-        fragment = re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-")
+        fragment = re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-")
         number = seen.get(fragment, 0)
         seen[fragment] = number + 1
         token.attrs["id"] = f"{fragment}-{number}" if number else fragment
@@ -208,7 +208,8 @@ def _text_of(inline: Token) -> str:
 
 
 def _title(text: str, name: str) -> str:
-    return next((title for _, title in headings(text)), name.rpartition("/")[2])
+    found = re.search(r"^# (.+)$", text, re.MULTILINE)
+    return found[1].replace("`", "") if found else name.rpartition("/")[2]
 
 
 def _place(name: str) -> int:
