@@ -50,11 +50,12 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_chec
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run setup dev test check clients audit bench pretix soak binary journey lock clean
+.PHONY: help run program setup test test-all rest check clients audit bench pretix soak binary journey lock clean
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
-	@echo 'make test     run every test               (PYTEST_ARGS="-k door" for some of them)'
+	@echo 'make test     the tests of every day, in three minutes   (PYTEST_ARGS="-k door" for some)'
+	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
@@ -64,31 +65,40 @@ help:
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
 	@echo 'make pictures take the pictures of the README from the demo'
-	@echo 'make setup    prepare the program alone: .venv/bin/venuebox'
-	@echo 'make dev      the same with everything that tests and checks it'
+	@echo 'make program  prepare the program alone: .venv/bin/venuebox'
+	@echo 'make setup    the same with everything that tests and checks it'
 	@echo 'make lock     pin the newest versions and their hashes in requirements/ and package-lock.json'
 	@echo 'make clean    remove everything that make has built'
 	@echo 'PYTHON=/path/to/python3.12 chooses the Python (3.11 or newer)'
 
 # Compiled here once: where Python may not or shall not leave its files, each start would compile all.
-setup: $(RUN) $(BUNDLE)
+program: $(RUN) $(BUNDLE)
 	@$(BIN)/python -m compileall -q -x 'frontend|static' appliance terminal_bridge web
 	@echo 'ready: $(BIN)/venuebox'
 
-dev: setup $(DEV)
+setup: program $(DEV)
 
-run: setup
+run: program
 	@exec $(BIN)/venuebox serve --demo $(if $(filter command,$(origin PORT)),--port $(PORT))
 
-test: dev
+# The default tier: under three minutes, and nothing but Python. `rest` is all that it leaves out.
+REST := slow or process or browser or network
+TEST  = $(BIN)/pytest -n auto --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
+
+test: setup
+	@$(call say,testing)
+	@$(TEST) -m "smoke or not ($(REST) or soak)" $(PYTEST_ARGS)
+
+test-all: test rest
+
+rest: setup
 	@test -x $(CHROMIUM) || $(call apt,chromium) || true
 	@command -v certutil >/dev/null || $(call apt,libnss3-tools) || true
 	@command -v curl >/dev/null || $(call apt,curl) || true
 	@command -v php >/dev/null || $(call apt,php-cli) || true
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
-	@$(call say,testing)
-	@without="--ignore=tests/journeys/test_binary.py --ignore=tests/clients"; \
-	said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
+	@$(call say,testing what make test left out)
+	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
 	said="$$said\nleft out: tests/clients, which needs generators of clients: make clients"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
 		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
@@ -104,12 +114,11 @@ test: dev
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/faults), because this user may not mount one here"; \
 	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/appliance/webhooks/test_network.py), because this user may have no network of its own here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
-	without="$$without $(if $(filter check,$(MAKECMDGOALS)),$(addprefix --ignore=,$(CHECKED)))"; \
-	$(BIN)/pytest -n auto --dist loadfile $$without $(PYTEST_ARGS); status=$$?; \
-	test -z "$$said" || printf '%b\n' "$$said"; \
+	$(TEST) -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
+	printf '%b\n' "$$said"; \
 	exit $$status
 
-check: dev
+check: setup
 	@$(call say,style)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -124,7 +133,7 @@ CLIENTS       := build/clients
 CLIENTS_READY := $(CLIENTS)/.made
 CLIENTS_NPM    = $(subst --prefix $(FRONTEND),--prefix $(CLIENTS),$(NPM))
 
-clients: dev $(CLIENTS_READY)
+clients: setup $(CLIENTS_READY)
 	@$(call say,generating clients from the OpenAPI document: they compile and book)
 	@$(BIN)/pytest -q -n 0 tests/clients $(PYTEST_ARGS)
 
@@ -137,7 +146,7 @@ $(CLIENTS_READY): $(RUN) requirements/clients.txt tests/clients/package.json tes
 	@touch $@
 
 # pip-audit calls it no hole when the service answers nothing: what was not looked at is not known.
-audit: dev
+audit: setup
 	@$(call say,asking for known holes in requirements/run.txt)
 	@told=$$($(DEADLINE) $(BIN)/pip-audit --requirement requirements/run.txt --require-hashes --disable-pip \
 		--progress-spinner off --timeout 20 2>&1); status=$$?; \
@@ -148,13 +157,13 @@ audit: dev
 	esac; \
 	echo "make: the vulnerability service could not be asked about everything, so nothing is known: run make audit where the network reaches it" >&2; exit 2
 
-bench: dev
+bench: setup
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	-@test -x dist/venuebox || $(MAKE) binary
 	@$(BIN)/python -m bench.run $(BENCH_ARGS)
 
 # pretix, PostgreSQL and Redis beside the box: some minutes, and 700 MB in build/ the first time.
-pretix: dev
+pretix: setup
 	@command -v wrk >/dev/null || $(call apt,wrk) || { echo "make: the bench needs wrk, and this user may not install it" >&2; exit 1; }
 	@command -v redis-check-rdb >/dev/null || $(call apt,redis-tools) || { echo "make: pretix needs redis-tools, and this user may not install it" >&2; exit 1; }
 	@test -d /usr/lib/postgresql || $(call apt,postgresql) || { echo "make: pretix needs postgresql, and this user may not install it" >&2; exit 1; }
@@ -162,12 +171,12 @@ pretix: dev
 
 # What `make test` tries short, in full: every step in turn, then a table; less than an hour.
 # ONLY="kills contended" runs some of them.
-soak: dev
+soak: setup
 	@$(BIN)/python -m tests.soak.run $(if $(ONLY),--only $(ONLY))
 
 # The three pictures of the README, from the demo.
 .PHONY: pictures
-pictures: dev
+pictures: setup
 	@test -x $(CHROMIUM) || $(call apt,chromium) || { echo "make: the pictures need Chromium, and this user may not install it" >&2; exit 1; }
 	@$(BIN)/python packaging/pictures.py
 
@@ -176,12 +185,12 @@ BINARY_PYTHON := build/python
 BINARY_READY  := $(BINARY_PYTHON)/.made
 BINARY_ROOM   := 128 # MiB that the unpacked program is given
 
-binary: setup $(BINARY_READY)
+binary: program $(BINARY_READY)
 	@$(call say,building dist/venuebox: about half a minute)
 	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py
 	@$(BIN)/python packaging/measure.py dist/venuebox
 
-journey: dev $(BINARY_READY)
+journey: setup $(BINARY_READY)
 	@test -x dist/venuebox || $(MAKE) binary
 	@$(call say,building it elsewhere: the bytes must be the same)
 	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py --again
@@ -203,7 +212,7 @@ LOCK = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --upgrade -
        --allow-unsafe --strip-extras --no-emit-options --no-emit-index-url --no-emit-find-links \
        --no-emit-trusted-host
 # Pinned on the oldest Python: what only newer ones may leave out is then still there.
-lock: dev
+lock: setup
 	$(LOCK) --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/run.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in

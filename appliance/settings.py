@@ -23,20 +23,20 @@ class ServerSettings:
 
     host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - a box serves its LAN
     port: int = _setting(8080, "port to listen on; 0 takes any free one")
-    app_url: str = _setting("", "public base of guest links; empty: the address listened on")
+    app_url: str = _setting("", "public base URL of guest links; empty: the listening address")
     names: tuple[str, ...] = _setting(
-        (), "further names under which the box is asked for; it refuses those it does not know"
+        (), "further host names to accept; requests for other names are refused"
     )
     trusted_proxies: tuple[str, ...] = _setting(
-        (), "proxies: addresses or networks whose X-Forwarded-For and -Proto are believed"
+        (), "addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted"
     )
-    tls_port: int = _setting(8443, "port for https; 0: none. Never on a loopback host")
+    tls_port: int = _setting(8443, "port for https; 0: none. Not used on a loopback host")
     allow_http: bool = _setting(
-        default=False, meaning="take keys and terminals over plain http from other machines too"
+        default=False, meaning="accept keys and terminals over plain http from other machines"
     )
-    mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local in the house")
+    mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local on the LAN")
     metrics_token: str = _setting(
-        "", "bearer token that opens /metrics, 16 characters or more; empty: none does"
+        "", "bearer token for /metrics, at least 16 characters; empty: /metrics is closed"
     )
 
 
@@ -46,7 +46,7 @@ class ApiSettings:
 
     rate_limit_per_minute: int = _setting(60, "requests a minute for each key")
     unauthenticated_per_minute: int = _setting(
-        60, "requests a minute without a valid key, for each peer address"
+        60, "requests a minute without a valid key, for each client address"
     )
 
 
@@ -55,13 +55,14 @@ class WebhookSettings:
     """Which receivers may be reached."""
 
     allow_networks: tuple[str, ...] = _setting(
-        (), "private addresses or networks that may receive webhooks, each with an optional :port"
+        (),
+        "private addresses or networks open to webhooks, each with an optional :port",
     )
     allow_http: bool = _setting(
         default=False, meaning="allow plain http receivers in live too (test always allows them)"
     )
     clock_grace_minutes: int = _setting(
-        10, "how long after its start a machine's clock waits for a time server's word"
+        10, "minutes after start to wait for a time server before the clock is trusted"
     )
 
 
@@ -72,32 +73,32 @@ class RetentionSettings:
     contact_days: int = _setting(
         30, "days after the evening for which a guest's name, contacts and notes are kept"
     )
-    attempt_days: int = _setting(30, "days for which attempts to deliver are kept")
-    attempt_rows: int = _setting(100_000, "attempts that are kept at most")
-    attempt_megabytes: int = _setting(64, "megabytes of attempts that are kept at most")
-    answer_days: int = _setting(7, "days for which the answers to what was delivered are kept")
-    dead_days: int = _setting(30, "days for which a dead delivery can be replayed")
-    security_days: int = _setting(180, "days for which the security log is kept")
+    attempt_days: int = _setting(30, "days to keep delivery attempts")
+    attempt_rows: int = _setting(100_000, "maximum number of delivery attempts kept")
+    attempt_megabytes: int = _setting(64, "maximum size of the attempts kept, in megabytes")
+    answer_days: int = _setting(7, "days to keep the responses of successful deliveries")
+    dead_days: int = _setting(30, "days in which a dead delivery can be replayed")
+    security_days: int = _setting(180, "days to keep the security log")
 
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
     """The mail server that takes letters to guests."""
 
-    host: str = _setting("", "mail server; empty: no mail is sent from live")
+    host: str = _setting("", "mail server; empty: live sends no email")
     port: int = _setting(587, "mail server's port")
     security: str = _setting("starttls", "starttls, tls or none")
     user: str = _setting("", "user name at the mail server; empty: none")
     password: str = _setting("", "password at the mail server")
-    sender: str = _setting("", "From address of letters")
-    reminder_hours: int = _setting(24, "how long before the evening a guest is reminded; 0: never")
+    sender: str = _setting("", "From address of emails")
+    reminder_hours: int = _setting(24, "hours before the evening to remind a guest; 0: never")
 
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
     """How the door judges."""
 
-    early_minutes: int = _setting(120, "how long before its slot a guest is let in")
+    early_minutes: int = _setting(120, "minutes before the slot from which a guest is admitted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ class BackupSettings:
 class GuestSettings:
     """What guests may do by themselves."""
 
-    cancel_hours: int = _setting(2, "how long before its hour a guest may still cancel")
+    cancel_hours: int = _setting(2, "hours before the slot until which a guest may cancel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +123,11 @@ class BookingSettings:
     """The booking page."""
 
     enabled: bool = _setting(
-        default=False, meaning="guests may book on the page /book (test always lets them)"
+        default=False, meaning="guests may book on the page /book (always allowed in test)"
     )
-    open_for_address: int = _setting(6, "bookings still to come that one address may hold")
-    hourly_for_address: int = _setting(12, "forms an hour from one address")
-    hourly: int = _setting(120, "forms an hour before each address may hold one booking only")
+    open_for_address: int = _setting(6, "upcoming bookings that one client address may hold")
+    hourly_for_address: int = _setting(12, "booking forms an hour from one client address")
+    hourly: int = _setting(120, "booking forms an hour, above which each address may hold one")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ hypothesis.settings.load_profile("venuebox")
 
 watch_event_loops()
 
+pytest_plugins = ["tests.tiers"]
+
 
 @dataclass
 class Running:

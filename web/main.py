@@ -24,15 +24,15 @@ from appliance.file_ownership import name_user
 from appliance.tokens import Tokens
 
 _USAGE = 2
-_NO_ROOM = "there is no room on the disk for {what}: make some, then try again"
-_CLOSED = "{user} may not use {what}: name another path, or run this as the user who may"
+_NO_ROOM = "the disk is full: {what} cannot be written. Free some space, then try again"
+_CLOSED = "{user} has no access to {what}: give another path, or run this as a user who has"
 _WAYS_OUT = {
-    errno.EROFS: "{what} is on a volume that may only be read: check the disk, start again",
+    errno.EROFS: "{what} is on a read-only volume: check the disk, then try again",
     errno.EACCES: _CLOSED,
     errno.EPERM: _CLOSED,
-    errno.ENOENT: "{what} is not there: correct the path, or make its folder first",
+    errno.ENOENT: "{what} does not exist: correct the path, or create its folder first",
     errno.ENOTDIR: "{what} leads through a file: correct the path",
-    errno.EISDIR: "{what} is a folder: name a file in it",
+    errno.EISDIR: "{what} is a folder: give a file in it",
     errno.ENOSPC: _NO_ROOM,
     errno.EDQUOT: _NO_ROOM,
     errno.EIO: "{what} cannot be read or written: check the disk, and replace it if need be",
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
 def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
     """The whole command line, or `serve` alone: a box starts without the others' modules."""
     parser: argparse.ArgumentParser = _Parser(
-        prog="venuebox", description="the box that runs a venue's reservations"
+        prog="venuebox", description="runs a venue's reservations, guest passes and door"
     )
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands: Commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -131,14 +131,12 @@ class _Version(argparse.Action):
 def _add_serve(commands: Commands) -> None:
     parser = add_command(commands, "serve", _serve, "run the box")
     add_data(parser)
-    parser.add_argument("--host", metavar="H", help="address to listen on (else server.host)")
-    parser.add_argument("--port", type=_port, metavar="P", help="port (else server.port)")
+    parser.add_argument("--host", metavar="H", help="address to listen on (default: server.host)")
+    parser.add_argument("--port", type=_port, metavar="P", help="port (default: server.port)")
     parser.add_argument(
-        "--demo", action="store_true", help="a ready-made venue, on this machine alone"
+        "--demo", action="store_true", help="serve a demo venue, on this machine only"
     )
-    parser.add_argument(
-        "--qr", action="store_true", help="show the setup link of a new box as a QR code too"
-    )
+    parser.add_argument("--qr", action="store_true", help="also print the setup link as a QR code")
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
@@ -194,7 +192,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, Refusal):
         return error.error_en
     if isinstance(error, OSError) and error.errno in _WAYS_OUT:
-        what = error.filename or "what was to be written"
+        what = error.filename or "a file"
         return _WAYS_OUT[error.errno].format(what=what, user=name_user(os.geteuid()))
     return f"unexpected {type(error).__name__}: {' '.join(str(error).split())}"
 

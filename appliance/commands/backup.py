@@ -14,13 +14,20 @@ _WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(commands, "backup", run, "make a proven backup, or show the recovery kit")
-    parser.add_argument("what", nargs="?", choices=("kit",), metavar="[kit]", help="the kit")
-    add_data(parser)
-    parser.add_argument("--to", metavar="DIR", help="another folder, this once")
-    parser.add_argument("--html", metavar="FILE", help="write the kit as a page to print")
+    parser = add_command(
+        commands,
+        "backup",
+        run,
+        "make a proven backup, or show the recovery kit",
+    )
     parser.add_argument(
-        "--check", action="store_true", help="ask for the printed key and say whether it fits"
+        "what", nargs="?", choices=("kit",), metavar="[kit]", help="show the recovery kit"
+    )
+    add_data(parser)
+    parser.add_argument("--to", metavar="DIR", help="write to this folder instead, once")
+    parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
+    parser.add_argument(
+        "--check", action="store_true", help="type the printed key and check that it fits"
     )
 
 
@@ -47,10 +54,10 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 def _refuse_what_cannot_be_meant(arguments: argparse.Namespace) -> None:
     if arguments.what == "kit" and arguments.to:
-        raise WrongUsage("--to is for a backup, --html for the kit (see venuebox backup --help)")
+        raise WrongUsage("--to belongs to a backup, --html to the kit (see venuebox backup --help)")
     if arguments.what != "kit" and (arguments.html or arguments.check):
         raise WrongUsage(
-            "--html and --check are for venuebox backup kit (see venuebox backup --help)"
+            "--html and --check belong to venuebox backup kit (see venuebox backup --help)"
         )
 
 
@@ -72,7 +79,7 @@ def ask_key(given: str | None, prompt: str) -> str:
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise Trouble("the recovery key is needed: give --key, or type it")
+        raise Trouble("the recovery key is required: give --key, or type it")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
     return line
@@ -90,7 +97,7 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
     if arguments.check:
         typed = parse_recovery_key(ask_key(None, "recovery key:"))
         if typed != key:
-            raise Trouble("this is the key of another box, or of this box before: print a new kit")
+            raise Trouble("this is another box's key or an older one: print a new kit")
         print("this kit opens the backups of this box")
         return 0
     with console.reading(directory, "live") as reader:

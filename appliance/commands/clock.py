@@ -14,12 +14,15 @@ from appliance.store.venue import get_venue
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    group = add_group(commands, "clock", "what the box holds of its clock")
+    group = add_group(commands, "clock", "the box's clock")
     parser = add_command(
-        group, "confirm", confirm, "say that the clock is right, after it leapt or a long time off"
+        group,
+        "confirm",
+        confirm,
+        "confirm that the clock is right after a jump or a long power-off",
     )
     add_data(parser)
-    parser.add_argument("day", metavar="DATE", type=_date, help="today, such as 2026-11-22")
+    parser.add_argument("day", metavar="DATE", type=_date, help="today's date, such as 2026-11-22")
 
 
 def confirm(arguments: argparse.Namespace, console: Console) -> int:
@@ -39,7 +42,7 @@ def confirm(arguments: argparse.Namespace, console: Console) -> int:
     for name in ENVIRONMENTS:
         with console.transaction(directory, name) as tx:
             confirm_clock(tx, CONSOLE)
-    print(f"it is {now:%Y-%m-%d %H:%M} here: what is due by that is done from now on")
+    print(f"it is {now:%Y-%m-%d %H:%M} at the venue; work that is due by this time starts now")
     return 0
 
 
@@ -51,4 +54,4 @@ def _date(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise argparse.ArgumentTypeError("a date such as 2026-11-22 is wanted") from None
+        raise argparse.ArgumentTypeError("expected a date such as 2026-11-22") from None

@@ -136,14 +136,17 @@ def add_group(commands: Commands, name: str, meaning: str) -> Commands:
 def add_data(parser: argparse.ArgumentParser) -> None:
     """`--data`."""
     parser.add_argument(
-        "--data", metavar="DIR", help="data directory (else VENUEBOX_DATA, else the platform's)"
+        "--data", metavar="DIR", help="data directory (default: VENUEBOX_DATA, else the platform's)"
     )
 
 
 def add_environment(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """`--environment`."""
     parser.add_argument(
-        "--environment", choices=("live", "test"), required=required, help="which environment"
+        "--environment",
+        choices=("live", "test"),
+        required=required,
+        help="live or test",
     )
 
 
@@ -154,7 +157,7 @@ def add_name(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
-    parser.add_argument("--json", action="store_true", help="answer in JSON, for scripts")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def print_json(data: object) -> None:
@@ -165,7 +168,7 @@ def print_json(data: object) -> None:
 def _name(text: str) -> str:
     name = " ".join(text.split())
     if not 1 <= len(name) <= _NAME_MAX:
-        raise argparse.ArgumentTypeError("1 to 200 characters are allowed")
+        raise argparse.ArgumentTypeError("use 1 to 200 characters")
     return name
 
 
@@ -184,6 +187,6 @@ def _check_schema(reader: Reader, path: Path) -> None:
         raise Trouble(describe_newer(path, found, known))
     if found != known:
         raise Trouble(
-            f"{path.name} has schema {found}, this program knows {known}: "
+            f"{path.name} has schema {found}, this program supports {known}: "
             "start the box with this version first"
         )

@@ -21,11 +21,13 @@ _FRENCH = ("fr", "ar")  # Morocco's machines: French is read where Arabic is
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(commands, "doctor", run, "what is wrong with the box, and what to do")
+    parser = add_command(commands, "doctor", run, "check the box and say how to fix what is wrong")
     add_data(parser)
     add_json(parser)
-    parser.add_argument("--online", action="store_true", help="also reach the mail server")
-    parser.add_argument("--fix", action="store_true", help="take others' rights to its files away")
+    parser.add_argument("--online", action="store_true", help="also connect to the mail server")
+    parser.add_argument(
+        "--fix", action="store_true", help="remove other users' access to its files"
+    )
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

@@ -46,31 +46,31 @@ _USAGE = 2
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "doorlog", "the log of every scan at the door")
-    export_parser = add_command(group, "export", export, "write the door log out, signed")
+    export_parser = add_command(group, "export", export, "export the door log, signed")
     add_data(export_parser)
     add_environment(export_parser)
     export_parser.add_argument("--from", dest="since", type=_date, metavar="DATE",
-                               help="first evening (else the oldest)")  # fmt: skip
+                               help="first evening (default: the oldest)")  # fmt: skip
     export_parser.add_argument("--to", dest="until", type=_date, metavar="DATE",
-                               help="last evening (else the newest)")  # fmt: skip
+                               help="last evening (default: the newest)")  # fmt: skip
     export_parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl",
                                help="JSON lines, or CSV for a spreadsheet")  # fmt: skip
-    export_parser.add_argument("--output", metavar="FILE", help="else standard output")
+    export_parser.add_argument("--output", metavar="FILE", help="default: standard output")
     verify_parser = add_command(
-        group, "verify", verify, "check an exported file, or the log in the box without one"
+        group, "verify", verify, "verify an exported file, or the box's own log"
     )
     verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
     add_data(verify_parser)
     add_environment(verify_parser, required=False)
     verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
-                               help="check a file without the box")  # fmt: skip
+                               help="public key of the box, when it is not here")  # fmt: skip
 
 
 def export(arguments: argparse.Namespace, console: Console) -> int:
     """Write the log; status 1 when a scan in it does not follow from the one before."""
     kind, output = arguments.format, arguments.output
     if kind == "csv" and output is None:
-        return _usage("doorlog export: a CSV needs --output, its signature is a file beside it")
+        return _usage("doorlog export: CSV needs --output; its signature goes to a file beside it")
     directory, environment = console.directory(arguments), arguments.environment
     request, private_key = _prepare(arguments, console, directory)
     scans = _scans(console, directory, environment, request.stretch)
@@ -96,7 +96,7 @@ def export(arguments: argparse.Namespace, console: Console) -> int:
 def verify(arguments: argparse.Namespace, console: Console) -> int:
     """Say what is wrong, a line for each finding; status 1 when anything is."""
     if arguments.file is None and arguments.environment is None:
-        return _usage("doorlog verify: name an exported FILE, or the box's own --environment")
+        return _usage("doorlog verify: give a FILE, or --environment for the box's own log")
     if arguments.file is None:
         return _verify_database(arguments.environment, console.directory(arguments), console)
     path = Path(arguments.file)
@@ -234,5 +234,5 @@ def _public_key(text: str) -> bytes:
     except ValueError:
         raw = b""
     if len(raw) != _PUBLIC_KEY_BYTES:
-        raise argparse.ArgumentTypeError("64 hex digits are a public key")
+        raise argparse.ArgumentTypeError("a public key has 64 hexadecimal digits")
     return raw

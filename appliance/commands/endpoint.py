@@ -1,4 +1,4 @@
-"""`venuebox endpoint …`: the webhook receivers of partners, as their owner sees to them."""
+"""`venuebox endpoint …`: the webhook endpoints of partners, as their owner sees to them."""
 
 import argparse
 import asyncio
@@ -34,20 +34,20 @@ from appliance.webhooks.egress import make_guard
 
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "endpoint", "webhook receivers of partners")
-    lister = add_command(group, "list", show, "every endpoint and how it is doing")
+    group = add_group(commands, "endpoint", "webhook endpoints of partners")
+    lister = add_command(group, "list", show, "list endpoints and their state")
     add_data(lister)
     add_environment(lister, required=False)
     add_json(lister)
-    _add(group, "roll", roll, "give it a new secret; for 24 hours the old one signs too")
-    _add(group, "revoke-old-secret", revoke, "let only the new secret sign, at once")
-    _add(group, "activate", activate, "let it receive again, at most 5 do")
-    _add(group, "deactivate", deactivate, "send it nothing more, cancel what waits")
-    truster = _add(group, "trust", trust, "what its certificate is checked against")
+    _add(group, "roll", roll, "issue a new secret; the old one keeps signing for 24 hours")
+    _add(group, "revoke-old-secret", revoke, "stop signing with the old secret now")
+    _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
+    _add(group, "deactivate", deactivate, "deactivate an endpoint and cancel its queued deliveries")
+    truster = _add(group, "trust", trust, "choose what its TLS certificate is checked against")
     which = truster.add_mutually_exclusive_group(required=True)
-    which.add_argument("--ca", metavar="FILE", help="only authorities in this PEM file")
-    which.add_argument("--pin", metavar="SHA256", help="only the certificate with this digest")
-    which.add_argument("--system", action="store_true", help="what this machine trusts")
+    which.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
+    which.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
+    which.add_argument("--system", action="store_true", help="the authorities this machine trusts")
 
 
 def _add(group: Commands, name: str, run: Command, meaning: str) -> argparse.ArgumentParser:
@@ -93,7 +93,7 @@ def revoke(arguments: argparse.Namespace, console: Console) -> int:
     """Forget the secret before the present one."""
     with _endpoint(arguments, console) as (tx, _):
         revoke_old_secret(tx, arguments.id)
-    return _answer(arguments, console, "signs with its present secret alone")
+    return _answer(arguments, console, "signs with its new secret only")
 
 
 def activate(arguments: argparse.Namespace, console: Console) -> int:
@@ -166,7 +166,7 @@ def _read(name: str) -> str:
 def _trusted(endpoint: Endpoint) -> str:
     if endpoint.pin is not None:
         return f"the certificate {endpoint.pin.hex()}"
-    return "what this machine trusts" if endpoint.ca is None else "its own authority"
+    return "the authorities this machine trusts" if endpoint.ca is None else "its own authority"
 
 
 def _describe(environment: EnvironmentName, endpoint: Endpoint, now: int) -> dict[str, object]:
@@ -196,7 +196,7 @@ def _words(environment: EnvironmentName, endpoint: Endpoint) -> Iterator[str]:
     yield endpoint.id
     yield f"{environment:4}"
     yield "active" if endpoint.active else "deactivated"
-    yield endpoint.last_outcome or "never sent to"
+    yield endpoint.last_outcome or "never used"
     yield endpoint.url
     if endpoint.ca or endpoint.pin:
         yield f"checked against {_trusted(endpoint)}"

@@ -22,10 +22,10 @@ from appliance.upkeep.erasures import finish_erasures
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    group = add_group(commands, "guest", "a guest's data, and its erasure")
-    export = add_command(group, "export", run_export, "print all that is held of a guest, as JSON")
+    group = add_group(commands, "guest", "export or erase a guest's data")
+    export = add_command(group, "export", run_export, "print all data about a guest as JSON")
     _add_options(export)
-    erase = add_command(group, "erase", run_erase, "forget a guest: name, contacts and notes")
+    erase = add_command(group, "erase", run_erase, "erase a guest's name, contacts and notes")
     _add_options(erase)
     add_json(erase)
 
@@ -35,8 +35,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_environment(parser)
     who = parser.add_mutually_exclusive_group(required=True)
     who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
-    who.add_argument("--email", metavar="E", help="whoever has this address")
-    who.add_argument("--phone", metavar="P", help="whoever has this number, however it is spelled")
+    who.add_argument("--email", metavar="E", help="guests with this email address")
+    who.add_argument("--phone", metavar="P", help="guests with this phone number, in any notation")
 
 
 def run_export(arguments: argparse.Namespace, console: Console) -> int:
@@ -58,9 +58,9 @@ def run_erase(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.json:
         print_json({"erased": found, "wiped": is_wiped})
     else:
-        print(f"the guest of {len(found)} reservations is forgotten; backups of before still know")
+        print(f"the guest of {len(found)} reservations is erased; earlier backups still contain")
         if not is_wiped:
-            print("others used the database all the time: the box wipes its files by tonight")
+            print("the database was in use: the box wipes its files tonight")
     return 0
 
 
@@ -70,5 +70,5 @@ def _find(reader: Reader, arguments: argparse.Namespace) -> list[str]:
     else:
         found = find_reservations_of(reader, arguments.email, arguments.phone)
     if not found:
-        raise Trouble(f"nothing is held of this guest in {arguments.environment}")
+        raise Trouble(f"nothing is stored about this guest in {arguments.environment}")
     return found

@@ -21,7 +21,7 @@ _PRIVATE = 0o077
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(commands, "init", run, "make a new box from a venue file")
+    parser = add_command(commands, "init", run, "create a new box from a venue file")
     parser.add_argument("--data", metavar="DIR", help="an empty or new directory")
     parser.add_argument("--venue", metavar="FILE", required=True, help="venue file (TOML)")
 
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     venue = parse_venue_file(text, console.zones)
     found_box(directory, venue, console)
-    print(f"box for {venue.name} made in {directory.root}: start it with venuebox serve")
+    print(f"box for {venue.name} created in {directory.root}: start it with venuebox serve")
     return 0
 
 
@@ -43,7 +43,7 @@ def read_venue_file(name: str) -> str:
     except OSError as error:
         raise Trouble(f"{name} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Trouble(f"{name} is not text in UTF-8") from None
+        raise Trouble(f"{name} is not UTF-8 text") from None
 
 
 def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:

@@ -27,22 +27,22 @@ from appliance.store.keys import list_keys
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "key", "API keys of partners")
-    create_parser = add_command(group, "create", create, "issue a key; it is shown this once")
+    create_parser = add_command(group, "create", create, "create a key; it is shown once")
     add_data(create_parser)
     add_environment(create_parser)
-    add_name(create_parser, "whose key it is")
+    add_name(create_parser, "name of the partner")
     which = create_parser.add_mutually_exclusive_group()
-    which.add_argument("--scope", action="append", choices=SCOPES, help="all scopes when absent")
-    which.add_argument("--read-only", action="store_true", help="only the reading scopes")
+    which.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
+    which.add_argument("--read-only", action="store_true", help="read scopes only")
     create_parser.add_argument(
-        "--successor-of", metavar="ID", help="the key that this one will replace"
+        "--successor-of", metavar="ID", help="the key that this one replaces"
     )
     add_json(create_parser)
-    list_parser = add_command(group, "list", show, "every key, without the secret part")
+    list_parser = add_command(group, "list", show, "list keys, without their secret part")
     add_data(list_parser)
     add_environment(list_parser, required=False)
     add_json(list_parser)
-    revoke_parser = add_command(group, "revoke", revoke, "refuse a key from its next call on")
+    revoke_parser = add_command(group, "revoke", revoke, "revoke a key, from its next request on")
     add_data(revoke_parser)
     revoke_parser.add_argument("id", metavar="ID", help="the key's id")
 
@@ -61,7 +61,7 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.json:
         print_json({"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)})
     else:
-        print(f"{issued.key}\nNote it now: it is not shown again. Its id is {issued.id}.")
+        print(f"{issued.key}\nStore it now: it is not shown again. Its id is {issued.id}.")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`venuebox replay`: send webhook deliveries once more."""
+"""`venuebox replay`: send webhook deliveries again."""
 
 import argparse
 import sys
@@ -24,20 +24,20 @@ from appliance.store.venue import get_venue
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(commands, "replay", run, "send webhook deliveries once more")
+    parser = add_command(commands, "replay", run, "send webhook deliveries again")
     add_data(parser)
     add_environment(parser)
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--delivery", metavar="ID", help="this delivery")
-    which.add_argument("--endpoint", metavar="ID", help="those of this endpoint")
+    which.add_argument("--delivery", metavar="ID", help="one delivery")
+    which.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
     states = parser.add_mutually_exclusive_group()
     states.add_argument(
-        "--dead", action="store_true", help="those given up after six attempts (the default)"
+        "--dead", action="store_true", help="only those that failed six times (the default)"
     )
     states.add_argument(
-        "--all", action="store_true", help="delivered, cancelled and waiting ones too"
+        "--all", action="store_true", help="also delivered, cancelled and waiting ones"
     )
-    meaning = "of events {} this date of the venue, or instant such as 2026-11-21T19:00Z"
+    meaning = "events {} this date at the venue, or this instant, such as 2026-11-21T19:00Z"
     parser.add_argument("--from", dest="since", metavar="WHEN", help=meaning.format("since"))
     parser.add_argument("--to", dest="until", metavar="WHEN", help=meaning.format("up to"))
     add_json(parser)
@@ -52,15 +52,14 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.json:
         print_json({"replayed": replayed})
     else:
-        print(f"{replayed} deliveries are sent once more")
+        print(f"{replayed} deliveries queued again")
     return 0
 
 
 def _replay_one(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.dead or arguments.all or arguments.since or arguments.until:
         raise WrongUsage(
-            "--dead, --all, --from and --to choose among those of an --endpoint "
-            "(see venuebox replay --help)"
+            "--dead, --all, --from and --to apply to --endpoint only (see venuebox replay --help)"
         )
     try:
         with console.transaction(console.directory(arguments), arguments.environment) as tx:
@@ -87,7 +86,7 @@ def _replay_many(arguments: argparse.Namespace, console: Console) -> int:
                 "venuebox endpoint list shows them"
             ) from None
         if sys.stderr.isatty():
-            print(f"\r{progress.after} of {progress.last} looked at", end="", file=sys.stderr)
+            print(f"\r{progress.after} of {progress.last} checked", end="", file=sys.stderr)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return progress.replayed
@@ -103,7 +102,7 @@ def _select(arguments: argparse.Namespace, console: Console) -> Selection:
     if arguments.until is not None:
         until = _parse_when("--to", arguments.until, console.zones, zone, days=1)
     if since >= until:
-        raise WrongUsage("--from is not before --to")
+        raise WrongUsage("--from must be before --to")
     return Selection(selection.endpoint_id, selection.states, since, until)
 
 

@@ -10,12 +10,12 @@ from appliance.commands.console import Commands, Console, WrongUsage, add_comman
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(commands, "restore", run, "make a box out of a backup")
+    parser = add_command(commands, "restore", run, "create a box from a backup")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
     add_data(parser)
-    parser.add_argument("--key", metavar="KEY", help="recovery key (else it is asked for)")
+    parser.add_argument("--key", metavar="KEY", help="recovery key (default: prompt)")
     parser.add_argument(
-        "--latest", action="store_true", help="the last good backup in place of a damaged box"
+        "--latest", action="store_true", help="replace a damaged box by its last good backup"
     )
 
 
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     """Restore onto a directory without a box; with --latest, in place of a damaged one."""
     if arguments.latest == (arguments.file is not None):
         raise WrongUsage(
-            "say which backup: FILE, or --latest for the last good one of this box "
+            "give a backup FILE, or --latest for the last good one of this box "
             "(see venuebox restore --help)"
         )
     if arguments.latest:
@@ -65,6 +65,6 @@ def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
     print(
         f"{path.name} restored, the box is as of {proven.header.made_at} with "
         f"{proven.reservations} reservations: start it with venuebox serve. "
-        f"What was there is kept in {aside}"
+        f"The previous data is kept in {aside}"
     )
     return 0

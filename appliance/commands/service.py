@@ -27,11 +27,11 @@ _HOME_HIDDEN = "# Nobody's home is visible to it.\nProtectHome=yes\n"
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    group = add_group(commands, "service", "run the box as a service of this machine")
+    group = add_group(commands, "service", "run the box as a system service")
     parser = add_command(group, "install", run, "write and enable the systemd unit")
     add_data(parser)
-    parser.add_argument("--user", metavar="U", default="venuebox", help="who runs it")
-    parser.add_argument("--print", action="store_true", help="show the unit, and change nothing")
+    parser.add_argument("--user", metavar="U", default="venuebox", help="user of the service")
+    parser.add_argument("--print", action="store_true", help="print the unit and change nothing")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -49,9 +49,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return 0
     systemctl = shutil.which("systemctl")
     if systemctl is None or not BOOTED.is_dir():
-        raise Trouble("there is no systemd here: start venuebox serve from what starts services")
+        raise Trouble("systemd is not running here: start venuebox serve from your service manager")
     if os.geteuid() != 0:
-        raise Trouble("only root may install a service: run it with sudo")
+        raise Trouble("only root can install a service: use sudo")
     _refuse_a_box_started_by_hand(directory, systemctl)
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
@@ -105,7 +105,7 @@ def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
     """A home is closed to others on most machines: systemd would only say that it failed."""
     if not _may(user, os.X_OK, path):
         raise Trouble(
-            f"{user.pw_name} cannot reach {path}: put it where everybody may go, such as /opt or "
+            f"{user.pw_name} cannot reach {path}: put it where all users can read, such as /opt or "
             "/srv, or name your own user with --user"
         )
 
@@ -139,10 +139,10 @@ def _find_user(name: str) -> pwd.struct_passwd:
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")
     if useradd is None:
-        raise Trouble(f"there is no user {name}: make one, or name another with --user")
+        raise Trouble(f"there is no user {name}: create the user, or give another with --user")
     made = _call(useradd, *_SYSTEM_USER, "--", name)
     if made.returncode:
-        raise Trouble(f"the user {name} cannot be made: {_said(made)}")
+        raise Trouble(f"the user {name} cannot be created: {_said(made)}")
     return pwd.getpwnam(name)
 
 
@@ -168,8 +168,8 @@ def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
             return
         if found.st_nlink > 1 and found.st_uid != user.pw_uid:
             raise Trouble(
-                f"{path} has another name elsewhere (a hard link) and is not given to "
-                f"{user.pw_name}: put a copy in its place, then try again"
+                f"{path} has a second name (a hard link); its owner is not changed to "
+                f"{user.pw_name}: replace it by a copy, then try again"
             )
         os.chown(f"/proc/self/fd/{handle}", user.pw_uid, user.pw_gid)
     finally:

@@ -17,13 +17,13 @@ from appliance.tokens import Keyring
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "signing-key", "the key that signs guest passes")
-    parser = add_command(group, "rotate", rotate, "sign with a new key; older passes stay good")
+    parser = add_command(group, "rotate", rotate, "create a new key; existing passes stay valid")
     add_data(parser)
     add_environment(parser)
     parser.add_argument(
         "--leaked",
         action="store_true",
-        help="the key is in wrong hands: older passes are worth nothing, links show new ones",
+        help="the key was stolen: refuse existing passes; guests' links show new ones",
     )
 
 
@@ -35,5 +35,5 @@ def rotate(arguments: argparse.Namespace, console: Console) -> int:
         kid = rotate_signing_key(tx, keyring, leaked=arguments.leaked)
     print(f"key {kid} signs from now on")
     if arguments.leaked:
-        print("older passes are refused: guests find the new one behind their link")
+        print("existing passes are refused; guests see the new one at their link")
     return 0

@@ -1,4 +1,4 @@
-"""`venuebox staff create|list|reset|disable|…`: the people of the house, and their links.
+"""`venuebox staff create|list|reset|disable|…`: staff accounts, and their links.
 
 Staff belong to the house: they are kept in the live database.
 """
@@ -29,24 +29,27 @@ from appliance.store.staff import list_staff
 
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "staff", "the people of the house")
-    parser = add_command(group, "create", create, "invite a person; the link works once")
+    group = add_group(commands, "staff", "staff accounts")
+    parser = add_command(group, "create", create, "create an account; its link works once")
     add_data(parser)
     add_name(parser, "the person's name")
-    parser.add_argument("--role", choices=ROLES, required=True, help="what the person may do")
+    parser.add_argument("--role", choices=ROLES, required=True, help="role")
     add_json(parser)
-    parser = add_command(group, "list", show, "everybody, and what they may do")
+    parser = add_command(group, "list", show, "list accounts and roles")
     add_data(parser)
     add_json(parser)
-    parser = add_command(group, "reset", reset, "a new link for a forgotten password")
+    parser = add_command(group, "reset", reset, "print a new link to set a password")
     add_data(parser)
     parser.add_argument("name", metavar="NAME", help="the person's name")
     add_json(parser)
-    parser = add_command(group, "disable", disable, "let nobody in as that person any more")
+    parser = add_command(group, "disable", disable, "disable an account")
     add_data(parser)
     parser.add_argument("name", metavar="NAME", help="the person's name")
     parser = add_command(
-        group, "remove-second-step", remove_step, "ask for no code: a lost phone, a wrong clock"
+        group,
+        "remove-second-step",
+        remove_step,
+        "turn off two-factor sign-in (lost phone)",
     )
     add_data(parser)
     parser.add_argument("name", metavar="NAME", help="the person's name")
@@ -96,7 +99,7 @@ def disable(arguments: argparse.Namespace, console: Console) -> int:
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         disable_staff(tx, person.id)
-    print(f"{person.name} is signed in nowhere, and cannot sign in any more")
+    print(f"{person.name} is signed out everywhere and can no longer sign in")
     return 0
 
 
@@ -106,9 +109,9 @@ def remove_step(arguments: argparse.Namespace, console: Console) -> int:
         person = _find(tx, arguments.name)
         had_one = remove_second_step(tx, person.id)
     if had_one:
-        print(f"{person.name} signs in with the password alone")
+        print(f"{person.name} now signs in with the password only")
     else:
-        print(f"{person.name} had no second step: the password alone is asked for")
+        print(f"{person.name} had no two-factor sign-in")
     return 0
 
 
@@ -117,7 +120,7 @@ def _find(reader: Reader, name: str) -> StaffMember:
     for person in list_staff(reader):
         if person.disabled_at is None and person.name.casefold() == wanted:
             return person
-    raise Trouble(f"nobody here is called {name!r}: venuebox staff list shows who is")
+    raise Trouble(f"no account is called {name!r}: venuebox staff list shows all accounts")
 
 
 def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invitation) -> int:
@@ -130,7 +133,7 @@ def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invi
     else:
         print(f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} alone.")
         if outside:
-            print(f"From outside of the venue: {outside}{path}")
+            print(f"From outside the venue: {outside}{path}")
     return 0
 
 

@@ -30,25 +30,29 @@ def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "terminal", "terminals at the door")
     for name, run, meaning in (
-        ("create", create, "a terminal without a browser; its token is shown this once"),
-        ("pair", pair, "a link and a code that make a phone a terminal, once"),
+        (
+            "create",
+            create,
+            "create a terminal without a browser; its token is shown once",
+        ),
+        ("pair", pair, "print a link and a one-time code that pair a phone"),
     ):
         parser = add_command(group, name, run, meaning)
         add_data(parser)
         add_environment(parser)
-        add_name(parser, "where it stands or who carries it")
+        add_name(parser, "name, such as its place or who carries it")
         parser.add_argument(
             "--role",
             choices=ROLES,
             default="override",
-            help="what it may do, each role more than the one before (override unless said)",
+            help="role; each includes the ones before it (default: override)",
         )
         add_json(parser)
-    parser = add_command(group, "list", show, "every terminal and when it was last heard of")
+    parser = add_command(group, "list", show, "list terminals and when they were last seen")
     add_data(parser)
     add_environment(parser, required=False)
     add_json(parser)
-    parser = add_command(group, "revoke", revoke, "refuse a terminal from its next request on")
+    parser = add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused")
     add_data(parser)
     parser.add_argument("id", metavar="ID", help="the terminal's id, as `terminal list` shows it")
 
@@ -61,7 +65,7 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.json:
         print_json({"id": terminal_id, "token": token})
     else:
-        print(f"{token}\nNote it now: it is not shown again. Its id is {terminal_id}.")
+        print(f"{token}\nStore it now: it is not shown again. Its id is {terminal_id}.")
     return 0
 
 
@@ -81,7 +85,7 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
             f"A device without a browser sends it to {base}/terminal/v1/pair"
         )
         if trust := trust_page(links, base):
-            print(f"A device that does not know this box yet opens {trust} first.")
+            print(f"A device that does not trust this box yet opens {trust} first.")
     return 0
 
 

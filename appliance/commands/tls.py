@@ -21,20 +21,22 @@ from appliance.poke import poke
 
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "tls", "the certificates of the box")
-    parser = add_command(group, "show", _show, "names, end and fingerprints")
+    group = add_group(commands, "tls", "the box's TLS certificates")
+    parser = add_command(group, "show", _show, "show names, expiry and fingerprints")
     add_data(parser)
     add_json(parser)
-    parser = add_command(group, "import", _import, "use another certificate for its names")
+    parser = add_command(group, "import", _import, "import a certificate for its names")
     add_data(parser)
     parser.add_argument("--cert", metavar="FILE", required=True, help="certificate and chain, PEM")
-    parser.add_argument("--key", metavar="FILE", required=True, help="its key, PEM")
-    parser = add_command(group, "renew", _renew, "sign a new certificate now")
+    parser.add_argument("--key", metavar="FILE", required=True, help="its private key, PEM")
+    parser = add_command(group, "renew", _renew, "issue a new certificate now")
     add_data(parser)
     parser.add_argument(
-        "--authority", action="store_true", help="a new authority too: every phone must trust anew"
+        "--authority",
+        action="store_true",
+        help="also a new authority, which every device must trust",
     )
-    add_data(add_command(group, "forget", _forget, "use the box's own certificate alone"))
+    add_data(add_command(group, "forget", _forget, "remove the imported certificate"))
 
 
 def _show(arguments: argparse.Namespace, console: Console) -> int:
@@ -42,7 +44,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
 
     found = describe(_directory(arguments, console).root / "tls", console.clock.now())
     if found is None:
-        raise Trouble("there is no certificate yet: the box makes one when it first serves")
+        raise Trouble("there is no certificate yet: venuebox serve creates it")
     if arguments.json:
         print_json(found)
         return 0
@@ -50,7 +52,7 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
     if found["authority"] is not None:
         print(f"authority     {_by_eye(found['authority'])}")
     if found["imported"] is not None:
-        _print_certificate("imported, for its names alone", found["imported"])
+        _print_certificate("imported, for its names only", found["imported"])
     return 0
 
 
@@ -99,7 +101,7 @@ def _renew(arguments: argparse.Namespace, console: Console) -> int:
     )
     certificates.renew(force=True)
     poke(directory.poke)
-    print(f"signed anew on {format_instant(console.clock.now())}")
+    print(f"renewed on {format_instant(console.clock.now())}")
     return 0
 
 
@@ -108,9 +110,9 @@ def _forget(arguments: argparse.Namespace, console: Console) -> int:
 
     directory = _directory(arguments, console)
     if not forget_imported(directory.root / "tls"):
-        raise Trouble("there is no imported certificate to forget")
+        raise Trouble("there is no imported certificate")
     poke(directory.poke)
-    print("the box's own certificate is in use for every name")
+    print("the box's own certificate is used for every name")
     return 0
 
 

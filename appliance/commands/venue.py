@@ -1,4 +1,4 @@
-"""`venuebox venue apply`: change venue, tables and slots to match a file."""
+"""`venuebox venue apply`: change the venue, tables and slots to match a file."""
 
 import argparse
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from appliance.model.venue_file import parse_venue_file
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "venue", "the venue, its tables and its slots")
-    parser = add_command(group, "apply", run, "change venue, tables and slots to match a file")
+    parser = add_command(group, "apply", run, "change the venue, tables and slots to match a file")
     add_data(parser)
     parser.add_argument("file", metavar="FILE", help="venue file (TOML)")
 

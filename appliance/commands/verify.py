@@ -11,11 +11,11 @@ from appliance.commands.console import Commands, Console, add_command, add_data
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(commands, "verify", run, "restore a backup aside, and say if it is whole")
+    parser = add_command(commands, "verify", run, "check a backup by restoring it to one side")
     parser.add_argument("file", metavar="FILE", help="the backup")
     add_data(parser)
     parser.add_argument(
-        "--key", metavar="KEY", help="recovery key (else the box's, else asked for)"
+        "--key", metavar="KEY", help="recovery key (default: the box's own, else prompt)"
     )
 
 

@@ -17,8 +17,8 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "version", run, "version, Python, SQLite, tz database")
     add_data(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--sbom", action="store_true", help="what is inside, as CycloneDX JSON")
-    which.add_argument("--licences", action="store_true", help="the licences of what is inside")
+    which.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")
+    which.add_argument("--licences", action="store_true", help="licences of the components")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -40,7 +40,7 @@ def _inventory(name: str) -> str:
     try:
         return resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
     except FileNotFoundError:
-        raise Trouble("only the built file knows what is inside it: make binary") from None
+        raise Trouble("only the built file has this list: make binary") from None
 
 
 def own_version() -> str:
