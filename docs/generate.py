@@ -568,8 +568,9 @@ def describe_labels() -> str:
     return page(
         "Traceability",
         '`@pytest.mark.proves("label")` says what a test shows. The labels `S…` and `V…` are '
-        "rows of [Security](../security.md), `I…` and `G…` of [Promises](../promises.md), "
-        "`interface N` is a section of the partner interface.",
+        "rows of [Security](../security.md), `I…` and `G…` of [Promises](../promises.md). "
+        "`interface N` is a section of the [interface](../partners/interface.md), `decision` a "
+        "question in the [decisions](../decisions/README.md).",
         *blocks,
     )
 
