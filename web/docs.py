@@ -40,7 +40,7 @@ async def show_document(request: web.Request) -> web.Response:
 
 
 async def show_guide(request: web.Request) -> web.Response:
-    """`GET /docs`: docs/partners.md with its example programs, and the way to the reference."""
+    """`GET /docs`: the partner guide with its example programs."""
     guide = await read_guide()
     return public_page(request, "docs/guide.html", {**page_addresses(request), "guide": guide})
 

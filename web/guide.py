@@ -13,7 +13,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-GUIDE = Path(__file__).parent / "static" / "guide"
+GUIDE = Path(__file__).parent / "static" / "guide" / "partners"
 _EXAMPLE = re.compile(
     r'<li><a href="(?P<path>examples/(?P<language>\w+)/(?P<name>[\w.]+))">[^<]+</a></li>\n'
 )
@@ -41,7 +41,7 @@ async def read_guide() -> Guide:
 
 @cache
 def _make() -> Guide:
-    return make_guide((GUIDE / "partners.md").read_text("utf-8"), GUIDE)
+    return make_guide((GUIDE / "guide.md").read_text("utf-8"), GUIDE)
 
 
 def heading_id(title: str) -> str:
@@ -77,7 +77,7 @@ def _programs(items: str, folder: Path) -> str:
     for item in _EXAMPLE.finditer(items):
         language, path = item["language"], item["path"]
         source = Markup.escape((folder / path).read_text("utf-8"))
-        link = f'<a href="/static/guide/{path}" download>{item["name"]}</a>'
+        link = f'<a href="/static/guide/partners/{path}" download>{item["name"]}</a>'
         parts += [
             f'<section class="program" data-language="{language}">',
             f'<p class="program-name">{_NAMES[language]} {link}</p>',

@@ -69,7 +69,7 @@ def check_trust(box, *program):
 
 
 def _commands(plain):
-    guide = (ROOT / "docs" / "partners.md").read_text("utf-8")
+    guide = (ROOT / "docs" / "partners" / "guide.md").read_text("utf-8")
     (commands,) = [
         text for text in re.findall(r"```bash\n(.*?)\n```", guide, re.DOTALL) if _TOLD in text
     ]

@@ -1,4 +1,4 @@
-"""The programs of docs/examples against a real box: how each is run, and what it must do."""
+"""Run the programs of docs/partners/examples against a real box."""
 
 import hmac
 import json
@@ -20,7 +20,7 @@ from tests.journeys.box_process import clean_environ, found_box
 from tests.ports import held_port
 from tests.readme import ROOT
 
-EXAMPLES = ROOT / "docs" / "examples"
+EXAMPLES = ROOT / "docs" / "partners" / "examples"
 NODE = ROOT / ".venv" / "bin" / "node"
 DATE = f"{datetime.now(UTC) + timedelta(days=300):%Y-%m-%d}"  # nobody else books then
 PHONE = "+212 600 000 000"
@@ -100,7 +100,7 @@ def eventually(look, *, seconds=PATIENCE):
 
 
 class ReceiverProgram:
-    """A receiver of docs/examples that runs: what it was told, and what it has handled."""
+    """A receiver of docs/partners/examples that runs: what it was told, and what it has handled."""
 
     def __init__(self, port, secret, inbox, log):
         self.port = port

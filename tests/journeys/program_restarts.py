@@ -1,4 +1,4 @@
-"""The booking programs of docs/examples when they start again: what each must do."""
+"""The booking programs of docs/partners/examples when they start again: what each must do."""
 
 import json
 import os

@@ -87,7 +87,7 @@ def test_the_program_shows_why_it_was_refused(partner):
 
 
 def test_every_command_of_the_guide_is_answered_as_it_says(partner):
-    text = (ROOT / "docs" / "partners.md").read_text("utf-8")
+    text = (ROOT / "docs" / "partners" / "guide.md").read_text("utf-8")
     commands = re.findall(r'^curl "\$SERVICE_URL(?:.*\\\n)*.*$', text, re.MULTILINE)
     environ = clean_environ({"SERVICE_URL": partner.url, "SERVICE_KEY": partner.key})
 

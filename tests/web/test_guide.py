@@ -1,4 +1,4 @@
-"""The partners' guide: the page says what docs/partners.md says, and that says what is true."""
+"""The partners' guide: the page shows docs/partners/guide.md, which agrees with the code."""
 
 import html
 import json
@@ -15,8 +15,8 @@ from web.api.openapi.events import sample_event
 from web.docs import DOCS_ROUTES
 from web.guide import heading_id, make_guide
 
-DOCS = ROOT / "docs"
-TEXT = (DOCS / "partners.md").read_text("utf-8")
+DOCS = ROOT / "docs" / "partners"
+TEXT = (DOCS / "guide.md").read_text("utf-8")
 NOT_IN_A_PARTNERS_WAY = {"WRONG_STATE"}
 
 
@@ -109,7 +109,7 @@ async def test_the_guide_leads_to_the_reference_the_sandbox_and_the_description(
 
 
 async def test_a_program_can_be_downloaded_from_the_box(running):
-    async with running.client.get("/static/guide/examples/python/book.py") as response:
+    async with running.client.get("/static/guide/partners/examples/python/book.py") as response:
         assert response.status == 200
         assert await response.text() == (DOCS / "examples/python/book.py").read_text("utf-8")
 
