@@ -104,7 +104,7 @@ class ZoneDatabase:
 def newest_zone_database(
     system_root: Path = _SYSTEM_ZONES, own_root: Path | None = None
 ) -> ZoneDatabase:
-    """The newest of the packaged, the system's and the owner's database (decisions.md, Time).
+    """The newest of the packaged, the system's and the owner's database.
 
     `own_root` is `tz/` in the data directory: a zoneinfo folder, or the file of a newer tzdata
     package (a wheel) in it, updates a box without a new program.

@@ -17,7 +17,7 @@ from appliance.clock import Clock, parse_instant
 BUILT_AT = parse_instant(f"{apsw.sqlite3_sourceid()[:10]}T00:00:00Z")
 
 STEP_MS = 1_000  # less is the ordinary work of whoever keeps the clock right
-TOLERANCE_MS = 300_000  # what receivers tolerate too (contract section 6.3)
+TOLERANCE_MS = 300_000  # what receivers tolerate too (interface, section 6.3)
 _MOMENT_MS, _TRIES = 100, 5
 LONG_OFF_MS = 40 * 86_400_000  # no house writes nothing for so long: rather the clock is wrong
 

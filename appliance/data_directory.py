@@ -1,4 +1,4 @@
-"""The data directory: what it holds, and who may touch it (docs/operations/data-directory.md)."""
+"""The data directory: its files and their permissions (docs/operations/data-directory.md)."""
 
 import contextlib
 import fcntl
@@ -106,7 +106,7 @@ class DataDirectory:
                     )
 
     def master_key(self) -> bytes:
-        """The master key; Trouble when it is lost, damaged or readable by others (F38)."""
+        """The master key; Trouble when it is lost, damaged or readable by others."""
         path = self.master_key_file
         self.refuse_lost_key()
         try:

@@ -37,11 +37,11 @@ class Links:
         return f"{inside}{self.prefix}"
 
     def access(self, token: str) -> str:
-        """`guestAccessUrl` (contract section 2.7)."""
+        """`guestAccessUrl` (interface, section 2.7)."""
         return f"{self.base}/access/{token}"
 
     def claim(self, token: str) -> str:
-        """`claimUrl` (contract section 2.7)."""
+        """`claimUrl` (interface, section 2.7)."""
         return f"{self.base}/claim-guest/{token}"
 
     def no_reminders(self, token: str) -> str:
@@ -66,7 +66,7 @@ class Environment:
 
     @property
     def prefix(self) -> str:
-        """What its paths begin with: nothing in live, `/test` in test (decisions.md)."""
+        """What its paths begin with: nothing in live, `/test` in test."""
         return path_prefix(self.name)
 
 

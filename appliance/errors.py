@@ -1,4 +1,4 @@
-"""Every documented refusal as a class: status, code, French, English (contract section 7)."""
+"""Every documented refusal as a class: status, code, French, English (interface, section 7)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class Refusal(Exception):
         self.error_en = self.english.format(**details)
 
     def body(self) -> dict[str, str]:
-        """The error body of section 7, plus the additive `field`."""
+        """The error body (interface, section 7), plus the optional `field`."""
         body = {"error": self.error, "error_en": self.error_en, "code": self.code}
         if self.field is not None:
             body["field"] = self.field
@@ -248,7 +248,7 @@ class TooManyEndpoints(Refusal):
 
 
 class WrongState(Refusal):
-    """A staff action that the reservation's state does not allow (contract section 3)."""
+    """A staff action that the reservation's state does not allow (interface, section 3)."""
 
     status, code = 409, "WRONG_STATE"
     french = "Impossible dans l'état actuel de la réservation : {state}."
@@ -262,7 +262,7 @@ class BodyTooLarge(Refusal):
 
 
 class Misdirected(Refusal):
-    """Asked for under a name that is none of the box's (reliability.md S14)."""
+    """Asked for under a name that is none of the box's (docs/security.md, S14)."""
 
     status, code = 421, "MISDIRECTED"
     french = "Cette box ne répond pas à ce nom : ajoutez-le à server.names s'il est le sien."
@@ -270,7 +270,7 @@ class Misdirected(Refusal):
 
 
 class HttpsRequired(Refusal):
-    """A key or a token came over plain http from another machine (reliability.md S32)."""
+    """A key or a token came over plain http from another machine (docs/security.md, S32)."""
 
     status, code = 403, "HTTPS_REQUIRED"
     french = "Utilisez https : sans lui, d'autres peuvent lire votre clé. Remplacez-la."

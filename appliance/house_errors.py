@@ -14,7 +14,7 @@ from appliance.errors import (
 
 
 class TerminalNotPaired(Unauthorized):
-    """The door's 401 (door.md, Terminal protocol)."""
+    """The door's 401."""
 
     french = "Ce terminal n'est pas appairé avec ce lieu."
     english = "This terminal is not paired with this venue."
@@ -154,7 +154,7 @@ class NameTaken(WrongState):
 
 
 class NotSetUp(Unavailable):
-    """Nothing is served before the first owner is there (reliability.md S8)."""
+    """Nothing is served before the first owner is there (docs/security.md, S8)."""
 
     french = "Cette box n'est pas encore configurée : ouvrez le lien affiché à son démarrage."
     english = "This box is not set up yet: open the link that it shows when it starts."

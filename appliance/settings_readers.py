@@ -1,4 +1,4 @@
-"""The readers of settings.toml: `[[readers]]`, one table for each scanner (door.md, Readers)."""
+"""The readers of settings.toml: `[[readers]]`, one table for each scanner."""
 
 import re
 from collections.abc import Callable, Mapping

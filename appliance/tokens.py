@@ -34,15 +34,15 @@ class Tokens:
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def new_api_key(self, environment: str) -> str:
-        """`svc_live_` or `svc_test_` and 48 hex digits: 192 bits (contract section 5)."""
+        """`svc_live_` or `svc_test_` and 48 hex digits: 192 bits (interface, section 5)."""
         return f"svc_{environment}_{self.random_bytes(24).hex()}"
 
     def new_terminal_token(self) -> str:
-        """`term_` and 64 hex digits: 256 bits (door.md)."""
+        """`term_` and 64 hex digits: 256 bits."""
         return f"term_{self.random_bytes(32).hex()}"
 
     def new_webhook_secret(self) -> str:
-        """`whsec_` and 256 bits in URL-safe base64 (contract section 2.8)."""
+        """`whsec_` and 256 bits in URL-safe base64 (interface, section 2.8)."""
         return f"whsec_{encode_url_safe(self.random_bytes(32))}"
 
     def new_link_secret(self) -> str:
@@ -58,7 +58,7 @@ class Tokens:
         return "-".join(self._letters(4) for _ in range(4))
 
     def new_pairing_code(self) -> str:
-        """Eight digits, typed once within ten minutes (door.md)."""
+        """Eight digits, typed once within ten minutes."""
         return f"{int.from_bytes(self.random_bytes(8), 'big') % 10**8:08d}"
 
     def _letters(self, count: int) -> str:

@@ -1,4 +1,4 @@
-"""The delivery engine, measured: drain, hung endpoint, latency, throughput. Targets of issue 3.
+"""The delivery engine, measured: drain, hung endpoint, latency, throughput.
 
 Run as `python -m bench.dispatcher [--full]` from the project's root, or by
 `bench/run.py --only dispatcher`. Ends with a table of targets, each held or missed.

@@ -59,7 +59,7 @@ _SLOT = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
 class Refused(Exception):
-    """A refusal of the contract."""
+    """A refusal of the interface."""
 
     def __init__(self, status: int, code: str) -> None:
         self.status, self.code = status, code
@@ -95,7 +95,7 @@ class Plain:
         if len(calls) >= 100_000_000:
             raise Refused(429, "RATE_LIMITED")
         calls.append(now)
-        del calls[:-60]  # the bench lifts the limit: keep what the contract's limit would need
+        del calls[:-60]  # the bench lifts the limit: keep what the interface's limit would need
         if scope not in row["scopes"].split():
             raise Refused(403, "SCOPE_MISSING")
         return row
@@ -303,7 +303,7 @@ class Plain:
         self.sending.discard(row["id"])
 
     def event_body(self, row: sqlite3.Row) -> dict[str, object]:
-        """Contract section 2.9, rendered from the reservation as it is now."""
+        """Interface, section 2.9, rendered from the reservation as it is now."""
         found = self.one(
             "SELECT reservation.*, venue_table.name AS table_name FROM reservation "
             "JOIN venue_table ON venue_table.id = table_id WHERE reservation.id = ?",
@@ -338,7 +338,7 @@ class Plain:
 
 
 def parse(body: bytes) -> dict[str, object]:
-    """The 400s of the contract, in its order."""
+    """The 400s of the interface, in its order."""
     try:
         wish = json.loads(body)
     except ValueError:

@@ -8,6 +8,7 @@ import asyncio
 import io
 import os
 import re
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,6 @@ COLOURS = (256, 128, 64, 32)
 PHONE = {"width": 360, "height": 640}
 DESK = {"width": 1200, "height": 700}
 WIDTHS = {"door": 540, "guest": 540, "portal": 1200}  # of the files, in pixels
-PASSWORD = "a demo that ends in a minute"  # noqa: S105 - of a box that is thrown away
 _COME = """async () => {
   const evening = await (await fetch("/terminal/v1/evening")).json();
   const others = evening.items.filter((guest) => guest.customerFirstName !== "Salma");
@@ -85,11 +85,11 @@ async def take(browser: Browser, links: dict[str, str]) -> None:
 
 async def tonight(desk: BrowserContext, link: str) -> Page:
     """The portal's first page, as its owner sees it after the invitation."""
-    page = await desk.new_page()
+    page, password = await desk.new_page(), secrets.token_urlsafe()
     await page.goto(link)
-    await fill_in(page, password=PASSWORD)
+    await fill_in(page, password=password)
     await page.goto(re.sub(r"/portal/.*", "/portal/sign-in", link))
-    await fill_in(page, name="Yasmine", password=PASSWORD)
+    await fill_in(page, name="Yasmine", password=password)
     await page.goto(re.sub(r"/portal/.*", "/portal/account", link))
     async with page.expect_navigation():
         await page.click("main button[name=language][value=en]")

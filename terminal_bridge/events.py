@@ -1,4 +1,4 @@
-"""The live feed as server-sent events (door.md): an `id:` to come back with, nothing polled."""
+"""The live feed as server-sent events, resumable by `id:` (docs/guide/door-protocol.md)."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The terminal protocol on one screen: method, path, handler (door.md).
+"""The terminal protocol on one screen: method, path, handler (docs/guide/door-protocol.md).
 
 Every handler but `pair` judges its caller first, by `authenticate`.
 """

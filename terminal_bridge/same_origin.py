@@ -1,4 +1,4 @@
-"""Whether an unsafe request comes from a page of this box (reliability.md, S15)."""
+"""Whether an unsafe request comes from a page of this box (docs/security.md, S15)."""
 
 from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""Scans, manual check-ins and undos (door.md)."""
+"""Scans, manual check-ins and undos (docs/guide/door-protocol.md)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The offline snapshot: what a terminal decides by while the box is out of reach (door.md)."""
+"""The snapshot by which a terminal decides while offline (docs/guide/door-protocol.md)."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Scans made while the box was out of reach, and the conflicts that come of it (door.md)."""
+"""Scans made while offline, and the conflicts they cause (docs/guide/door-protocol.md)."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""How the door's answers look on the wire (door.md): never an email or a phone number."""
+"""The door's answers as JSON, without contact details (docs/guide/door-protocol.md)."""
 
 import json
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated:
 
 
 def error_of(refusal: Refusal, scan_id: str, terminal: Terminal) -> _Json:
-    """Our own fault: the error body of section 7 and the grey verdict in one."""
+    """Our own fault: error body (interface, section 7) and grey verdict in one."""
     decided = Decided(Verdict("error"), ())
     return refusal.body() | verdict_of(decided, scan_id, terminal, simulated=False)
 

@@ -1,4 +1,4 @@
-"""How conflicts, totals and live events look on the wire (door.md)."""
+"""How conflicts, totals and live events look on the wire."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which key is calling (contract section 5): known, not revoked, within its rate and scope."""
+"""Which key is calling (interface, section 5): known, not revoked, within its rate and scope."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ class Gate:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def admit(self, request: web.Request, scope: str) -> ApiKey:
-        """The calling key, in the order of decisions.md: key, then rate, then scope."""
+        """The calling key, checked in this order: key, then rate, then scope."""
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):

@@ -1,7 +1,7 @@
 """`GET /health` and `GET /ready`: whether the box really reads and writes, and nothing else.
 
 For watchdogs, proxies and `venuebox doctor`. Nobody learns a version, a path or a count here
-(reliability.md, S29).
+(docs/security.md, S29).
 """
 
 import asyncio

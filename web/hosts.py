@@ -1,4 +1,4 @@
-"""Under which names the box answers (reliability.md S14).
+"""Under which names the box answers (docs/security.md, S14).
 
 A page of a stranger can make its own name resolve to the box's address and then read what the
 box answers to the visitor's browser. It cannot do so with a bare address, nor with our names.

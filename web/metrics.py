@@ -1,4 +1,4 @@
-"""`GET /metrics`: numbers for Prometheus, for the owner or this machine (reliability.md, S29).
+"""`GET /metrics`: numbers for Prometheus, for the owner or this machine (docs/security.md, S29).
 
 Nothing is counted while the box works but its requests: who asks has the rows counted.
 """

@@ -61,7 +61,7 @@ def set_headers(response: web.StreamResponse) -> None:
 
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:
-    """aiohttp's own refusals, in the form of section 7; redirects as they are."""
+    """aiohttp's own refusals as error bodies (interface, section 7); redirects as they are."""
     if isinstance(exception, web.HTTPNotFound):
         return refuse(NotFound())
     if isinstance(exception, web.HTTPMethodNotAllowed):

@@ -1,6 +1,6 @@
 """Who may call which route: declared where a route is added, and tested route by route.
 
-An undeclared route fails the build (reliability.md S3): tests/web/test_principals.py walks
+An undeclared route fails the build (docs/security.md, S3): tests/web/test_principals.py walks
 the application's router.
 """
 

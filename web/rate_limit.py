@@ -1,4 +1,4 @@
-"""How often a key, or an address without one, may call (contract section 8)."""
+"""How often a key, or an address without one, may call (interface, section 8)."""
 
 from collections import OrderedDict, deque
 

@@ -23,7 +23,7 @@ _PAGE_MAX = 2**53
 
 @dataclass(frozen=True, slots=True)
 class ReservationQuery:
-    """The query of `GET /v1/reservations` (contract section 4)."""
+    """The query of `GET /v1/reservations` (interface, section 4)."""
 
     first: date | None
     last: date | None
@@ -45,7 +45,7 @@ def read_availability_query(request: web.Request) -> tuple[date, str | None]:
 
 
 def read_reservation_query(request: web.Request) -> ReservationQuery:
-    """The filters and the page; refused, never clamped (decisions.md)."""
+    """The filters and the page; refused, never clamped."""
     query = _query_of(request)
     first = _optional_date(query, "from")
     last = _optional_date(query, "to")

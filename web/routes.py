@@ -1,4 +1,4 @@
-"""The partner interface on one screen: method, path, scope, handler (contract section 4)."""
+"""The partner interface on one screen: method, path, scope, handler (interface, section 4)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

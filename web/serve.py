@@ -1,4 +1,4 @@
-"""Run the box: open it, listen, say so, and leave in good order (docs/operations/service.md)."""
+"""Run the box: open it, listen, say so, and leave in good order."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""One at a time: two requests with one idempotency key take turns (decisions.md)."""
+"""Requests with one idempotency key take turns (docs/decisions/idempotency.md)."""
 
 import asyncio
 from collections.abc import Hashable

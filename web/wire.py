@@ -1,4 +1,4 @@
-"""How things look on the wire: JSON answers of the partner interface (contract section 2)."""
+"""How things look on the wire: JSON answers of the partner interface (interface, section 2)."""
 
 import json
 from collections.abc import Mapping
@@ -38,12 +38,12 @@ def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 def refuse(refusal: Refusal) -> web.Response:
-    """A refusal in the format of section 7."""
+    """A refusal (interface, section 7)."""
     return answer(refusal.body(), refusal.status, refusal.headers)
 
 
 def venue_answer(venue: Venue, tables: list[Table], slots: list[Slot]) -> dict[str, Any]:
-    """The Venue object of section 2.1."""
+    """The Venue object (interface, section 2.1)."""
     return {
         "venue": {
             "id": venue.id,
@@ -87,7 +87,7 @@ def _slot(slot: Slot) -> dict[str, Any]:
 def availability_answer(
     day: str, slot: str | None, tables: list[TableAvailability]
 ) -> dict[str, Any]:
-    """The Availability object of section 2.4; date and slot echo the query."""
+    """The Availability object (interface, section 2.4); date and slot echo the query."""
     return {
         "date": day,
         "slot": slot,
@@ -106,7 +106,7 @@ def availability_answer(
 def reservation_answer(
     reservation: Reservation, *, lineage: str, shows_contacts: bool
 ) -> dict[str, Any]:
-    """An item of the list (section 2.5) as the key of `lineage` may see it."""
+    """An item of the list (interface, section 2.5) as the key of `lineage` may see it."""
     item: dict[str, Any] = {
         "id": reservation.id,
         "accessCode": reservation.access_code,
@@ -129,7 +129,7 @@ def reservation_answer(
 
 
 def creation_answer(issued: Issued, environment: Environment) -> dict[str, Any]:
-    """The creation result (section 2.7): the same for the first answer and each replay."""
+    """The creation result (interface, section 2.7), the same for each replay."""
     keyring, links = environment.keyring, environment.links
     return {
         "serviceReservationId": issued.reservation_id,
@@ -143,7 +143,7 @@ def creation_answer(issued: Issued, environment: Environment) -> dict[str, Any]:
 
 
 def cancellation_answer(cancelled: Cancelled) -> dict[str, Any]:
-    """The answer to `DELETE /v1/reservations/{id}` (section 4)."""
+    """The answer to `DELETE /v1/reservations/{id}` (interface, section 4)."""
     reservation = cancelled.reservation
     body: dict[str, Any] = {
         "serviceReservationId": reservation.id,

@@ -1,4 +1,4 @@
-"""Activate an endpoint again: it receives what happens from now on (decisions.md)."""
+"""Activate an endpoint again: it receives what happens from now on (docs/decisions/webhooks.md)."""
 
 from appliance.actions.deactivate_endpoint import SWITCHED_OFF
 from appliance.actions.note_security import CONSOLE, note_security

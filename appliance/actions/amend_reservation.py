@@ -1,4 +1,4 @@
-"""Amend a reservation: what staff correct after it was granted (contract section 3)."""
+"""Amend a reservation: what staff correct after it was granted (interface, section 3)."""
 
 import json
 from dataclasses import dataclass

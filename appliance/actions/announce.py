@@ -13,7 +13,7 @@ EVENT_TYPES = (
     "reservation.checked_in",
     "webhook.test",
 )
-# Beyond the contract's six: sent only to endpoints for which the venue ticked it in its portal.
+# Beyond the interface's six: sent only to endpoints for which the venue ticked it in its portal.
 EXTRA_TYPES = ("reservation.checkin_reverted",)
 
 
@@ -27,7 +27,7 @@ class Announced:
 
 
 def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
-    """Write the event in the transaction of its cause (contract section 6).
+    """Write the event in the transaction of its cause (interface, section 6).
 
     Sends nothing: the dispatcher is told after the commit, by an `Announced` notice.
     """

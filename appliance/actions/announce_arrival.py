@@ -8,7 +8,7 @@ REVERTED = "reservation.checkin_reverted"  # not one of the six that endpoints g
 
 
 def announce_arrival(tx: Transaction, reservation_id: str) -> None:
-    """Announce that the first of the party came in: whenever `checkedInAt` is set (section 3).
+    """Announce the first arrival of a party, when `checkedInAt` is set (interface, section 3).
 
     After a check-in was taken back that is a second event, which says when they came at last.
     """

@@ -1,4 +1,4 @@
-"""Answer a request: accept or decline what a guest asked for (contract section 3)."""
+"""Answer a request: accept or decline what a guest asked for (interface, section 3)."""
 
 from appliance.actions.announce import announce
 from appliance.actions.queue_letter import write_to_guest

@@ -1,4 +1,4 @@
-"""Cancel: free the table and announce it (contract section 3)."""
+"""Cancel: free the table and announce it (interface, section 3)."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ class Cancelled:
 def cancel_own(
     tx: Transaction, key: ApiKey, reservation_id: str, *, notify: bool = True
 ) -> Cancelled:
-    """Cancel for a partner: NotFound unless a key of this line created it (section 4, rule 3)."""
+    """Cancel for a partner: NotFound unless its key line created it (interface, section 4)."""
     if get_reservation(tx, reservation_id).lineage != key.lineage:
         raise NotFound
     return cancel(tx, reservation_id, actor=f"key:{key.id}", notify=notify)

@@ -1,4 +1,4 @@
-"""Check in from the portal: the same decision and the same door log as at a terminal (door.md)."""
+"""Check in from the portal: the same decision and the same door log as at a terminal."""
 
 from appliance.actions.check_in import check_in
 from appliance.actions.log_scan import Decided

@@ -10,7 +10,7 @@ CLOCK_LEAPT = "clock_leapt"  # outlives the process: a restart makes no wrong cl
 
 
 def confirm_clock(tx: Transaction, actor: str) -> None:
-    """Let things expire by it again (reliability.md F13). For each environment by itself.
+    """Let things expire by it again (docs/decisions/time.md). For each environment by itself.
 
     `actor` as note_security wants it.
     """

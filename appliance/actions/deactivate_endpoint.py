@@ -12,7 +12,7 @@ SWITCHED_OFF = "endpoint_switched_off"
 
 
 def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
-    """Switch it off and cancel its queue (decisions.md); twice is once. NotFound if unknown.
+    """Switch it off and cancel its queue; twice is once. NotFound if unknown.
 
     The venue's staff do it so: what they were alerted to is settled.
     """

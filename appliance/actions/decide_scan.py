@@ -19,7 +19,7 @@ _MINUTE = 60_000
 
 
 def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
-    """The verdict on `scan`, by the checks of door.md in their order. Changes nothing.
+    """The verdict on `scan`, in the order of docs/decisions/door.md. Changes nothing.
 
     Whom a terminal let in while it was out of reach is in, whatever the box would have said:
     the verdict tells in `overrode` what that is.

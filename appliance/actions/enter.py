@@ -1,4 +1,4 @@
-"""Enter: reservations that do not come from a partner (decisions.md, States)."""
+"""Enter: reservations from the booking page and from staff (interface, section 3)."""
 
 import hashlib
 from typing import Literal

@@ -1,4 +1,4 @@
-"""After a right password: open a session, or ask for a code first (reliability.md S7, S9)."""
+"""After a right password: open a session, or ask for a code first (docs/security.md, S7, S9)."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -42,7 +42,7 @@ def grant(
 ) -> Issued:
     """Insert the reservation and announce `reservation.created`; what it was issued.
 
-    Refusals in the order of decisions.md: venue active and open that evening, table exists,
+    Refusals in this order: venue active and open that evening, table exists,
     bookable, guests in range, slot offered on that weekday, date not past, slot not over, table
     free. Staff may write down a slot that is over.
     """

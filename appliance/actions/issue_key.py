@@ -1,4 +1,4 @@
-"""Issue an API key: shown once, stored as its SHA-256 (contract section 5)."""
+"""Issue an API key: shown once, stored as its SHA-256 (interface, section 5)."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def issue_key(
     """A key of that environment with `scopes`, which are members of SCOPES.
 
     A successor inherits its predecessor's lineage: the right to cancel, the replays and
-    the externalRefs (decisions.md). The predecessor lives on until it is revoked.
+    the externalRefs. The predecessor lives on until it is revoked.
     Trouble when there is no key `successor_of`.
     """
     key_id = tx.new_id()

@@ -1,4 +1,4 @@
-"""Issue a terminal: its token is shown once and stored as its SHA-256 (door.md)."""
+"""Issue a terminal: its token is shown once and stored as its SHA-256."""
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import Trouble

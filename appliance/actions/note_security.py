@@ -10,7 +10,7 @@ NOBODY = "nobody"  # somebody who did not show who they are
 
 
 def note_security(tx: Transaction, actor: str, what: str, /, **detail: Any) -> None:
-    """One line of the security log (reliability.md S23).
+    """One line of the security log (docs/security.md, S23).
 
     `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail`
     holds ids and names of the house's own things: no secret, no guest, nothing mistyped.

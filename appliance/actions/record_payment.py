@@ -1,4 +1,4 @@
-"""Payments that staff record for a prepaid reservation, and void (contract section 3)."""
+"""Payments that staff record for a prepaid reservation, and void (interface, section 3)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Register an endpoint: a partner names a URL and the events it wants (contract section 4)."""
+"""Register an endpoint: a partner names a URL and the events it wants (interface, section 4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class EndpointsChanged:
 
 
 def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
-    """The subscription in `events`, each type once; absent or null is all six (decisions.md).
+    """The subscription in `events`, each type once; absent or null is all six.
 
     InvalidEventType for an empty list, a type that is not `known`, or anything that is no list.
     """

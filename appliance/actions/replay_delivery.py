@@ -1,4 +1,4 @@
-"""Replay a delivery: the same id, one new attempt now, then the ladder again (decisions.md)."""
+"""Replay a delivery: same id, one attempt now, then the retries (docs/decisions/webhooks.md)."""
 
 from appliance.actions.register_endpoint import EndpointsChanged
 from appliance.errors import NotFound

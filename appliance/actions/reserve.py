@@ -1,4 +1,4 @@
-"""Reserve: a partner's booking, confirmed at once (contract sections 3 and 4)."""
+"""Reserve: a partner's booking, confirmed at once (interface, sections 3 and 4)."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""Revoke an API key: the next call that carries it is refused (contract section 5.8)."""
+"""Revoke an API key: the next call that carries it is refused (interface, section 5.8)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.store.connection import Transaction

@@ -1,4 +1,4 @@
-"""Roll an endpoint's secret: a new one, and a day to change over (decisions.md)."""
+"""Roll an endpoint's secret: a new one, and a day to change over (docs/decisions/webhooks.md)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.actions.register_endpoint import EndpointsChanged

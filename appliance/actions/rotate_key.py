@@ -1,4 +1,4 @@
-"""Rotate a key: a successor of the same line, and a time to change over (decisions.md)."""
+"""Rotate a key: a successor of the same line (docs/decisions/keys-and-limits.md)."""
 
 from appliance.actions.issue_key import IssuedKey, issue_key
 from appliance.actions.note_security import CONSOLE, note_security

@@ -1,4 +1,4 @@
-"""Rotate the key that signs guest passes: yearly, or at once when it has leaked (door.md)."""
+"""Rotate the key that signs guest passes: yearly, or at once when it has leaked."""
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.model.guest_pass import LAST_GENERATION

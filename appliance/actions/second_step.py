@@ -1,4 +1,4 @@
-"""Add and remove the second step of somebody's sign-in (reliability.md S7)."""
+"""Add and remove the second step of somebody's sign-in (docs/security.md, S7)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import NotFound

@@ -1,4 +1,4 @@
-"""Send a test event: `POST /v1/webhooks/test` (contract section 4)."""
+"""Send a test event: `POST /v1/webhooks/test` (interface, section 4)."""
 
 from appliance.actions.announce import queue_event
 from appliance.store.connection import Transaction

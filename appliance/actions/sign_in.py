@@ -1,4 +1,4 @@
-"""Sign in and out: guesses are counted before a password is looked at (reliability.md S6, S9)."""
+"""Sign in and out: attempts are counted before a password is checked (docs/security.md, S6, S9)."""
 
 from dataclasses import dataclass
 
@@ -145,7 +145,7 @@ def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
 def change_password(
     tx: Transaction, staff_id: str, password_hash: str, *, session_id: str | None = None
 ) -> None:
-    """Set another password and end every session of that person (reliability.md S6).
+    """Set another password and end every session of that person (docs/security.md, S6).
 
     ChangedMeanwhile where `session_id`, which asks for it, was ended while it was hashed.
     """

@@ -1,4 +1,4 @@
-"""Take in what a terminal decided while the box was out of its reach (door.md)."""
+"""Take in the scans that a terminal decided while offline (docs/guide/door-protocol.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Undo a check-in: take back the people that one scan let in (door.md)."""
+"""Undo a check-in: take back the people that one scan let in (docs/decisions/door.md)."""
 
 import json
 

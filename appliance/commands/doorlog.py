@@ -1,4 +1,4 @@
-"""`venuebox doorlog export|verify`: the door log, signed, and whether it is whole (door.md)."""
+"""`venuebox doorlog export|verify`: the door log, signed, and whether it is whole."""
 
 import argparse
 import sys

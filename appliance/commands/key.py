@@ -1,4 +1,4 @@
-"""`venuebox key create|list|revoke`: the keys of partners (contract section 5)."""
+"""`venuebox key create|list|revoke`: the keys of partners (interface, section 5)."""
 
 import argparse
 from collections.abc import Iterator

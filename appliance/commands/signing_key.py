@@ -1,4 +1,4 @@
-"""`venuebox signing-key rotate`: a new key for guest passes, yearly or on a leak (door.md)."""
+"""`venuebox signing-key rotate`: a new key for guest passes, yearly or on a leak."""
 
 import argparse
 

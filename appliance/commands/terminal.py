@@ -1,4 +1,4 @@
-"""`venuebox terminal create|pair|list|revoke`: what reads passes at the door (door.md)."""
+"""`venuebox terminal create|pair|list|revoke`: what reads passes at the door."""
 
 import argparse
 from collections.abc import Iterator

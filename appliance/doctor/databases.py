@@ -37,7 +37,7 @@ def sqlite(_patient: Patient) -> Check:
 
 
 def integrity(patient: Patient) -> Check:
-    """Both files are there and sound: quick_check, foreign_key_check and their logs (F9)."""
+    """Both files are there and sound: quick_check, foreign_key_check and their logs."""
     damaged, first = [], ""
     for environment in ENVIRONMENTS:
         path = patient.directory.database(environment)

@@ -18,7 +18,7 @@ _ASIDE = re.compile(r"\..+\.[0-9]+")  # how files are named until they are put i
 
 
 def permissions(patient: Patient) -> Check:
-    """Files 0600 and folders 0700, all of one owner (reliability.md, S25)."""
+    """Files 0600 and folders 0700, all of one owner (docs/security.md, S25)."""
     root = patient.directory.root
     owner = root.stat().st_uid
     found = list(_walk(patient.directory))
@@ -52,7 +52,7 @@ def permissions(patient: Patient) -> Check:
 
 
 def master_key(patient: Patient) -> Check:
-    """`secrets/master.key`: there, 32 bytes, private (F38)."""
+    """`secrets/master.key`: there, 32 bytes, private."""
     path = patient.directory.master_key_file
     if not path.exists():
         return fail(
@@ -95,7 +95,7 @@ def leftovers(patient: Patient) -> Check:
 
 
 def erasures(patient: Patient) -> Check:
-    """Each line of `erasures.jsonl` can be read: a restore needs them (F9)."""
+    """Each line of `erasures.jsonl` can be read: a restore needs them."""
     root = patient.directory.root
     if not (root / LIST).exists():
         raise NotExamined

@@ -80,7 +80,7 @@ def memory(patient: Patient) -> Check:
 
 
 def time_zones(patient: Patient) -> Check:
-    """The tz database knows that Morocco is at UTC+00 since 20 September 2026 (F14)."""
+    """The tz database knows that Morocco is at UTC+00 since 20 September 2026."""
     zones = patient.zones
     which = f"{zones.version} ({zones.origin})"
     try:

@@ -23,7 +23,7 @@ from appliance.store.letters import letter_state, list_waiting_letters
 
 log = logging.getLogger(__name__)
 
-ANSWER_WITHIN = 5.0  # seconds a booking waits for its letter (decisions.md)
+ANSWER_WITHIN = 5.0  # seconds a booking waits for its letter
 
 _POSTPONED = Outcome("unreachable", "no letter leaves at present")
 

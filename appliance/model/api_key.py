@@ -1,4 +1,4 @@
-"""A partner's key and its scopes (contract section 5)."""
+"""A partner's key and its scopes (interface, section 5)."""
 
 from dataclasses import dataclass
 

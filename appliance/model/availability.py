@@ -1,4 +1,4 @@
-"""Which tables are free in a slot or a whole evening (contract section 2.4)."""
+"""Which tables are free in a slot or a whole evening (interface, section 2.4)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A booking: a parsed wish for a table, before it is granted (contract section 2.6)."""
+"""A booking: a parsed wish for a table, before it is granted (interface, section 2.6)."""
 
 import hashlib
 import re
@@ -61,7 +61,7 @@ class Booking:
 def parse_booking(body: Mapping[str, Any]) -> Booking:
     """The booking in a decoded `POST /v1/reservations` body.
 
-    Refusals come in the order of section 7, then the unlisted fields (decisions.md).
+    Refusals come in the order of docs/decisions/requests-and-errors.md.
     """
     day = parse_date(body.get("date"))
     if day is None:

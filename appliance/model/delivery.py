@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def delivered(self) -> bool:
-        """Whether the receiver took it: 2xx in time (contract section 6.3)."""
+        """Whether the receiver took it: 2xx in time (interface, section 6.3)."""
         return self.code == "delivered"
 
 

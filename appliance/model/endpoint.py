@@ -1,4 +1,4 @@
-"""A partner's webhook receiver (contract section 2.8)."""
+"""A partner's webhook receiver (interface, section 2.8)."""
 
 import re
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ def minutes(slot: str) -> int:
 
 
 def day_of_week(day: date) -> int:
-    """0 = Sunday … 6 = Saturday (decisions.md)."""
+    """0 = Sunday … 6 = Saturday."""
     return day.isoweekday() % 7
 
 
@@ -101,5 +101,5 @@ def evening_end(day: date, zone: ZoneInfo, evening_ends_at: str) -> int:
 
 
 def link_expiry(day: date, zone: ZoneInfo) -> int:
-    """`accessLinkExpiresAt`: the day after the evening at 12:00 venue time (decisions.md)."""
+    """`accessLinkExpiresAt`: the day after the evening at 12:00 venue time."""
     return instant(day + timedelta(days=1), "12:00", zone)

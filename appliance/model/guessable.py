@@ -1,4 +1,4 @@
-"""Which passwords are among the first that anyone would try (reliability.md S7).
+"""Which passwords are among the first that anyone would try (docs/security.md, S7).
 
 Rules rather than a list: the thousands that lists hold are a few words, names, cities and keys in
 a row, each with digits, years, signs or letters written as digits.

@@ -1,4 +1,4 @@
-"""The guest pass: the signed text of the QR code (door.md), to the byte."""
+"""The guest pass: the signed text of the QR code (docs/decisions/guest-pass-and-links.md)."""
 
 import base64
 import hashlib

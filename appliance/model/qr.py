@@ -1,4 +1,4 @@
-"""QR codes of guest passes: level M, alphanumeric mode, quiet zone of 4 modules (door.md)."""
+"""QR codes of guest passes: level M, alphanumeric mode, quiet zone of 4 modules."""
 
 import io
 import itertools

@@ -1,4 +1,4 @@
-"""A reservation: what was granted, from any source (contract sections 2.5 and 3)."""
+"""A reservation: what was granted, from any source (interface, sections 2.5 and 3)."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ _ARTICLES = frozenset({"el", "al", "er", "ar", "es", "as", "en", "an"})
 class Issued:
     """What a booking was answered with, and is answered again when its key is replayed.
 
-    `email_outcome` is None until the mail server has answered (contract section 2.7).
+    `email_outcome` is None until the mail server has answered (interface, section 2.7).
     """
 
     reservation_id: str
@@ -87,5 +87,5 @@ class Reservation:
 
     @property
     def holds(self) -> bool:
-        """Whether it blocks its table (section 3)."""
+        """Whether it blocks its table (interface, section 3)."""
         return self.status not in FREEING_STATUSES

@@ -1,4 +1,4 @@
-"""A signed-in browser (reliability.md S6)."""
+"""A signed-in browser (docs/security.md, S6)."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Session:
 def sign_in_delay(wrong: int) -> int:
     """Milliseconds to wait after `wrong` wrong passwords in a row: none for the first five.
 
-    Then 30 s, doubled by each further one, 15 minutes at most (reliability.md S9).
+    Then 30 s, doubled by each further one, 15 minutes at most (docs/security.md, S9).
     """
     if wrong < FREE_TRIES:
         return 0

@@ -11,7 +11,7 @@ _DEEPEST = 32
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """The object in `raw`, or InvalidJson (decisions.md).
+    """The object in `raw`, or InvalidJson (docs/decisions/requests-and-errors.md).
 
     Refused: other values than objects, invalid UTF-8, duplicate members, NaN and infinities
     (1e999 too), lone surrogates, NUL characters, numbers of thousands of digits, more than

@@ -1,4 +1,4 @@
-"""The venue, its tables and its slots (contract sections 2.1 to 2.3)."""
+"""The venue, its tables and its slots (interface, sections 2.1 to 2.3)."""
 
 import hashlib
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Dates, both included, on which nothing can be booked (decisions.md, closing days)."""
+    """Dates, both included, on which nothing can be booked."""
 
     id: str
     first: str
@@ -68,7 +68,7 @@ class Venue:
 
     @property
     def shows_contacts(self) -> bool:
-        """Whether partners see customers' contacts (section 4, rule 1)."""
+        """Whether partners see customers' contacts (interface, section 4, rule 1)."""
         return self.reservation_mode == "free"
 
     @property

@@ -1,4 +1,4 @@
-"""The venue file: what a venue says about itself in TOML, parsed and checked (docs/install.md)."""
+"""The venue file: what a venue says about itself in TOML, parsed and checked."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The verdict: what the door answers to a scan (door.md), and how it is reached."""
+"""The verdict: what the door answers to a scan, and how it is reached."""
 
 import json
 from collections.abc import Mapping
@@ -149,7 +149,7 @@ def judge(
     tonight: date,
     too_early: bool,
 ) -> str:
-    """The result for a known guest, by the checks of door.md in their order.
+    """The result for a known guest, by the checks of docs/decisions/door.md.
 
     `generation` is that of the pass shown, None without one. `arrivals` is how many are here,
     None for all who are missing. `too_early`: the slot is more than `early_minutes` ahead.

@@ -12,7 +12,7 @@ from appliance.tokens import Keyring
 def pass_text(
     reader: Reader, keyring: Keyring, environment_name: str, reservation: Reservation
 ) -> str:
-    """The text of the reservation's QR code, by the key that signs at present (door.md)."""
+    """The text of the reservation's QR code, by the key that signs at present."""
     kid, private_key = get_signing_key(reader, keyring)
     return encode_pass(
         guest_pass_of(reservation, environment_name, get_venue_tag(reader), kid), private_key

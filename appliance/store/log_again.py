@@ -1,10 +1,10 @@
 """The write-ahead log, written once more before anybody builds on it.
 
-When a sync fails, the kernel may drop what it could not write, and still show it to whoever reads
-(reliability.md). A process that starts again on the same machine would see a commit in the log
-that the disk never got, add others behind it, and fold it into the database; and the next power
-cut would end the log at the gap. So what is read of the log at a start is written again, byte for
-byte, and synced: either the disk has it then, or the box does not start.
+When a sync fails, the kernel may drop what it could not write, and still show it to readers
+(docs/decisions/storage.md). A process that starts again on the same machine would see a commit in
+the log that the disk never got, add others behind it, and fold it into the database; and the next
+power cut would end the log at the gap. So what is read of the log at a start is written again,
+byte for byte, and synced: either the disk has it then, or the box does not start.
 """
 
 import os

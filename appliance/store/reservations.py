@@ -89,7 +89,7 @@ def page_reservations(
     page: int,
     limit: int,
 ) -> tuple[list[Reservation], int]:
-    """A page of the list and the total (section 4): date, slot, createdAt, id."""
+    """A page of the list and the total (interface, section 4): date, slot, createdAt, id."""
     conditions, parameters = ["1"], {"limit": limit, "offset": min((page - 1) * limit, 2**62)}
     values: dict[str, Any] = dict(parameters)
     if first is not None:

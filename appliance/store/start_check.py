@@ -1,4 +1,4 @@
-"""What is looked at before a database is served: a damaged one never is (reliability.md, F9)."""
+"""What is looked at before a database is served: a damaged one never is."""
 
 import time
 from contextlib import closing

@@ -32,7 +32,7 @@ def is_small(path: Path) -> bool:
 
 
 def is_lost(failure: apsw.IOError) -> bool:
-    """Whether the disk did not keep what was written: nobody may rely on it any more (F5)."""
+    """Whether the disk did not keep what was written: nobody may rely on it any more."""
     return getattr(failure, "extendedresult", 0) in _NOT_KEPT  # unknown to its types
 
 

@@ -1,4 +1,4 @@
-"""The ballast: room that is given back when the disk is full, so that the door goes on (F6).
+"""The ballast: room that is given back when the disk is full, so that the door goes on.
 
 Only check-ins may use it. While the disk is full nothing else is taken; when there is room
 again, the ballast is made anew first.

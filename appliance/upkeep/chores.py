@@ -1,4 +1,4 @@
-"""What the clock does to reservations, in batches that hold up no booking (decisions.md)."""
+"""What the clock does to reservations, in batches that hold up no booking."""
 
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo

@@ -29,7 +29,7 @@ def _networks(*texts: str) -> tuple[IpNetwork, ...]:
     return tuple(ip_network(text) for text in texts)
 
 
-# What the owner may open, by naming it (decisions.md, Webhooks).
+# What the owner may open, by naming it (docs/decisions/urls-and-networks.md).
 _OPENABLE = {
     Reach.PRIVATE: _networks(
         "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16",
@@ -141,7 +141,7 @@ def _lies_inside(network: IpNetwork, outer: IpNetwork) -> bool:
 
 
 class EgressPolicy:
-    """What may be connected to (decisions.md, Webhooks, private addresses)."""
+    """What may be connected to (docs/decisions/urls-and-networks.md)."""
 
     def __init__(self, allowed: Iterable[str], is_own_address: Callable[[IpAddress], bool]) -> None:
         """`allowed` is `webhooks.allow_networks`; Trouble names an entry that is wrong."""

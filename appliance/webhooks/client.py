@@ -30,7 +30,7 @@ Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """How long an attempt may take, in seconds: `total` is the contract's (section 6.3).
+    """How long an attempt may take, in seconds: `total` is that of the interface, section 6.3.
 
     `connect` is for TCP alone: who does not take up in that time is not there.
     """

@@ -1,4 +1,4 @@
-"""The clock gate: nothing is signed by a clock that is wrong (webhooks.md, b.7).
+"""The clock gate: nothing is signed by a clock that is wrong (docs/decisions/webhooks.md).
 
 A receiver refuses a signature whose time is off by 300 s, so a wrong clock would use up every
 attempt. What is due is held instead, and goes out when the clock can be trusted again.

@@ -111,7 +111,7 @@ class Dispatcher:
         await asyncio.sleep(0)  # sockets are closed in the next turn of the loop
 
     async def check_url(self, url: object) -> str:
-        """`url` when it may be registered here (decisions.md), or InvalidWebhookUrl."""
+        """`url` when it may be registered here, or InvalidWebhookUrl."""
         await self._outside.check(url, allow_http=allows_http(self._environment))
         return str(url)
 

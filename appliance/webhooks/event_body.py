@@ -1,4 +1,4 @@
-"""The body of a webhook (contract section 2.9), rendered at the moment it is sent."""
+"""The body of a webhook (interface, section 2.9), rendered at the moment it is sent."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ def event_body(
 ) -> bytes:
     """The JSON of one delivery: the reservation as it is now, the id and instant as ever.
 
-    Without a reservation it is a `webhook.test`, with a full sample (decisions.md).
+    Without a reservation it is a `webhook.test`, with a full sample.
     """
     data = _sample(delivery.occurred_at)
     if reservation is not None:

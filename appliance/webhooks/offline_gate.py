@@ -1,4 +1,4 @@
-"""The offline gate: a box without a way out charges no receiver for it (webhooks.md, b.7).
+"""The offline gate: an offline box counts no attempts (docs/decisions/webhooks.md).
 
 What tells that it is the box: no route, or no answer from name servers, while nothing outside
 was reached for a minute and a probe fails too. A probe looks up and connects to the receivers

@@ -1,4 +1,4 @@
-"""The signature of a webhook (contract section 6.1)."""
+"""The signature of a webhook (interface, section 6.1)."""
 
 import hmac
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 def sign(secrets: Sequence[str], t: int, body: bytes) -> str:
     """`X-Service-Signature`: `t=<seconds>,v1=<hex>`, one `v1` for each secret.
 
-    The key of the HMAC is the whole string `whsec_…` as UTF-8 (decisions.md). There are two
+    The key of the HMAC is the whole string `whsec_…` as UTF-8. There are two
     secrets during the 24 hours after a roll.
     """
     signed = b"%d." % t + body

@@ -1,1 +1,1 @@
-"""`venuebox bridge`: readers at another door, for a box elsewhere in the house (door.md)."""
+"""`venuebox bridge`: readers at another door, for a box elsewhere in the house."""

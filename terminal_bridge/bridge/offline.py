@@ -1,4 +1,4 @@
-"""The verdict while the box is out of reach, by the checks of door.md in their order.
+"""The verdict while the box is out of reach, in the order of docs/decisions/door.md.
 
 Green only for who is listed, not yet in, and while the snapshot is under twelve hours old.
 """

@@ -55,7 +55,9 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
             )
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
-        raise Trouble(f"{file} names no reader: add [[readers]], see docs/guide/scanners.md")
+        raise Trouble(
+            f"{file} names no reader: write [[readers]] into it, see docs/guide/scanners.md"
+        )
     return readers
 
 

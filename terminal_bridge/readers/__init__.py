@@ -1,1 +1,1 @@
-"""Readers: scanners that are attached to a computer, not pages of a phone (door.md)."""
+"""Readers: scanners that are attached to a computer (docs/guide/scanners.md)."""

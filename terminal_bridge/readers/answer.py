@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a verdict (door.md) comes to. `party` is arrived/guests; "" where nobody is meant.
+    """What a verdict comes to. `party` is arrived/guests; "" where nobody is meant.
 
     `is_repeated`: the same code was shown a moment ago, and nothing was decided anew.
     """

@@ -1,4 +1,4 @@
-"""The programs of docs/partners/examples against a real box: how each is run, and what it must do."""
+"""Run the programs of docs/partners/examples against a real box."""
 
 import hmac
 import json

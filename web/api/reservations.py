@@ -1,4 +1,4 @@
-"""`/v1/reservations`: list, create, cancel (contract sections 2.5 to 2.7 and 4)."""
+"""`/v1/reservations`: list, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
 
 from dataclasses import replace
 

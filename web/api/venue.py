@@ -1,4 +1,4 @@
-"""`GET /v1/venue` and `GET /v1/availability` (contract sections 2.1 to 2.4)."""
+"""`GET /v1/venue` and `GET /v1/availability` (interface, sections 2.1 to 2.4)."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""`/v1/webhooks`: list, register, deactivate, try (contract sections 2.8 and 4)."""
+"""`/v1/webhooks`: list, register, deactivate, try (interface, sections 2.8 and 4)."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""The door app: the page that phones and tablets at the door install (door.md)."""
+"""The door app: the page that phones and tablets at the door install."""

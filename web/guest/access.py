@@ -1,4 +1,4 @@
-"""The access page: the guest's card with the pass (contract section 2.7, `guestAccessUrl`)."""
+"""The access page: the guest's card with the pass (interface, section 2.7, `guestAccessUrl`)."""
 
 import hashlib
 import json

@@ -8,7 +8,7 @@ from web.guest.opened_link import OpenedLink, find_opened
 from web.languages import Language
 from web.rendering import LANGUAGES, render
 
-# reliability.md S11 and S16. No page of a guest may run, style or frame anything of its own.
+# docs/security.md, S11 and S16. No page of a guest may run, style or frame anything of its own.
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (

@@ -1,4 +1,4 @@
-"""The claim page: the guest says "yes, this is mine" (contract section 2.7, `claimUrl`)."""
+"""The claim page: the guest says "yes, this is mine" (interface, section 2.7, `claimUrl`)."""
 
 from aiohttp import web
 

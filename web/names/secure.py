@@ -40,7 +40,7 @@ class Secure:
         self._strict_host = _host_of_https(server.app_url) if strict else ""
 
     def is_private(self, request: web.Request) -> bool:
-        """Whether a password may travel on this connection (reliability.md S6)."""
+        """Whether a password may travel on this connection (docs/security.md, S6)."""
         return is_private(request, self._proxies)
 
     def caller_of(self, request: web.Request) -> str:

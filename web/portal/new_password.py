@@ -1,4 +1,4 @@
-"""What is asked of a new password, in the visitor's language (reliability.md S7)."""
+"""What is asked of a new password, in the visitor's language (docs/security.md, S7)."""
 
 from appliance.model.guessable import is_guessable
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN

@@ -1,4 +1,4 @@
-"""Argon2id: hashing and comparing passwords, one at a time (reliability.md S7, S31)."""
+"""Argon2id: hashing and comparing passwords, one at a time (docs/security.md, S7, S31)."""
 
 import asyncio
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Whether a password or a session may travel on this connection (reliability.md S6)."""
+"""Whether a password or a session may travel on this connection (docs/security.md, S6)."""
 
 from aiohttp import web
 

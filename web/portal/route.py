@@ -1,4 +1,4 @@
-"""A route of the portal: who may call it is part of what it is (reliability.md S3)."""
+"""A route of the portal: who may call it is part of what it is (docs/security.md, S3)."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Signing in and out (reliability.md S6, S7, S9, S31)."""
+"""Signing in and out (docs/security.md, S6, S7, S9, S31)."""
 
 from datetime import UTC, datetime
 from urllib.parse import urlsplit

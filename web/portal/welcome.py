@@ -1,7 +1,7 @@
 """The welcome page: a person of the house opens an invitation and chooses a password.
 
 The link's secret stands behind `#`, so no request, log or referrer carries it before the form
-is sent (reliability.md S8). It works once, for 72 hours.
+is sent (docs/security.md, S8). It works once, for 72 hours.
 """
 
 from collections.abc import Awaitable, Callable

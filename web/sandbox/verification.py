@@ -1,4 +1,4 @@
-"""What a partner computes to check a delivery, step by step (contract sections 6.1 and 6.3)."""
+"""What a partner computes to check a delivery, step by step (interface, sections 6.1 and 6.3)."""
 
 import hmac
 from collections.abc import Sequence

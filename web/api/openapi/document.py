@@ -22,7 +22,7 @@ from web.api.openapi.schemas.webhooks import webhook_schemas
 
 
 class PartnerRoute(Protocol):
-    """What a row of the routes tells about an operation (contract section 4)."""
+    """What a row of the routes tells about an operation (interface, section 4)."""
 
     @property
     def method(self) -> str: ...  # noqa: D102 - the row's own word

@@ -1,4 +1,4 @@
-"""The callbacks of an endpoint: what it is sent, and what it should answer (section 6)."""
+"""The callbacks of an endpoint: what it is sent, what it answers (interface, section 6)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints: registered, switched, trusted, their secrets rolled (contract section 2.8)."""
+"""Webhook endpoints: registered, activated, trusted, secrets rolled (interface, section 2.8)."""
 
 import hashlib
 
@@ -106,7 +106,7 @@ async def deactivate_one(request: web.Request) -> web.Response:
 
 
 async def choose_for_one(request: web.Request) -> web.Response:
-    """`POST …/events`: what it hears of from now on, beyond the contract's six too."""
+    """`POST …/events`: what it hears of from now on, beyond the six of the interface too."""
     form, endpoint_id = await read_form(request), id_of(request)
     try:
         events = parse_event_types(form.all("event"), _OFFERED)

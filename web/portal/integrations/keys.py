@@ -1,4 +1,4 @@
-"""Keys: issued and shown once, rotated with what they own, revoked at once (contract section 5)."""
+"""Keys: issued and shown once, rotated, revoked at once (interface, section 5)."""
 
 from aiohttp import web
 

@@ -1,4 +1,4 @@
-"""`/portal/people/log`: the security log, in sentences (reliability.md S23)."""
+"""`/portal/people/log`: the security log, in sentences (docs/security.md, S23)."""
 
 from collections.abc import Mapping
 

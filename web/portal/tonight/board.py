@@ -1,4 +1,4 @@
-"""The evening board: tables down the page, slots across it, who sits where (look.md, Tonight)."""
+"""The evening board: tables down the page, slots across it, who sits where."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What each operation of contract section 4 takes and answers, by operation id."""
+"""What each operation (interface, section 4) takes and answers, by operation id."""
 
 from web.api.openapi import samples
 from web.api.openapi.operations.operation import Operation

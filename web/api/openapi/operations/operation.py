@@ -10,7 +10,7 @@ from web.api.openapi.schemas.parts import Schema
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row of contract section 4. `refusals` are those that not every operation has."""
+    """One operation (interface, section 4). `refusals` are those that not every operation has."""
 
     tag: str
     summary: str

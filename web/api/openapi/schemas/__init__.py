@@ -1,1 +1,1 @@
-"""The objects of contract section 2 as JSON Schema."""
+"""The objects of the interface, section 2, as JSON Schema."""

@@ -1,4 +1,4 @@
-"""The error body of contract section 7, and every refusal as a documented answer."""
+"""The error body (interface, section 7), and every refusal as a documented answer."""
 
 import re
 from collections.abc import Iterable, Sequence

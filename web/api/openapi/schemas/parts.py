@@ -1,4 +1,4 @@
-"""Parts that the schemas share: strict objects, references, and the scalars of section 1."""
+"""Parts that the schemas share: strict objects, references, and scalars (interface, section 1)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reservations: listed, wished for, granted, cancelled (contract sections 2.5 to 2.7)."""
+"""Reservations: listed, wished for, granted, cancelled (interface, sections 2.5 to 2.7)."""
 
 from appliance.model import booking
 from appliance.model.reservation import SOURCES, STATUSES

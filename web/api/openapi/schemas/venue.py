@@ -1,4 +1,4 @@
-"""The venue, its tables, its slots, and what is free (contract sections 2.1 to 2.4)."""
+"""The venue, its tables, its slots, and what is free (interface, sections 2.1 to 2.4)."""
 
 from web.api.openapi import samples
 from web.api.openapi.schemas.parts import (

@@ -1,4 +1,4 @@
-"""Webhook endpoints, and what they are sent (contract sections 2.8, 2.9 and 6)."""
+"""Webhook endpoints, and what they are sent (interface, sections 2.8, 2.9 and 6)."""
 
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from web.api.openapi import samples

@@ -1,4 +1,4 @@
-/** The door app: ties camera, scanner, list and box together (door.md). */
+/** The door app: ties camera, scanner, list and box together. */
 import { Box, NotPaired, OutOfReach, Refused } from "./box";
 import { Camera, photoPixels } from "./camera";
 import { ConflictView } from "./conflict_view";

@@ -9,7 +9,7 @@ export class NotPaired extends Error {
     super();
   }
 }
-/** The box understood and said no; `message` is its own sentence, `code` the contract's. */
+/** The box refused; `message` is its sentence, `code` as in interface, section 7. */
 export class Refused extends Error {
   constructor(readonly code: string, message: string) {
     super(message);
@@ -136,7 +136,7 @@ function deadline(within: number): AbortSignal {
   return controller.signal;
 }
 
-/** The box's own words for a refusal: French, or English beside it (contract section 7). */
+/** The box's own words for a refusal: French, or English beside it (interface, section 7). */
 function sentence(answer: Refusal, language: string): string {
   return (language === "fr" ? answer.error : answer.error_en) ?? "";
 }

@@ -1,5 +1,5 @@
 /**
- * The verdict while the box is out of reach, by the checks of door.md in their order. Green only
+ * The verdict while the box is out of reach, in the order of docs/decisions/door.md. Green only
  * for who is listed, not yet in, and while the list is less than twelve hours old.
  */
 import { fold } from "../_fold";

@@ -1,4 +1,4 @@
-/** What goes over the wire of the terminal protocol, and what the app makes of it (door.md). */
+/** What goes over the wire of the terminal protocol, and what the app makes of it. */
 
 export type Colour = "green" | "amber" | "red" | "grey";
 export type Role = "scan" | "search" | "override";
