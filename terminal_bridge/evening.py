@@ -23,7 +23,7 @@ from terminal_bridge.wire_events import conflict_of, totals_of
 async def evening(request: web.Request) -> web.Response:
     """`GET /evening?date=&q=`: the list, and the totals of the whole evening.
 
-    RateLimited when this terminal looks for too many phone numbers (S4).
+    RateLimited when this terminal looks for too many phone numbers (docs/security.md, S4).
     """
     terminal = await authenticate(request, "search")
     day = None

@@ -1,4 +1,4 @@
-"""How often one device may type wrong digits when it is paired (S13)."""
+"""How often one device may type wrong digits when it is paired (docs/security.md, S13)."""
 
 from collections import OrderedDict
 from collections.abc import Callable

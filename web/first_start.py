@@ -1,4 +1,4 @@
-"""A box without an owner: it shows one link, and answers nothing but the page behind it (S8)."""
+"""A box without an owner answers only its one-time link (docs/security.md, S8)."""
 
 import sys
 from collections.abc import Awaitable, Callable

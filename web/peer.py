@@ -1,4 +1,4 @@
-"""Who calls, and how protected: what a proxy says counts only when the proxy is trusted (S20)."""
+"""The client's address and scheme; only trusted proxies count (docs/security.md, S20)."""
 
 import re
 from collections.abc import Sequence

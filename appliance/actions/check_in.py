@@ -15,7 +15,7 @@ def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int
 
     The same scan id from the same terminal gets the answer it got before. A simulated scan
     is decided and leaves no trace. TooManyWrongCodes when its terminal typed ten within a
-    minute (S10). Check-in never changes the reservation's status (interface, section 3).
+    minute (docs/security.md, S10). Check-in never changes the status (interface, section 3).
     """
     kept = None if scan.simulate else find_verdict(tx, terminal.id, scan.id)
     if kept is not None:

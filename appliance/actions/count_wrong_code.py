@@ -10,7 +10,7 @@ _MINUTE = 60_000
 
 
 def check_wrong_codes(tx: Transaction, terminal: Terminal) -> None:
-    """Refuse typed codes, right ones too, for a minute after too many wrong ones (S10)."""
+    """Refuse all typed codes for a minute after too many wrong ones (docs/security.md, S10)."""
     if is_keyboard_closed(tx, terminal):
         raise TooManyWrongCodes
 

@@ -1,4 +1,4 @@
-"""Offer a pairing: a link, or digits to type, that make a browser a terminal once (S13)."""
+"""Offer a pairing: a one-time link, or digits to type (docs/security.md, S13)."""
 
 from typing import NamedTuple
 

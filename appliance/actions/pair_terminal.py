@@ -1,4 +1,4 @@
-"""Pair a terminal: a one-time offer becomes a token (S13)."""
+"""Pair a terminal: a one-time offer becomes a token (docs/security.md, S13)."""
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.note_security import NOBODY

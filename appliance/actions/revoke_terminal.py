@@ -1,4 +1,4 @@
-"""Revoke a terminal: its next request is refused (I9)."""
+"""Revoke a terminal: its next request is refused (docs/promises.md, I9)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.model.notices import TerminalGone

@@ -1,4 +1,4 @@
-"""The first start: a one-time link for whoever stands at the box, and the first owner (S8)."""
+"""The first start: a one-time link, and the first owner (docs/security.md, S8)."""
 
 from dataclasses import replace
 

@@ -40,7 +40,7 @@ def sync_scans(
     terminal whose role, as it is now, lets in nobody against the box's word. The same scan id
     from the same terminal gets the answer it got before, over the wire or here.
 
-    Wrong typed codes count as those of `check_in` do (S10). After ten within a minute no code is
+    Wrong typed codes count as those of `check_in` do. After ten within a minute no code is
     looked up: it is logged as unknown, and is a conflict where it let somebody in.
     """
     return [_sync(tx, terminal, scan, early_minutes) for scan in scans]

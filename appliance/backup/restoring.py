@@ -145,7 +145,7 @@ def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
 
 
 def _note(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
-    """Its security log says from when it is (S23): what came later is not in it."""
+    """Its security log says from when it is: what came later is not in it."""
     make_live(database)
     with session(database, clock, Tokens(), zones) as tx:
         note_security(tx, CONSOLE, "restored", made_at=proven.header.made_at)

@@ -111,7 +111,7 @@ def schema(patient: Patient) -> Check:
 
 
 def wal(patient: Patient) -> Check:
-    """What waits to be folded into the files stays small (G11)."""
+    """What waits to be folded into the files stays small (docs/promises.md, G11)."""
     sizes = [
         path.stat().st_size
         for environment in ENVIRONMENTS

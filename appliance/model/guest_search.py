@@ -21,7 +21,7 @@ def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]
     """Those whom every word of `query` fits, all for a blank one; the door searches so.
 
     A phone fits by the whole number or by exactly its last four digits: who knows less of it
-    learns no more (S4).
+    learns no more (docs/security.md, S4).
     """
     return [found for found in reservations if _matches(found, query, _is_known)]
 

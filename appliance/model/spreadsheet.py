@@ -1,4 +1,4 @@
-"""CSV that spreadsheets read as it was meant: in its alphabet, and never as a formula (S21)."""
+"""CSV for spreadsheets: in their encoding, and never a formula (docs/security.md, S21)."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Rows of `pairing`: one-time offers that make a browser a terminal (S13)."""
+"""Rows of `pairing`: one-time offers that make a browser a terminal (docs/security.md, S13)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Rows of `security_log`: what changed in who may do what, each chained to the one before (S23)."""
+"""Rows of `security_log`: changes of rights, chained by hash (docs/security.md, S23)."""
 
 import hashlib
 import json

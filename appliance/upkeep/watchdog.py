@@ -15,7 +15,7 @@ from typing import Any
 
 from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
 
-PATIENCE = 30.0  # seconds, G10
+PATIENCE = 30.0  # seconds (docs/promises.md, G10)
 _LOOK = 1.0  # seconds between two looks at a loop that works
 _MOMENT = 0.01
 _STATUS = 70  # sysexits: an internal fault

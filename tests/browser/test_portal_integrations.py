@@ -84,7 +84,7 @@ async def register(page, url):
 
 
 def verifies(request, secret):
-    """The partner's own check (contract section 6.3)."""
+    """The partner's own check (interface, section 6.3)."""
     t, *signatures = request.headers["x-service-signature"].split(",")
     digest = hmac.new(secret.encode(), t[2:].encode() + b"." + request.raw, hashlib.sha256)
     return f"v1={digest.hexdigest()}" in signatures

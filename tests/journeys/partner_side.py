@@ -1,4 +1,4 @@
-"""The other side of the wire: a partner, its receiver and a door, by the contract's words alone."""
+"""The other side of the wire: a partner, its receiver and a door, by the interface alone."""
 
 import asyncio
 import hashlib

@@ -49,7 +49,7 @@ def a_well_formed_request_is_refused_only_for_what_no_schema_can_say(_context, r
 
 
 def spellings(case, sent):
-    """Codes for what JSON Schema calls valid and decisions.md does not: NUL, and 4.0 guests."""
+    """Codes for what JSON Schema calls valid and the box does not: NUL, and 4.0 guests."""
     codes = set()
     if sent and b"\\u0000" in (sent if isinstance(sent, bytes) else sent.encode()):
         codes.add("INVALID_JSON")

@@ -1,4 +1,4 @@
-"""Schemathesis against the real process, from the document that it serves (contract 2 to 8)."""
+"""Schemathesis against the real process, from its own document (interface, sections 2 to 8)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""How long a box takes to answer, and that it sleeps when nothing is due (issue 2)."""
+"""How long a box takes to answer, and that it sleeps when nothing is due."""
 
 import asyncio
 import re

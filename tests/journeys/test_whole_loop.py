@@ -173,7 +173,7 @@ async def see_the_pass_everywhere(journey, booked):
 
 
 def check_what_arrived(receiver, booked, wish):
-    """Section 6.1 of the contract, and 2.9 for what every body holds."""
+    """Interface, section 6.1, and 2.9 for the members of every body."""
     kinds = [one.event for one in receiver.received]
     assert sorted(kinds) == [
         "reservation.cancelled",

@@ -63,7 +63,7 @@ PLAN = (
         f"{FAULTS}/test_flooding.py",
     ),
     pytest_step(
-        "receivers", "the fault table of the delivery engine, with the contract's ten seconds", 420,
+        "receivers", "the fault table of the delivery engine, with the real ten seconds", 420,
         f"{FAULTS}/webhooks", f"--ignore={FAULTS}/webhooks/test_kill.py",
         f"--ignore={FAULTS}/webhooks/test_power_cut.py", f"--ignore={FAULTS}/webhooks/test_stop.py",
     ),

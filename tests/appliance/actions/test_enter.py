@@ -1,4 +1,4 @@
-"""Reservations from the venue's own page and from staff (decisions.md, States)."""
+"""Reservations from the venue's own page and from staff (interface, section 3)."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """What staff change of a reservation reaches partners by reading; the contract has no event of it.
 
-The guide says so (docs/partners/guide.md, "Read the reservations").
+The guide says so (docs/partners.md, "Read the reservations").
 """
 
 import pytest

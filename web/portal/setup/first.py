@@ -1,4 +1,4 @@
-"""The first page of a new box: its one-time link makes an owner, who is signed in (S8).
+"""The first page of a new box: the link makes an owner, who is signed in (docs/security.md, S8).
 
 The link's secret stands behind `#`, so nothing carries it before the form is sent.
 """
