@@ -63,7 +63,7 @@ def test_every_link_leads_somewhere(path: str):
     assert broken == []
 
 
-CITATION = re.compile(r"(?<![\w.*/-])(?:\.{0,2}/)*(?:[\w.-]+/)*[\w-]+\.md\b")
+CITATION = re.compile(r"(?<![\w.*:/-])(?:\.{0,2}/)*(?:[\w.-]+/)*[\w-]+\.md\b")
 
 
 def test_every_document_that_is_cited_is_in_the_repository():

@@ -72,26 +72,26 @@ async def test_what_is_no_document_is_not_found(running, name):
 @pytest.mark.parametrize(
     ("link", "address"),
     [
-        ("other.md", "/test/docs/guide/other"),
-        ("other.md#a-part", "/test/docs/guide/other#a-part"),
+        ("guests.md", "/test/docs/guide/guests"),
+        ("guests.md#a-part", "/test/docs/guide/guests#a-part"),
         ("../index.md", "/test/docs"),
-        ("../partners/", "/test/docs/partners/begin"),
+        ("../partners/", "/test/docs/partners/guide"),
         ("#here", "#here"),
         ("../pictures/door.png", "/static/documents/pictures/door.png"),
-        ("https://example.com/x.md", "https://example.com/x.md"),
+        ("https://example.com/x", "https://example.com/x"),
         ("../../README.md", None),
         ("../../appliance/", None),
-        ("missing.md", None),
+        ("missing/", None),
     ],
 )  # fmt: skip
 def test_a_link_leads_to_the_same_place_on_the_box_or_is_plain_text(tmp_path: Path, link, address):
-    text = {"index.md": "# Front", "guide/other.md": "# Other", "partners/begin.md": "# Begin",
-            "pictures/door.png": "", "guide/one.md": f"# One\n\n[word]({link})"}  # fmt: skip
+    text = {"index.md": "# Front", "guide/guests.md": "# Other", "partners/guide.md": "# Begin",
+            "pictures/door.png": "", "guide/portal.md": f"# One\n\n[word]({link})"}  # fmt: skip
     for name, written in text.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(written, "utf-8")
 
-    page = Documents(tmp_path).page("guide/one", "/test")
+    page = Documents(tmp_path).page("guide/portal", "/test")
 
     expected = f'<p><a href="{address}">word</a></p>' if address else "<p>word</p>"
     assert page is not None
@@ -102,7 +102,7 @@ def test_documents_stand_in_the_order_in_which_the_front_page_links_to_them(tmp_
     (tmp_path / "guide").mkdir()
     for name in ("a", "b", "guide/c", "guide/d"):
         (tmp_path / f"{name}.md").write_text(f"# {name}", "utf-8")
-    (tmp_path / "index.md").write_text("# Front\n\n[d](guide/d.md) [b](b.md)", "utf-8")
+    (tmp_path / "index.md").write_text("# Front\n\n[d](guide/d) [b](b#part)", "utf-8")
 
     sections = Documents(tmp_path).sections()
 
