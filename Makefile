@@ -14,9 +14,10 @@ DEV      := .venv/.dev-installed
 MODULES  := $(FRONTEND)/node_modules/.installed
 BUNDLE   := web/static/.built
 
-# The folders are listed too: their time changes when a file is taken away.
+# The folders are listed too: their time changes when a file is taken away. docs/ has its slash
+# because docs is a target.
 SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
-            $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs 2>/dev/null)
+            $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs/ 2>/dev/null)
 
 # A network that hangs must not hang the build. macOS has no timeout of its own.
 DEADLINE := $(if $(shell command -v timeout),timeout 900)

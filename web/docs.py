@@ -16,7 +16,7 @@ from appliance.store.venue import get_venue, list_closings, list_slots, list_tab
 from terminal_bridge.context import ENVIRONMENT
 from web.api.openapi.document import PartnerRoute, build_document, describe_servers
 from web.api.openapi.samples import Wish
-from web.documents import FRONT, all_documents, make_page
+from web.documents import FRONT, all_documents
 from web.peer import claims_https
 from web.public_page import public_page
 from web.wire import answer
@@ -51,14 +51,15 @@ async def show_page(request: web.Request) -> web.Response:
 
 
 async def _show_page(request: web.Request, name: str) -> web.Response:
-    """The files are read and rendered on a thread, each when it is first asked for."""
+    """The files are read, and each is rendered, on a thread when it is first asked for."""
     prefix = path_prefix(request[ENVIRONMENT].name)
-    page = await asyncio.to_thread(make_page, name, prefix)
+    documents = await asyncio.to_thread(all_documents)
+    page = await asyncio.to_thread(documents.page, name, prefix)
     if page is None:
         raise web.HTTPNotFound
     sections = [
-        (title, [(each.address(prefix), each.title, each == page.document) for each in documents])
-        for title, documents in all_documents().sections()
+        (title, [(each.address(prefix), each.title, each == page.document) for each in listed])
+        for title, listed in documents.sections()
     ]
     values = {**page_addresses(request), "page": page, "sections": sections}
     return public_page(request, "docs/page.html", values)

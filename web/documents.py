@@ -75,6 +75,7 @@ class Documents:
         known = [Document(name, _title(text, name)) for name, text in self._texts.items()]
         known.sort(key=lambda each: (_place(each.name), order.get(each.name, len(order))))
         self._documents = {each.name: each for each in known}
+        self._pages: dict[tuple[str, str], Page] = {}  # of known names only: it cannot grow
 
     def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
         """(title, its documents): in the order in which the front page links to them, then by name.
@@ -85,9 +86,13 @@ class Documents:
         return [(title, list(documents)) for title, documents in grouped]
 
     def page(self, name: str, prefix: str) -> Page | None:
-        """The page of a document, with links for the environment at `prefix`."""
+        """The page of a document, with links for the environment at `prefix`. Rendered once."""
         document = self._documents.get(name)
-        return self._render(document, prefix) if document else None
+        if document is None:
+            return None
+        if (name, prefix) not in self._pages:
+            self._pages[name, prefix] = self._render(document, prefix)
+        return self._pages[name, prefix]
 
     def _names_in_front(self) -> Iterable[str]:
         yield FRONT
@@ -167,12 +172,6 @@ class Documents:
 def all_documents() -> Documents:
     """Those that this box carries."""
     return Documents(DOCUMENTS)
-
-
-@cache
-def make_page(name: str, prefix: str) -> Page | None:
-    """The page of a document of this box, made when it is first asked for."""
-    return all_documents().page(name, prefix)
 
 
 def headings(text: str) -> list[tuple[str, str]]:
