@@ -14,9 +14,10 @@ DEV      := .venv/.dev-installed
 MODULES  := $(FRONTEND)/node_modules/.installed
 BUNDLE   := web/static/.built
 
-# The folders are listed too: their time changes when a file is taken away.
+# The folders are listed too: their time changes when a file is taken away. docs/ has its slash
+# because docs is a target.
 SOURCES  := $(FRONTEND)/build.mjs $(FRONTEND)/tsconfig.json \
-            $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs 2>/dev/null)
+            $(shell find $(FRONTEND)/src $(FRONTEND)/styles docs/ 2>/dev/null)
 
 # A network that hangs must not hang the build. macOS has no timeout of its own.
 DEADLINE := $(if $(shell command -v timeout),timeout 900)
@@ -45,8 +46,7 @@ OWN_DISK    := { unshare -rm mount -t tmpfs tmpfs /mnt || unshare -m mount -t tm
 OWN_NETWORK := unshare -rn true
 
 # The tests among the checks. `make check test` runs them once.
-CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_checklist.py \
-           tests/attacks/test_no_secrets.py
+CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_no_secrets.py
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -57,6 +57,7 @@ help:
 	@echo 'make test     the tests of every day, in three minutes   (PYTEST_ARGS="-k door" for some)'
 	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
+	@echo 'make docs     write the generated documents: docs/reference/ and the traceability matrix'
 	@echo 'make clients  generate clients from the OpenAPI document, type-check them and book with them'
 	@echo 'make audit    ask for known holes in what is pinned; needs the network'
 	@echo 'make bench    measure everything, beside a plain team's booking; a quarter of an hour'
@@ -64,6 +65,7 @@ help:
 	@echo 'make soak     the long tests in full, with a table at the end; less than an hour (ONLY="kills cuts")'
 	@echo 'make binary   build dist/venuebox, one file with everything inside, and measure it'
 	@echo 'make journey  build it once more elsewhere, compare, and run the whole journey with it'
+	@echo 'make pictures take the pictures of the README from the demo'
 	@echo 'make program  prepare the program alone: .venv/bin/venuebox'
 	@echo 'make setup    the same with everything that tests and checks it'
 	@echo 'make lock     pin the newest versions and their hashes in requirements/ and package-lock.json'
@@ -124,8 +126,15 @@ check: setup
 	@$(call say,types)
 	@$(BIN)/mypy
 	@$(NPM) run --silent types
+	@$(call say,the generated documents)
+	@$(BIN)/python docs/generate.py --check
 	@$(call say,import directions; documentation; secrets in the source)
 	@$(BIN)/pytest -q -n auto $(CHECKED)
+
+# docs/reference/ and docs/contributing/traceability.md, from the code and the tests' markers.
+.PHONY: docs
+docs: setup
+	@$(BIN)/python docs/generate.py
 
 # The generators that partners use, apart from .venv: another Python and other node_modules.
 CLIENTS       := build/clients
@@ -172,6 +181,12 @@ pretix: setup
 # ONLY="kills contended" runs some of them.
 soak: setup
 	@$(BIN)/python -m tests.soak.run $(if $(ONLY),--only $(ONLY))
+
+# The three pictures of the README, from the demo.
+.PHONY: pictures
+pictures: setup
+	@test -x $(CHROMIUM) || $(call apt,chromium) || { echo "make: the pictures need Chromium, and this user may not install it" >&2; exit 1; }
+	@$(BIN)/python packaging/pictures.py
 
 # The one file. Its Python is apart from .venv: what only tests need cannot slip in.
 BINARY_PYTHON := build/python

@@ -253,7 +253,7 @@ def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, st
         if not variable.startswith("VENUEBOX_") or variable in names:
             continue
         if section in known or _was_meant(section, known):
-            raise Trouble(f"unknown setting {variable}: see the table of settings in the README")
+            raise Trouble(f"unknown setting {variable}: see docs/reference/settings.md")
 
 
 def _was_meant(section: str, known: Mapping[str, Any]) -> bool:

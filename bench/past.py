@@ -69,7 +69,7 @@ _SCANS = """INSERT INTO scan (scan_id, terminal_id, at, kind, reservation_id, re
 SELECT lower(hex(randomblob(16))), (SELECT id FROM terminal), checked_in_at, 'pass', id,
     'checked_in', guests, :verdict, randomblob(32)
 FROM reservation WHERE seq > :after AND status = 'completed'"""
-# What the log of webhooks keeps: thirty days (README, retention.attempt_days), but for the last,
+# What the log of webhooks keeps: thirty days (retention.attempt_days), but for the last,
 # which a box that starts would begin to forget.
 _EVENTS = """INSERT INTO event (type, reservation_id, occurred_at)
 SELECT type, id, at FROM (

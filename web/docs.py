@@ -1,5 +1,6 @@
-"""The partner interface described: a guide (`/docs`), a reference to try, and OpenAPI."""
+"""The documents of the project (`/docs`), the partner interface to try, and OpenAPI."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from appliance.store.venue import get_venue, list_closings, list_slots, list_tab
 from terminal_bridge.context import ENVIRONMENT
 from web.api.openapi.document import PartnerRoute, build_document, describe_servers
 from web.api.openapi.samples import Wish
-from web.guide import read_guide
+from web.documents import FRONT, all_documents
 from web.peer import claims_https
 from web.public_page import public_page
 from web.wire import answer
@@ -39,10 +40,29 @@ async def show_document(request: web.Request) -> web.Response:
     return answer(document, headers=_HEADERS)
 
 
-async def show_guide(request: web.Request) -> web.Response:
-    """`GET /docs`: the partner guide with its example programs."""
-    guide = await read_guide()
-    return public_page(request, "docs/guide.html", {**page_addresses(request), "guide": guide})
+async def show_documents(request: web.Request) -> web.Response:
+    """`GET /docs`: the front page of the documents."""
+    return await _show_page(request, FRONT)
+
+
+async def show_page(request: web.Request) -> web.Response:
+    """`GET /docs/{name}`: one of the documents, such as `/docs/partners/guide`."""
+    return await _show_page(request, request.match_info["name"])
+
+
+async def _show_page(request: web.Request, name: str) -> web.Response:
+    """The files are read, and each is rendered, on a thread when it is first asked for."""
+    prefix = path_prefix(request[ENVIRONMENT].name)
+    documents = await asyncio.to_thread(all_documents)
+    page = await asyncio.to_thread(documents.page, name, prefix)
+    if page is None:
+        raise web.HTTPNotFound
+    sections = [
+        (title, [(each.address(prefix), each.title, each == page.document) for each in listed])
+        for title, listed in documents.sections()
+    ]
+    values = {**page_addresses(request), "page": page, "sections": sections}
+    return public_page(request, "docs/page.html", values)
 
 
 async def show_reference(request: web.Request) -> web.Response:
@@ -54,12 +74,13 @@ async def show_reference(request: web.Request) -> web.Response:
 
 
 def page_addresses(request: web.Request) -> dict[str, object]:
-    """The addresses that the partners' pages show, as whoever asks may use them."""
+    """The addresses that these pages show, as whoever asks may use them."""
     name, base = request[ENVIRONMENT].name, _base(request)
     prefix, test = path_prefix(name), path_prefix("test")
     return {
         "document_url": f"{prefix}/openapi.json",
-        "guide_url": f"{prefix}/docs",
+        "documents_url": f"{prefix}/docs",
+        "guide_url": f"{prefix}/docs/partners/guide",
         "reference_url": f"{prefix}/docs/reference",
         "sandbox_url": test,
         "live_base": base,
@@ -101,6 +122,7 @@ def _find_wish(reader: Reader) -> Wish:
 
 DOCS_ROUTES = (
     ("GET", "/openapi.json", show_document),
-    ("GET", "/docs", show_guide),
+    ("GET", "/docs", show_documents),
     ("GET", "/docs/reference", show_reference),
+    ("GET", "/docs/{name:.+}", show_page),
 )

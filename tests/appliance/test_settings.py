@@ -1,4 +1,4 @@
-"""Settings: file, environment, one sentence for each mistake (operations.md, Settings)."""
+"""Settings: file, environment, one sentence for each mistake (docs/reference/settings.md)."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Guide, sandbox and start page in a real browser: found, usable, readable by everybody."""
+"""Documents, sandbox and start page in a real browser: found, usable, readable by everybody."""
 
 import json
 
@@ -43,20 +43,25 @@ async def borrow(page, running):
 
 
 @LOOKS
-async def test_from_the_start_page_to_guide_reference_and_sandbox(running, page, size, scheme):
+async def test_from_the_start_page_to_documents_guide_reference_and_sandbox(
+    running, page, size, scheme
+):
     await look(page, size, scheme)
 
     await page.goto("/?lang=en")
     await page.get_by_role("link", name="Partners").click()
-    await page.get_by_role("heading", name="From key to first verified webhook").wait_for()
-    for name, mark in [("Reference", ".opblock"), ("Guide", ".prose"), ("Sandbox", "#key")]:
+    await page.locator(".library").wait_for()
+    ways = [("Reference", ".opblock"), ("Guide", ".programs"), ("Documents", ".library"),
+            ("Sandbox", "#key")]  # fmt: skip
+    for name, mark in ways:
         await page.locator(".top").get_by_role("link", name=name).click()
         await page.locator(mark).first.wait_for()
         assert await fits(page, size)
 
 
 @LOOKS
-@pytest.mark.parametrize("path", ["/", "/docs", "/test/docs", "/test"])
+@pytest.mark.parametrize("path", ["/", "/test", "/docs", "/test/docs/partners/guide",
+                                  "/docs/reference/errors"])  # fmt: skip
 async def test_no_rule_of_accessibility_is_broken(running, page, size, scheme, path):
     await look(page, size, scheme)
 
@@ -66,8 +71,28 @@ async def test_no_rule_of_accessibility_is_broken(running, page, size, scheme, p
     assert await fits(page, size)
 
 
+@LOOKS
+async def test_every_document_is_two_taps_away_on_a_phone_and_in_sight_on_a_desk(
+    running, page, size, scheme
+):
+    await look(page, size, scheme)
+    await page.goto("/docs/reference/cli")
+    lists = page.locator(".ways nav > details")
+    is_phone = size is PHONE
+    assert await lists.evaluate_all("all => all.map((each) => each.open)") == [not is_phone] * 2
+
+    if is_phone:
+        await page.get_by_text("All documents").click()
+    await page.locator(".library summary").get_by_text("Operations", exact=True).click()
+    await page.locator(".library").get_by_role("link", name="Backup").click()
+
+    await page.wait_for_url("**/docs/operations/backup")
+    here = page.locator(".library [aria-current]")
+    assert await here.get_attribute("href") == "/docs/operations/backup"
+
+
 async def test_one_choice_of_language_holds_for_the_whole_guide(running, page):
-    await page.goto("/docs")
+    await page.goto("/docs/partners/guide")
 
     await page.get_by_role("tab", name="PHP").first.click()
 
@@ -78,13 +103,13 @@ async def test_one_choice_of_language_holds_for_the_whole_guide(running, page):
 
 
 async def test_the_contents_lead_to_their_sections(running, page):
-    await page.goto("/docs")
+    await page.goto("/docs/partners/guide")
 
-    await page.locator(".contents").get_by_role("link", name="Verify the signature").click()
+    await page.locator(".contents a").last.click()
 
-    heading = page.get_by_role("heading", name="Verify the signature")
-    top = await heading.evaluate("heading => heading.getBoundingClientRect().top")
-    assert 40 < top < 400
+    heading = page.locator(".prose h2").last
+    assert page.url.endswith(f"#{await heading.get_attribute('id')}")
+    assert await heading.evaluate("heading => heading.getBoundingClientRect().top") > 40
 
 
 @LOOKS

@@ -1,4 +1,4 @@
-"""docs/door-protocol.md against the code: what it names exists, and what exists it names."""
+"""docs/guide/door-protocol.md against the code: what it names exists, and what exists it names."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from appliance.model.verdict import COLOURS
 from terminal_bridge import events, reading, sync
 from terminal_bridge.routes import TERMINAL_ROUTES
 
-TEXT = (Path(__file__).parents[2] / "docs" / "door-protocol.md").read_text("utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "guide" / "door-protocol.md").read_text("utf-8")
 
 
 def rows(title: str) -> list[list[str]]:
@@ -45,7 +45,7 @@ def test_every_kind_of_event_and_of_conflict_is_described():
     assert {row[0].strip("`") for row in rows("The live feed")[1:]} == {
         "totals", "check-in", "change", "conflict", "reset", "revoked",
     }  # fmt: skip
-    assert {row[0].strip("`") for row in rows("Out of the box's reach")[1:]} == {
+    assert {row[0].strip("`") for row in rows("When the box cannot be reached")[1:]} == {
         "admitted_twice", "admitted_anyway",
     }  # fmt: skip
 

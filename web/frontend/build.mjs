@@ -4,9 +4,10 @@
  * Every file directly in src/ or styles/ becomes one output of its name: src/door.ts is door.js,
  * styles/guest.css is guest.css. A file in a subfolder, or whose name starts with "_", is a part:
  * it reaches the browser only through the entry that imports it. Swagger UI goes to docs/ with its
- * licence, and the partners' guide with its example programs to guide/. Files are written aside and renamed, so that a running box never serves half of one;
- * what no source produces any more is removed. The code reader's WebAssembly and the door's icons
- * come along, and what is worth it compressed too: the server sends the smallest that is taken.
+ * licence, and docs/ with its pictures and example programs to documents/. Files are written aside and
+ * renamed, so that a running box never serves half of one; what no source produces any more is
+ * removed. The code reader's WebAssembly and the door's icons come along, and what is worth it
+ * compressed too: the server sends the smallest that is taken.
  */
 import { build } from "esbuild";
 import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
@@ -67,15 +68,17 @@ async function swagger() {
   );
 }
 
-/** docs/ of the project as it stands: the box renders the guide and serves the programs. */
-async function guide() {
+/** docs/ as it stands: the pages, their pictures and the example programs, not what makes them. */
+async function documents() {
   const home = join(here, "..", "..", "docs");
   const found = await readdir(home, { recursive: true, withFileTypes: true });
   return Promise.all(
     found
-      .filter((entry) => entry.isFile() && !entry.name.startsWith("."))
+      .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name))
-      .map(async (path) => [join("guide", relative(home, path)), await readFile(path)]),
+      .filter((path) => /\.(md|png|svg|webp|jpe?g)$|\/examples\/\w+\/[^/.][^/]*$/.test(path))
+      .filter((path) => !path.includes("__pycache__"))
+      .map(async (path) => [join("documents", relative(home, path)), await readFile(path)]),
   );
 }
 
@@ -118,7 +121,7 @@ const files = new Map([
   ...(await bundled(await entries("src", ".ts"))),
   ...(await bundled(await entries("styles", ".css"))),
   ...(await swagger()),
-  ...(await guide()),
+  ...(await documents()),
   ...(await reader()),
   ...[192, 512].map((size) => [`door-${size}.png`, icon(size)]),
 ].flatMap(withCompressed));

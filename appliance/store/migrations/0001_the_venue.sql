@@ -50,7 +50,7 @@ CREATE TABLE closing_day (
 ) STRICT;
 
 -- A partner's key. A rotated key shares its predecessor's lineage, and with it the right to
--- cancel, the replays and the externalRefs (decisions.md).
+-- cancel, the replays and the externalRefs (docs/decisions/keys-and-limits.md).
 CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     lineage TEXT NOT NULL,           -- the id of the first key of the line
@@ -119,7 +119,7 @@ CREATE UNIQUE INDEX reservation_replay ON reservation (lineage, idempotency_key)
 CREATE UNIQUE INDEX reservation_hold ON reservation (date, table_id, starts)
     WHERE status NOT IN ('cancelled', 'declined');
 
--- The order of the list (decisions.md): whole evenings first, as null sorts before text.
+-- The order of the list (docs/decisions/availability.md): whole evenings first, as null sorts before text.
 CREATE INDEX reservation_list ON reservation (date, slot, created_at, id);
 
 CREATE INDEX reservation_request ON reservation (expires_at) WHERE status = 'requested';

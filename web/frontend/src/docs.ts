@@ -1,7 +1,8 @@
 /**
- * The partners' pages. The reference: starts Swagger UI on `#swagger-ui`, for the description its
- * `data-url` names (the page loads `docs/swagger-ui-bundle.js` first, which defines the global).
- * The guide: programs become tabs, and what one may want to copy gets a button. Without this
+ * The documents. The interactive reference: starts Swagger UI on `#swagger-ui`, for the description
+ * that its `data-url` names (the page loads `docs/swagger-ui-bundle.js` first, which defines the
+ * global).
+ * A page: programs become tabs, and what one may want to copy gets a button. Without this
  * script everything is still there, one below the other.
  */
 
@@ -106,10 +107,11 @@ function offerCopy(pre: HTMLPreElement): void {
   frame.append(pre, button);
 }
 
-/** On a phone the contents would push the text away: they start closed there. */
-function foldContents(): void {
-  const contents = document.querySelector<HTMLDetailsElement>(".contents details");
-  if (contents && matchMedia("(max-width: 59.99rem)").matches) contents.open = false;
+/** On a phone the two lists of links would push the text away: they start closed there. */
+function foldLists(): void {
+  if (!matchMedia("(max-width: 59.99rem)").matches) return;
+  const lists = document.querySelectorAll<HTMLDetailsElement>(".ways nav > details");
+  for (const list of lists) list.open = false;
 }
 
 const place = document.querySelector<HTMLElement>("#swagger-ui");
@@ -118,7 +120,7 @@ if (place && url) {
   followSystemColours();
   start(place, url);
 } else {
-  foldContents();
+  foldLists();
   // Only a page that came over https, or from this machine, may write to the clipboard.
   if (navigator.clipboard) document.querySelectorAll<HTMLPreElement>(".prose pre").forEach(offerCopy);
   document.querySelectorAll<HTMLElement>(".programs").forEach(makeTabs);

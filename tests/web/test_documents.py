@@ -1,0 +1,175 @@
+"""The documents on the box: every page of docs/ is there, and its links lead somewhere."""
+
+import html
+import json
+import re
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+
+from appliance.actions.announce import EVENT_TYPES
+from tests.readme import ROOT
+from web.api.openapi import samples
+from web.api.openapi.document import build_document
+from web.api.openapi.events import sample_event
+from web.documents import Documents, headings
+from web.routes import PARTNER_ROUTE_TABLE
+
+DOCS = ROOT / "docs"
+PROGRAMS = [
+    path.relative_to(DOCS).as_posix()
+    for path in sorted((DOCS / "partners/examples").rglob("*.*"))
+    if "__pycache__" not in path.parts
+]
+GUIDE = (DOCS / "partners/guide.md").read_text("utf-8")
+
+
+async def read(running, address):
+    browser = {"Accept": "text/html"}
+    async with running.client.get(address, headers=browser, allow_redirects=False) as response:
+        assert response.status == 200, address
+        return await response.text()
+
+
+def links_of(page):
+    found = re.findall(r'(?:href|src)="([^"]+)"', page)
+    return {html.unescape(link) for link in found}
+
+
+async def test_from_docs_every_document_is_reached_and_no_link_is_broken(running):
+    front = "/test/docs"
+    pages, waiting, others = {}, [front], set()
+    while waiting:
+        address = waiting.pop()
+        pages[address] = await read(running, address)
+        for link in {urljoin(address, link) for link in links_of(pages[address])}:
+            path = urlsplit(link).path
+            if urlsplit(link).scheme:
+                continue
+            if not path.startswith(front) or path == f"{front}/reference":
+                others.add(path)
+            elif path not in pages and path not in waiting:
+                waiting.append(path)
+
+    for path in others:
+        await read(running, path)
+    for address, page in pages.items():
+        for link in links_of(page):
+            target, _, fragment = urljoin(address, link).partition("#")
+            if fragment and target in pages:
+                assert f'id="{fragment}"' in pages[target], (address, link)
+    documents = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md")}
+    assert set(pages) == {front} | {f"{front}/{name}" for name in documents - {"index"}}
+
+
+@pytest.mark.parametrize("name", ["nothing", "partners", "partners/guide.md", "..%2Fpyproject"])
+async def test_what_is_no_document_is_not_found(running, name):
+    async with running.client.get(f"/docs/{name}") as response:
+        assert response.status == 404
+
+
+@pytest.mark.parametrize(
+    ("link", "address"),
+    [
+        ("guests.md", "/test/docs/guide/guests"),
+        ("guests.md#a-part", "/test/docs/guide/guests#a-part"),
+        ("../index.md", "/test/docs"),
+        ("../partners/", "/test/docs/partners/guide"),
+        ("#here", "#here"),
+        ("../pictures/door.png", "/static/documents/pictures/door.png"),
+        ("https://example.com/x", "https://example.com/x"),
+        ("../../README.md", None),
+        ("../../appliance/", None),
+        ("missing/", None),
+    ],
+)  # fmt: skip
+def test_a_link_leads_to_the_same_place_on_the_box_or_is_plain_text(tmp_path: Path, link, address):
+    text = {"index.md": "# Front", "guide/guests.md": "# Other", "partners/guide.md": "# Begin",
+            "pictures/door.png": "", "guide/portal.md": f"# One\n\n[word]({link})"}  # fmt: skip
+    for name, written in text.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(written, "utf-8")
+
+    page = Documents(tmp_path).page("guide/portal", "/test")
+
+    expected = f'<p><a href="{address}">word</a></p>' if address else "<p>word</p>"
+    assert page is not None
+    assert str(page.body).strip() == expected
+
+
+def test_documents_stand_in_the_order_in_which_the_front_page_links_to_them(tmp_path: Path):
+    (tmp_path / "guide").mkdir()
+    for name in ("a", "b", "guide/c", "guide/d"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}", "utf-8")
+    (tmp_path / "index.md").write_text("# Front\n\n[d](guide/d) [b](b#part)", "utf-8")
+
+    sections = Documents(tmp_path).sections()
+
+    assert [[each.name for each in documents] for _, documents in sections] == [
+        ["index", "b", "a"], ["guide/d", "guide/c"],
+    ]  # fmt: skip
+
+
+def test_headings_have_the_fragments_of_code_hosts():
+    found = headings("# A box\n\n## `GET /v1/x`\n\n### Same\n\n### Same\n\n## Été, à 2 !\n")
+
+    assert [fragment for fragment, _ in found] == [
+        "a-box", "get-v1x", "same", "same-1", "été-à-2-",
+    ]  # fmt: skip
+
+
+@pytest.mark.proves("V1")
+def test_what_a_document_says_is_text_and_never_markup(tmp_path: Path):
+    (tmp_path / "index.md").write_text("# T\n\na <script>b</script> `<i>`\n", "utf-8")
+
+    page = Documents(tmp_path).page("index", "")
+
+    assert page is not None
+    assert "<script>" not in page.body
+    assert "<i>" not in page.body
+
+
+async def test_the_partner_guide_has_every_program_in_full_to_read_and_to_download(running):
+    page = html.unescape(await read(running, "/docs/partners/guide"))
+
+    assert PROGRAMS
+    for name in PROGRAMS:
+        source = (DOCS / name).read_text("utf-8")
+        assert source in page
+        assert await read(running, f"/static/documents/{name}") == source
+
+
+async def test_the_partner_guide_leads_to_reference_sandbox_and_description(running):
+    page = await read(running, "/docs/partners/guide")
+
+    assert {"/docs", "/test/docs/reference", "/docs/reference", "/test", "/openapi.json"} <= (
+        links_of(page)
+    )
+    assert 'id="see-your-first-webhook"' in page  # the sandbox leads there
+
+
+def test_every_program_is_run_by_a_test():
+    journeys = "".join(
+        path.read_text("utf-8") for path in (ROOT / "tests/journeys").glob("test_partner_docs*.py")
+    )
+
+    assert [name for name in PROGRAMS if f'"{Path(name).name}"' not in journeys] == []
+
+
+def test_every_error_that_a_partner_can_meet_has_its_advice_in_the_guide():
+    table = re.findall(r"^\| (\d{3}) \| (.*?) \|", GUIDE, re.MULTILINE)
+    advised = {code for _, codes in table for code in re.findall(r"[A-Z_]+", codes)}
+    described = build_document(PARTNER_ROUTE_TABLE, [])["components"]["schemas"]["ErrorCode"]
+
+    assert advised == set(described["enum"])
+
+
+def test_the_guide_shows_every_event_and_the_bodies_of_the_description():
+    events = re.findall(r"^\| `((?:reservation|webhook)\.\w+)`", GUIDE, re.MULTILINE)
+    shown = [json.loads(text) for text in re.findall(r"```json\n(.*?)\n```", GUIDE, re.DOTALL)]
+
+    assert events == list(EVENT_TYPES)
+    assert shown == [
+        samples.booking(samples.Wish()), samples.CREATION, sample_event("reservation.created"),
+    ]  # fmt: skip
