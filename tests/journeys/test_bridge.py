@@ -7,32 +7,21 @@ import aiohttp
 import pytest
 
 from tests.journeys.box_process import BoxProcess, found_box, venuebox
-from tests.journeys.bridge_process import (
-    BridgeProcess,
-    NamespaceWire,
-    Scanner,
-    Wire,
-    book,
-    select,
-)
+from tests.journeys.bridge_process import BridgeProcess, Scanner, Wire, book, select
 from tests.journeys.partner_side import calling
-from tests.namespaces import may_make_namespaces
 
-WIRES = {"refused": Wire, "silent": lambda box: Wire(box, silent=True)}
-if may_make_namespaces():
-    WIRES["namespace"] = NamespaceWire
 SYNCED_SECONDS = 40.0
 READER = '[[readers]]\nkind = "tcp"\nport = 7070\n'
 
 
-@pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES.keys())
-async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp_path, wire):
+@pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
+async def test_a_bridge_out_of_reach_decides_by_itself_and_brings_everything(tmp_path, silent):
     founded = await asyncio.to_thread(found_box, tmp_path, 4)
     box = BoxProcess(founded.data, log=tmp_path / "box.log")
     scanner = Scanner()
     await asyncio.to_thread(box.start)
-    network = wire(box)
-    bridge = BridgeProcess(tmp_path / "bridge", scanner, getattr(network, "wrapper", ()))
+    network = Wire(box, silent=silent)
+    bridge = BridgeProcess(tmp_path / "bridge", scanner)
     try:
         await network.mend()
         async with (
