@@ -43,12 +43,6 @@ def held_up(*codes: tuple[str, int]) -> Image.Image:
     return wall
 
 
-def film_of(path: Path, picture: Image.Image, frames: int = 60) -> Path:
-    """A film of one thing that is held before the camera."""
-    path.write_bytes(_frame(picture) * frames)
-    return path
-
-
 def _jpeg(text: str | None) -> bytes:
     """A dim wall with a phone that shows the code."""
     return _frame(text and Image.open(io.BytesIO(qr_png(text, 6))).convert("RGB"))

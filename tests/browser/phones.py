@@ -13,6 +13,7 @@ from typing import Any
 from playwright.async_api import BrowserContext, Error, Page
 
 PHONE = {"width": 390, "height": 844}
+ONLINE = "dispatchEvent(new Event('online'))"
 _STRIKE_SECONDS = 0.003  # from key to key of a scanner
 
 
@@ -105,6 +106,38 @@ class Phone:
         """The verdict that shows."""
         await self.page.wait_for_selector("#verdict[open]")
         return str(await self.page.get_attribute("#verdict", "data-result"))
+
+    async def type_code(self, text: str) -> tuple[str, str | None]:
+        """Type a code or a name where they are typed: result and colour of the verdict."""
+        if await self.page.is_visible("#verdict"):
+            await self.page.keyboard.press("Escape")
+            await self.page.wait_for_selector("#verdict", state="hidden")
+        await self.page.click("#open-code")
+        await self.page.fill("#code", text)
+        await self.page.click("#code-form button[type=submit]")
+        return await self.result(), await self.page.get_attribute("#verdict", "data-colour")
+
+    async def let_in_anyway(self) -> None:
+        """Override the verdict that shows, with the first reason."""
+        await self.page.click("#override")
+        await self.page.locator("#reasons [data-reason]").first.click()
+        await self.page.wait_for_selector("#verdict[data-colour=green]")
+
+    async def undo(self) -> None:
+        """Take back the check-in that shows."""
+        await self.page.click("#undo")
+        await self.until("() => document.getElementById('verdict').dataset.result === 'undone'")
+
+    async def lose_box(self) -> None:
+        """The box is out of this phone's reach and goes on for others."""
+        await self.page.route("**/terminal/v1/**", lambda route: route.abort())
+        await self.page.evaluate("dispatchEvent(new Event('offline'))")
+        await self.is_down()
+
+    async def find_box(self) -> None:
+        """The box is within reach again; nothing is waited for."""
+        await self.page.unroute("**/terminal/v1/**")
+        await self.page.evaluate(ONLINE)
 
     async def is_down(self) -> None:
         """The phone has noticed that the box is out of reach."""

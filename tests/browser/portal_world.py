@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import argon2
 from playwright.async_api import Browser, Page
 
 from appliance.actions.create_staff import create_staff
@@ -23,7 +24,7 @@ class PortalWorld:
 
     def __init__(self, box: DoorWorld, browser: Browser) -> None:
         self.box = box
-        self._browser = browser
+        self.browser = browser
         self.complaints: list[str] = []
         self.secret = ""  # of the latest session
 
@@ -36,9 +37,20 @@ class PortalWorld:
         await page.context.add_cookies([{**cookie, "url": "https://127.0.0.1/"}])
         return page
 
+    async def person(self, role: str, password: str) -> str:
+        """The name of a new member of staff who signs in with this password."""
+        hashed = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(password)
+
+        def create(tx: Transaction) -> str:
+            name = f"Yasmine {tx.new_id()[-6:]}"
+            set_password(tx, create_staff(tx, name, role).staff_id, hashed)
+            return name
+
+        return await self.box.environment.database.write(create)
+
     async def stranger(self, language: str = "fr", **options: Any) -> Page:
         """A page of somebody whom the box does not know, in a browser of their own."""
-        context = await self._browser.new_context(
+        context = await self.browser.new_context(
             **{
                 "viewport": DESK,
                 "locale": {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}[language],

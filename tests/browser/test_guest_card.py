@@ -1,15 +1,61 @@
-"""The guest's pages as a real browser shows them."""
+"""The guest's card in a browser: read by a scanner, printed, kept on the phone without the box."""
+
+import asyncio
 
 import pytest
 import zxingcpp
-from PIL import Image
+from aiohttp import web
 
 from tests.browser.chromium import browser_fixture
 from tests.browser.guest_look import DESKTOP, PHONE, a_guests_page, picture
-from tests.web.guest.guest_world import guest_worlds
+from tests.builders import table_id
+from tests.conftest import with_settings
+from tests.ports import kept_port
+from tests.web.guest.guest_world import guest_application, guest_worlds
 
-SMALL_PHONE = (320, 568)
 A4 = (210, 297)
+FAR = 4_000_000_000_000  # an end of the link that the clock of no test machine has passed
+IS_KEPT = "async (path) => !!(await caches.match(path))"
+KEPT = """async () => {
+  const kept = [];
+  for (const name of await caches.keys()) {
+    for (const request of await (await caches.open(name)).keys()) kept.push(request.url);
+  }
+  return kept.map((url) => new URL(url).pathname).sort();
+}"""
+IS_COMPLETE = """async () => {
+  const files = [...document.querySelectorAll("link[href], script[src]")];
+  const kept = files.map((file) => caches.match(file.href || file.src));
+  return (await Promise.all(kept)).every(Boolean);
+}"""
+AGE = """async (path) => {
+  const cache = await caches.open("venuebox-guest-live");
+  const kept = await cache.match(path);
+  const headers = new Headers(kept.headers);
+  headers.set("Venuebox-Link-Ends", "1");
+  await cache.put(path, new Response(await kept.text(), { headers }));
+}"""
+WATCH = """
+  window.kept = [];
+  WakeLock.prototype.request = async (kind) => { kept.push(kind); };
+  navigator.share = async (what) => { window.shared = what; };
+"""
+COPIES = """
+  navigator.share = undefined;
+  navigator.clipboard.writeText = async (text) => { window.copied = text; };
+"""
+TRANSFERRED = "performance.getEntries().reduce((sum, e) => sum + (e.transferSize || 0), 0)"
+LOADED = "performance.getEntriesByType('resource').map((e) => [e.name, e.initiatorType])"
+ELSE = {
+    "tunnel without box": (502, {}),
+    "sign-in page": (200, {"ETag": '"captive"'}),
+    "sign-in redirect": (302, {"Location": "/login"}),
+}
+
+
+@pytest.fixture
+def settings():
+    return with_settings(booking={"enabled": True})
 
 
 @browser_fixture
@@ -31,67 +77,55 @@ async def look(browser, server):
     return opened
 
 
-def codes(image: Image.Image) -> list[str]:
+def codes(image):
     return [code.text for code in zxingcpp.read_barcodes(image)]
 
 
-@pytest.mark.parametrize("size", [PHONE, DESKTOP])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_pass_is_read_off_the_screen_at_full_and_at_half_size(world, look, size, scheme):
+@pytest.mark.parametrize(
+    ("size", "scheme", "locale"),
+    [(PHONE, "light", "fr-MA"), (PHONE, "dark", "ar-MA"), (DESKTOP, "dark", "fr-MA")],
+)
+async def test_the_pass_is_read_off_the_screen_at_full_and_at_half_size(
+    world, look, size, scheme, locale
+):
     path = world.access(await world.reserve())
+    page = await look(path, size, locale, color_scheme=scheme)
 
-    for locale in ("fr-MA", "ar-MA"):
-        page = await look(path, size, locale, color_scheme=scheme)
-        text = await page.get_attribute("[data-pass]", "data-pass")
-        image = await picture(page)
-
-        assert len(text) == 139
-        assert codes(image) == [text]
-        assert codes(image.resize((image.width // 2, image.height // 2))) == [text]
-
-
-@pytest.mark.parametrize("size", [PHONE, (390, 844), (430, 932)])
-async def test_the_pass_takes_at_least_three_fifths_of_a_phones_width(world, look, size):
-    page = await look(world.access(await world.reserve()), size)
-
-    box = await page.locator("[data-pass]").bounding_box()
-
-    assert box["width"] >= 0.6 * size[0]
-    assert box["y"] + box["height"] < size[1]
-
-
-async def test_the_pass_stays_black_on_white_in_the_dark(world, look):
-    page = await look(world.access(await world.reserve()), color_scheme="dark")
-
+    text = await page.get_attribute("[data-pass]", "data-pass")
     box = await page.locator("[data-pass]").bounding_box()
     image = await picture(page)
     module = box["width"] / 49
-    quiet = image.getpixel((round(box["x"] + 2 * module), round(box["y"] + box["height"] / 2)))
     corner = image.getpixel((round(box["x"] + 4.5 * module), round(box["y"] + 4.5 * module)))
+    quiet = image.getpixel((round(box["x"] + 2 * module), round(box["y"] + box["height"] / 2)))
 
-    assert (quiet, corner) == (255, 0)
-    assert image.getpixel((2, 2)) < 40
-
-
-@pytest.mark.parametrize("locale", ["fr-MA", "en-GB", "ar-MA"])
-async def test_nothing_runs_off_the_side_of_a_small_phone(world, look, locale):
-    name = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
-    reservation = await world.reserve(customer_name=name, guests=120, status="requested")
-
-    for path in (world.access(reservation), world.claim(reservation), "/access/x"):
-        page = await look(path, SMALL_PHONE, locale)
-        assert await page.evaluate("document.documentElement.scrollWidth") == SMALL_PHONE[0]
+    assert codes(image) == codes(image.resize((image.width // 2, image.height // 2))) == [text]
+    assert (quiet, corner) == (255, 0)  # black on white in the dark too
+    assert box["width"] >= 0.6 * PHONE[0]
+    assert box["y"] + box["height"] < size[1]
 
 
-@pytest.mark.parametrize("status", ["confirmed", "requested"])
-@pytest.mark.parametrize("locale", ["fr-MA", "ar-MA"])
+async def test_a_tap_fills_the_screen_with_the_code_and_another_leaves_it(world, look):
+    page = await look(world.access(await world.reserve()))
+    text = await page.get_attribute("[data-pass]", "data-pass")
+
+    await page.click("[data-pass]")
+    await page.wait_for_selector("html[data-full]")
+    box = await page.locator("[data-pass] svg").bounding_box()
+    image = await picture(page)
+    await page.click("[data-pass]")
+    await page.wait_for_selector("html:not([data-full])")
+
+    assert box["width"] >= 0.95 * min(PHONE)
+    assert codes(image) == [text]
+
+
+@pytest.mark.parametrize(("status", "locale"), [("confirmed", "fr-MA"), ("requested", "ar-MA")])
 async def test_the_printed_card_fits_a_quarter_of_a4(world, look, status, locale):
     page = await look(world.access(await world.reserve(status=status)), locale=locale)
     await page.emulate_media(media="print")
     margin, millimetre = 8, 96 / 25.4
-    await page.set_viewport_size(
-        {"width": round((A4[0] - 2 * margin) * millimetre), "height": 1000}
-    )
+    width = round((A4[0] - 2 * margin) * millimetre)
+    await page.set_viewport_size({"width": width, "height": 1000})
 
     card = await page.locator(".card").bounding_box()
     qr = await page.locator("[data-pass]").bounding_box()
@@ -103,76 +137,192 @@ async def test_the_printed_card_fits_a_quarter_of_a4(world, look, status, locale
     assert not await page.locator(".actions").is_visible()
 
 
-async def test_the_pages_are_light_complain_of_nothing_and_ask_nobody_else(world, look, server):
-    reservation = await world.reserve()
-    sizes = []
+async def test_every_page_is_light_whole_after_one_round_trip_and_breaks_no_policy(
+    world, look, server
+):
+    reservation = await world.reserve(date="2026-11-22")
 
-    for path in (world.access(reservation), world.claim(reservation)):
+    for path in (world.access(reservation), world.claim(reservation), "/book", "/me"):
         page = await look(path)
         await page.wait_for_load_state("networkidle")
+        loaded = dict(await page.evaluate(LOADED))
+        assert 0 < await page.evaluate(TRANSFERRED) < 60_000
+        assert [name for name, kind in loaded.items() if kind == "css"] == []
         here = str(server.make_url("/"))
-        assert page.complaints == []
         assert [url for url in page.addresses if not url.startswith(here)] == []
-        entries = "performance.getEntries().reduce((sum, e) => sum + (e.transferSize || 0), 0)"
-        sizes.append(await page.evaluate(entries))
-
-    assert 0 < max(sizes) < 60_000
+        assert page.complaints == []
 
 
-async def test_the_card_works_without_scripts(world, look):
-    page = await look(world.access(await world.reserve()), java_script_enabled=False)
+async def test_a_claim_leads_to_the_card_which_turns_around_and_works_without_scripts(world, look):
+    reservation = await world.reserve()
+    page = await look(world.claim(reservation), locale="en-GB")
+    await page.click("form button")
+    await page.click("main a[href*='/access/']")
+    text = await page.get_attribute("[data-pass]", "data-pass")
+    await page.click("text=العربية")
+    assert await page.get_attribute("html", "dir") == "rtl"
 
-    share = page.locator("[data-share]")
-
-    assert codes(await picture(page)) == [await page.get_attribute("[data-pass]", "data-pass")]
+    plain = await look(world.access(reservation), java_script_enabled=False)
+    assert codes(await picture(plain)) == [text]
+    share = plain.locator("[data-share]")
     assert (await share.get_attribute("href")).startswith("mailto:?subject=")
 
 
-async def test_the_screen_is_kept_awake_while_the_pass_shows(world, look):
-    watch = "window.kept = []; WakeLock.prototype.request = async (kind) => { kept.push(kind); }"
-
-    confirmed = await look(world.access(await world.reserve()), script=watch)
-    dead = await look("/access/x", script=watch)
-
-    assert await confirmed.evaluate("kept") == ["screen"]
+async def test_the_screen_stays_awake_and_the_card_is_shared_or_its_link_copied(world, look):
+    path = world.access(await world.reserve())
+    page, dead = await look(path, script=WATCH), await look("/access/x", script=WATCH)
+    assert await page.evaluate("kept") == ["screen"]
     assert await dead.evaluate("kept") == []
-
-
-async def test_the_share_button_opens_the_phones_own_sheet(world, look):
-    path = world.access(await world.reserve())
-    page = await look(path, script="navigator.share = async (what) => { window.shared = what; }")
-
     await page.click("[data-share]")
+    assert (await page.evaluate("shared"))["url"] == f"https://box.example{path}"
 
-    shared = await page.evaluate("shared")
-    assert shared["url"] == f"https://box.example{path}"
-    assert "Riad Atlas" in shared["text"]
-
-
-async def test_a_browser_without_that_sheet_copies_the_link(world, look):
-    path = world.access(await world.reserve())
-    page = await look(path, script="navigator.share = undefined; navigator.clipboard.writeText ="
-                                   " async (text) => { window.copied = text; }")  # fmt: skip
-
+    page = await look(path, script=COPIES)
     await page.click("[data-share]")
-
     assert (await page.evaluate("copied")).endswith(f"https://box.example{path}")
-    assert await page.inner_text("[data-share]") == "Lien copié"
 
 
-async def test_one_tap_on_the_claim_page_leads_to_the_pass(world, look):
-    page = await look(world.claim(await world.reserve()), locale="en-GB")
+class Served:
+    """The guest's pages on a port that can fall silent and come back."""
 
-    await page.click("text=Yes, this is my table")
-    await page.click("text=See my entry code")
+    def __init__(self, box) -> None:
+        self._box = box
+        self._runner = None
+        self.port = kept_port(self)
 
-    assert len(await page.get_attribute("[data-pass]", "data-pass")) == 139
+    async def start(self) -> None:
+        await self._serve(guest_application(self._box))
+
+    async def stand_in(self, status, headers) -> None:
+        """Something else answers in the box's place: a tunnel, a captive portal."""
+
+        async def answer(_request):
+            text = "<!doctype html><title>Wi-Fi</title><h1>Sign in</h1>"
+            return web.Response(text=text, status=status, headers=headers, content_type="text/html")
+
+        app = web.Application()
+        app.add_routes([web.route("*", "/{path:.*}", answer)])
+        await self.stop()
+        await self._serve(app)
+
+    async def _serve(self, app) -> None:
+        self._runner = web.AppRunner(app, shutdown_timeout=0.5)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
 
 
-async def test_the_language_links_keep_the_page_and_turn_it_around(world, look):
-    page = await look(world.access(await world.reserve()))
+@browser_fixture
+async def served(box):
+    server = Served(box)
+    await server.start()
+    yield server
+    await server.stop()
 
-    await page.click("text=العربية")
 
-    assert await page.get_attribute("html", "dir") == "rtl"
-    assert await page.inner_text(".chip") == "مؤكد"
+@browser_fixture
+async def phone(browser, clock):
+    """A phone by whose clock it is the evening of the tests."""
+    page = await a_guests_page(browser)
+    await page.clock.install(time=clock.now() / 1000)
+    await page.clock.resume()
+    return page
+
+
+async def opened(page, served, path):
+    """Open a card and wait until the phone keeps it and its files."""
+    await page.goto(served.url(path))
+    await becomes(page, IS_KEPT, path)
+    await becomes(page, IS_COMPLETE)
+
+
+async def becomes(page, script, argument=None, *, value=True):
+    async with asyncio.timeout(60):
+        while await page.evaluate(script, argument) is not value:  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(("status", "headers"), ELSE.values(), ids=ELSE.keys())
+async def test_what_answers_in_the_boxs_place_hides_and_replaces_no_card(
+    world, served, phone, status, headers
+):
+    path = world.access(await world.reserve(link_expires_at=FAR))
+    await opened(phone, served, path)
+    text = await phone.get_attribute("[data-pass]", "data-pass")
+
+    await served.stand_in(status, headers)
+    await phone.clock.fast_forward(6_000)  # an open card asks
+    await phone.wait_for_selector("[data-offline]:not([hidden])")
+    await phone.reload()
+    assert await phone.get_attribute("[data-pass]", "data-pass") == text
+    await served.stop()
+    await phone.goto(served.url(f"{path}?lang=ar"))
+    assert codes(await picture(phone)) == [text]
+
+    await served.start()
+    await phone.reload()
+    await phone.clock.fast_forward(6_000)
+    await phone.wait_for_selector("[data-offline][hidden]", state="attached")
+
+
+@pytest.mark.proves("V14")
+async def test_the_phone_keeps_this_card_and_its_files_and_nothing_else(world, served, phone):
+    path = world.access(await world.reserve(link_expires_at=FAR))
+    other = world.access(await world.reserve(slot="22:00"))
+    await opened(phone, served, path)
+
+    kept = await phone.evaluate(KEPT)
+
+    assert [name for name in kept if not name.startswith("/static/")] == [path]
+    assert other not in kept
+
+
+async def test_a_card_whose_link_is_dead_goes_from_the_phone(world, served, phone):
+    reservation = await world.reserve(link_expires_at=FAR)
+    path = world.access(reservation)
+    await opened(phone, served, path)
+
+    await world.change(reservation, link_expires_at=1)
+    await phone.goto(served.url(path))
+    await becomes(phone, IS_KEPT, path, value=False)
+
+
+async def test_a_kept_card_whose_evening_is_over_is_not_shown_offline(world, served, phone):
+    path = world.access(await world.reserve(link_expires_at=FAR))
+    await opened(phone, served, path)
+    await phone.evaluate(AGE, path)
+
+    await served.stop()
+    with pytest.raises(Exception, match="ERR_"):
+        await phone.reload()
+
+
+async def test_forgetting_takes_the_cards_from_the_phone(world, served, phone):
+    reservation = await world.reserve(link_expires_at=FAR)
+    await opened(phone, served, world.access(reservation))
+    await phone.goto(served.url(world.claim(reservation)))
+    await phone.click("form button")
+    await phone.goto(served.url("/me"))
+    await phone.click("[data-forget] button")
+    await becomes(phone, "async () => (await caches.keys()).length === 0")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"status": "cancelled"}, "Annulée"), ({"table_id": table_id("T3")}, "T3")],
+)
+async def test_an_open_card_follows_what_happens(world, served, phone, change, words):
+    reservation = await world.reserve(link_expires_at=FAR)
+    await opened(phone, served, world.access(reservation))
+
+    await world.change(reservation, **change)
+    await phone.clock.fast_forward(6_000)
+
+    await phone.wait_for_selector(f"main :text('{words}')")
+    assert await phone.is_visible("[data-pass]") is (change.get("status") != "cancelled")

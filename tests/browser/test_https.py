@@ -17,7 +17,6 @@ CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"
 def lan_address():
     """An address of this machine that browsers do not take for the machine itself."""
     four = [text for text in own_addresses() if ":" not in text]
-    assert four, "this machine has no address but loopback"
     return four[0]
 
 
@@ -83,8 +82,6 @@ async def test_without_the_authority_the_page_says_what_to_do(served, browser):
     assert await page.evaluate("isSecureContext") is False
     assert await page.locator("[data-check=camera]").get_attribute("data-holds") == "no"
     assert await page.locator("[data-check=offline]").get_attribute("data-holds") == "no"
-    assert await page.get_by_text("What to do, once for each device").is_visible()
-    assert await page.get_by_role("link", name="Load the certificate").first.is_visible()
     with pytest.raises(Exception, match="ERR_CERT_AUTHORITY_INVALID"):
         await page.goto(f"{secure}/trust")
 

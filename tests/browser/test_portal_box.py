@@ -1,30 +1,30 @@
-"""The box's own room in a real browser: how it is, what it keeps, how it begins anew.
-
-That the real process comes back is shown in test_first_journey.py.
-"""
+"""The box room in a browser: health, backups, clock; and an empty box from its first start."""
 
 import json
+import re
+from contextlib import asynccontextmanager
 
-import pytest
+import argon2
+from aiohttp import ClientSession
 
 from appliance.backup.kit import key_rows
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.backup.shelf import Record, write_record
 from appliance.data_directory import DataDirectory
 from appliance.log_files import FILE
-from appliance.store.conditions import Condition, put_condition
-from appliance.store.staff import set_password
 from appliance.tokens import Tokens
+from tests.appliance.mail.mail_servers import smtp_server
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
-from tests.browser.phones import PHONE
+from tests.browser.phones import PHONE, Phone
 from tests.browser.portal_world import DESK, TABLET
-from tests.web.portal.people import a_person
-from tests.web.portal.test_account import HASH, OLD
-from tests.web.portal.test_backing_up import with_keys
-from web.portal.context import RESTART
+from tests.conftest import MASTER_KEY
+from tests.journeys.partner_side import Caller, Receiver
+from tests.web.processes import Serving
 
-SIZES = {"desk": DESK, "tablet": TABLET}
+OLD = "le thé est servi à minuit"
+HASH = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(OLD)
+PATIENCE = 120_000  # milliseconds: a busy machine is no fault of the box
 
 
 def lived_in(directory, now):
@@ -35,14 +35,12 @@ def lived_in(directory, now):
     (directory / "log" / FILE).write_text(json.dumps(line) + "\n")
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_health_backups_letters_log_and_languages_are_seen_and_tried(portal, size, tmp_path):
+async def test_health_backups_mail_and_log_are_seen_and_tried_by_keyboard(portal, tmp_path):
     lived_in(tmp_path, portal.box.clock.now())
-    page = await portal.desk(role="manager", viewport=SIZES[size])
+    page = await portal.desk(role="manager", viewport=TABLET)
     await page.goto("/portal/tonight")
 
     await enter_room(page, "La box", "**/portal/box")
-    assert await violations(page) == []
     await follow(page, "Regarder de nouveau", "**/portal/box?again=1")
     await reach(page, page.locator("main details summary"))
     await page.keyboard.press("Enter")
@@ -53,19 +51,22 @@ async def test_health_backups_letters_log_and_languages_are_seen_and_tried(porta
     await press(page, "Envoyer une lettre d’essai")
     await page.locator("main .problem").wait_for()  # there is no mail server
     assert await violations(page) == []
-    assert await is_within(page, SIZES[size]["width"])
+    assert await is_within(page, TABLET["width"])
 
-    for expected in ("7 réservations", "36\u202fko", "warning web: slow", "30 jours", "العربية"):
+    for expected in ("36\u202fko", "warning web: slow"):
         assert expected in told
     assert portal.complaints == []
 
 
 async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_path):
     page = await portal.desk(viewport=TABLET)
-    house = portal.box.environment.database
-    owner = await house.read(lambda reader: reader.value("SELECT id FROM staff"))
-    await house.write(set_password, owner, HASH)
-    with_keys(tmp_path)
+    await portal.box.environment.database.write(
+        lambda tx: tx.execute("UPDATE staff SET password = :p", {"p": HASH})
+    )
+    directory = DataDirectory(tmp_path)
+    directory.make_folders()
+    directory.master_key_file.write_bytes(MASTER_KEY)
+    directory.master_key_file.chmod(0o600)
     await page.goto("/portal/box")
 
     await press(page, "Sauvegarder maintenant")
@@ -73,83 +74,153 @@ async def test_a_backup_is_made_now_and_the_owner_prints_the_kit(portal, tmp_pat
     await reach(page, page.locator("#backups summary"))
     await page.keyboard.press("Enter")
     await write(page, "password", OLD)
-    assert await violations(page) == []
     await press(page, "Montrer la feuille à imprimer")
 
     await page.get_by_text("Kit de secours").wait_for()
     shown = await page.inner_text("body")
     assert key_rows(ensure_recovery_key(DataDirectory(tmp_path), Tokens()))[0] in shown
     assert await violations(page) == []
-    assert await is_within(page, TABLET["width"])
     assert portal.complaints == []
 
 
-async def test_who_reads_arabic_on_a_phone_sees_findings_from_right_to_left(portal, tmp_path):
-    lived_in(tmp_path, portal.box.clock.now())
-    page = await portal.desk(role="manager", language="ar", viewport=PHONE)
-    condition = Condition("mail_settings", "", portal.box.clock.now(), "no letter leaves")
-    await portal.box.environment.database.write(put_condition, condition)
-    await page.goto("/portal/box")
-
-    await reach(page, page.locator("main details summary").first)
-    await page.keyboard.press("Enter")
-    await page.locator(".checks .chip.good").first.wait_for()
-
-    turned = await page.locator(".checks li > div").evaluate_all(
-        "all => all.map(one => getComputedStyle(one).direction)"
-    )
-    assert set(turned) == {"rtl"}
-    for place in (".checks", "#conditions + ul"):
-        said = await page.locator(place).first.inner_text()
-        assert ("بريد" in said, "mail." in said) == (True, False)
-    assert await violations(page) == []
-    assert await is_within(page, PHONE["width"])
-    assert portal.complaints == []
-
-
-@pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_the_owner_reads_the_date_of_the_machine_and_confirms_it_on_a_phone(portal, language):
-    leapt = Condition("clock_leapt", "", portal.box.clock.now(), "the clock leapt")
-    await portal.box.environment.database.write(put_condition, leapt)
-    page = await portal.desk(language=language, viewport=PHONE)
-    await page.goto("/portal/box")
-    day = await page.locator("form[action$=clock] input").evaluate("one => one.type")
-    assert day == "date"
-
-    for typed, answered in (("2025-01-01", "#refused"), ("2026-11-21", ".note")):
-        await page.fill("form[action$=clock] input", typed)
-        await reach(page, page.locator("form[action$=clock] button"))
-        await page.keyboard.press("Enter")
-        await page.locator(answered).wait_for()
-        assert await violations(page) == []
-        assert await is_within(page, PHONE["width"])
-
-    assert await page.locator("form[action$=clock]").count() == 0
-    assert portal.complaints == []
-
-
-@pytest.mark.parametrize("language", ["fr", "ar"])
-async def test_the_page_of_a_restart_goes_on_once_the_settings_are_in_force(
-    running, browser, tmp_path, language
+async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
+    tmp_path, chromium, browser
 ):
-    asked = []
-    running.app._state[RESTART] = lambda: asked.append(True)
-    settings, saved = tmp_path / "settings.toml", '[server]\napp_url = "{}"\n'
-    settings.write_text(saved.format("https://riad.example"))
-    owner = await a_person(running)
-    page = await browser.new_page(viewport=TABLET, color_scheme="dark")
-    page.set_default_timeout(60_000)
-    name, _, value = owner.headers["Cookie"].partition("=")
-    cookie = {"name": name, "value": value, "url": "https://127.0.0.1/", "secure": True}
-    await page.context.add_cookies([cookie])
-    await page.goto(str(running.client.make_url(f"/portal/box?lang={language}")))
-    assert await violations(page) == []
+    async with (
+        Receiver().running() as receiver,
+        smtp_server() as (mail_port, mailbox),
+        ClientSession() as session,
+    ):
+        arguments = ("--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", "0")
+        with Serving(*arguments, environ=receiver.settings) as box:
+            async with at_a_desk(browser) as page:
+                link = next(m[0] for line in box.lines if (m := re.search(r"http\S+#\S+", line)))
+                await page.goto(link)
+                await set_up_the_venue(page)
+                await connect(page, mail_port, box.address)
+                assert len(mailbox.envelopes) == 1
+                await press(page, "Montrer le code")
+                pairing = await page.locator(".pairing a").get_attribute("href")
+                await follow(page, "Le téléphone est prêt : continuer", "**/portal/setup/ready*")
+                await let_the_settings_come_into_force(page)
 
-    await reach(page, page.locator("form[action$=restart] button"))
+                async with a_phone(
+                    chromium, box.address, tmp_path, pairing.partition("#pair=")[2]
+                ) as phone:
+                    partner = Caller(session, box, "live", await make_the_first_key(page))
+                    await enter_room(page, "Ce soir", "**/portal/tonight")
+                    evening = await page.locator("[data-board]").get_attribute("data-date")
+                    booked = await book(partner, receiver, evening)
+                    guest = page.locator(f'[data-reservation="{booked["serviceReservationId"]}"]')
+                    await guest.first.wait_for()
+
+                    async with session.get(booked["guestAccessUrl"]) as answer:
+                        card = await answer.text()
+                    guest_pass = re.search(r'data-pass="(\w+)"', card)[1]
+                    assert await phone.scan(guest_pass) == "checked_in"
+
+                    await page.locator(".guest.in").first.wait_for()
+                    told = await receiver.wait_for(
+                        "reservation.checked_in", booked["serviceReservationId"], seconds=120
+                    )
+                    assert phone.complaints == []
+                [reservation] = (await partner.must(200, "GET", "/v1/reservations"))["items"]
+
+    assert told.signature_held
+    assert told.reservation["checkedInAt"] == reservation["checkedInAt"] is not None
+
+
+async def set_up_the_venue(page):
+    """Owner, venue, tables, hours."""
+    await write(page, "name", "Yasmine")
+    await write(page, "password", OLD)
     await page.keyboard.press("Enter")
-    await page.locator("a[data-goes-on]").wait_for()
+    await page.wait_for_url("**/portal/setup/venue#begin")
+    await write(page, "name", "Riad Atlas")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url("**/portal/setup/tables*")
+    await write(page, "tables", "T1-T12, 2-4")
+    await press(page, "Voir d’abord")
+    await page.locator("table.ledger caption").wait_for()
     assert await violations(page) == []
-    settings.write_text(saved.format(running.box.settings.server.app_url))
-    await page.wait_for_url("**/portal/box?again=1")
+    await follow(page, "Les ajouter et continuer", "**/portal/setup/slots*")
+    await press(page, "Ajouter")
+    await follow(page, "C’est tout : continuer", "**/portal/setup/mail*")
 
-    assert asked == [True]
+
+async def connect(page, mail_port, address):
+    """The mail server, with an email to try it, and the address that guests use."""
+    await write(page, "host", "127.0.0.1")
+    await write(page, "port", str(mail_port))
+    await reach(page, page.locator("[name=security]"))
+    await page.keyboard.type("aucune")
+    await write(page, "sender", "riad@example.com")
+    await write(page, "recipient", "yasmine@example.com")
+    await press(page, "Envoyer une lettre d’essai")
+    await page.locator("main .note[role=alert]").wait_for()
+    await follow(page, "Enregistrer et continuer", "**/portal/setup/address*")
+    await write(page, "app_url", address)
+    await follow(page, "Enregistrer et continuer", "**/portal/setup/phone*")
+
+
+async def make_the_first_key(page):
+    """A key with all rights, as the page shows it once."""
+    await enter_room(page, "Intégrations et API", "**/portal/integrations")
+    await follow(page, "Nouvelle clé", "**/portal/integrations/keys/new")
+    await write(page, "name", "Conciergerie Marrakech")
+    await press(page, "Créer la clé")
+    return (await page.locator("#secret").inner_text()).strip()
+
+
+async def let_the_settings_come_into_force(page):
+    """The box begins anew, and whoever asks meanwhile waits for it."""
+    await press(page, "Redémarrer maintenant : quelques secondes")
+    await page.wait_for_url("**/portal/box?again=1")  # the page goes on by itself
+    await page.locator(".lamp").wait_for()
+    assert await page.get_by_text("Redémarrer maintenant").count() == 0
+
+
+async def book(partner, receiver, evening):
+    """The partner listens, and takes the first table for the whole evening."""
+    hook = await partner.must(201, "POST", "/v1/webhooks", {"url": receiver.url("hook")})
+    receiver.secrets["hook"] = hook["secret"]
+    venue = await partner.must(200, "GET", "/v1/venue")
+    return await partner.must(
+        201,
+        "POST",
+        "/v1/reservations",
+        {
+            "tableId": venue["tables"][0]["id"],
+            "date": evening,
+            "guests": 3,
+            "customer": {"name": "Salma Idrissi", "phone": "+212 600 000 001"},
+            "externalRef": "table 12 of ours",
+            "idempotencyKey": "the first of all",
+        },
+    )
+
+
+@asynccontextmanager
+async def at_a_desk(browser):
+    """A French browser that complains of nothing."""
+    page = await browser.new_page(viewport=DESK, locale="fr-MA", reduced_motion="reduce")
+    page.set_default_timeout(PATIENCE)
+    complaints = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+    yield page
+    assert complaints == []
+
+
+@asynccontextmanager
+async def a_phone(chromium, address, directory, secret):
+    """Another browser, which follows the link of the code and becomes a terminal."""
+    profile = directory / "phone"
+    context = await chromium.launch_persistent(
+        str(profile), [], viewport=PHONE, has_touch=True, locale="fr-MA"
+    )
+    context.set_default_timeout(PATIENCE)
+    phone = Phone(address, "live", context, context.pages[0], profile, forget=lambda _: None)
+    await phone.pair(secret)
+    yield phone
+    await context.close()

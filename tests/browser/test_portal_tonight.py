@@ -1,16 +1,24 @@
-"""The evening board as a host sees it: live, by keyboard, on a tablet and at a desk."""
+"""Tonight's board in a browser: live, by keyboard, and its drawer keeps what is typed."""
+
+import asyncio
 
 import pytest
 
+from appliance.actions.amend_reservation import move_to_table
 from appliance.actions.cancel import cancel
 from appliance.actions.check_in import check_in
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.model.scan import Reading, Scan
 from appliance.store.terminals import get_terminal
-from tests.browser.accessibility import violations
-from tests.browser.portal_world import DESK, TABLET
+from tests.browser.keyboard import is_within
+from tests.browser.phones import PHONE
+from tests.builders import table_id
 
-SIZES = {"desk": DESK, "tablet": TABLET}
+NOTES = "#drawer [name=notes]"
+OUT = "[data-out-of-reach]"
+A4 = {"width": 703, "height": 1032}  # between margins of 12 mm
+LONG = "Donaudampfschifffahrtsgesellschaftskapitän Müller-Lüdenscheidt"
+INSIDE = "document.querySelector('#drawer').contains(document.activeElement)"
 
 
 async def scan(portal, reservation):
@@ -28,97 +36,89 @@ def chip(reservation):
     return f'[data-reservation="{reservation.id}"]'
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_who_comes_in_turns_green_while_the_host_looks_on(portal, size):
-    salma = await portal.box.guest(slot="19:30")
-    page = await portal.desk(viewport=SIZES[size])
+async def tonight(portal, role="owner", **options):
+    page = await portal.desk(role, **options)
     await page.goto("/portal/tonight")
-    assert "0 / 2" in await page.inner_text("#totals")
+    return page
 
+
+async def open_drawer(portal, reservation):
+    page = await tonight(portal)
+    await page.click(f"table {chip(reservation)}")
+    await page.click("#drawer summary:has-text('Corriger')")
+    return page
+
+
+async def look_at(page, reservation):
+    await page.evaluate(
+        "id => document.querySelector(`[data-reservation='${id}']`).click()", reservation.id
+    )
+    await page.wait_for_selector(f"#drawer [data-detail='{reservation.id}']")
+
+
+async def save(page):
+    await page.click("#drawer form[action$='/amend'] button")
+
+
+async def shown(page):
+    return await page.eval_on_selector_all(
+        "[data-board] tbody tr th b", "all => all.map(b => b.textContent)"
+    )
+
+
+async def test_the_board_follows_who_books_comes_in_moves_and_cancels(portal):
+    page = await tonight(portal)
+    database = portal.box.environment.database
+    await database.write(
+        lambda tx: tx.execute("UPDATE venue_table SET bookable = 0 WHERE number = 'T3'")
+    )
+    await page.reload()
+    assert await shown(page) == ["T1", "T2", "T4", "T5"]
+
+    salma = await portal.box.guest(slot="19:30")
+    await page.wait_for_selector(chip(salma))
     await scan(portal, salma)
-
     await page.wait_for_selector(f"{chip(salma)}.in")
     assert "2 / 2" in await page.inner_text("#totals")
-    width = await page.evaluate("document.documentElement.scrollWidth")
-    assert width == SIZES[size]["width"]
-    assert portal.complaints == []
 
+    for number, rows in (("T3", ["T1", "T2", "T3", "T4", "T5"]), ("T2", ["T1", "T2", "T4", "T5"])):
+        now = await portal.box.now_of(salma)
+        await database.write(move_to_table, now.id, now.version, table_id(number), actor="box")
+        await page.wait_for_selector(f"#t-{table_id(number)} {chip(salma)}")
+        assert await shown(page) == rows
+    assert await page.locator(f"table {chip(salma)}").count() == 1
 
-async def test_a_chip_that_came_in_later_opens_the_drawer_too(portal):
-    page = await portal.desk()
-    await page.goto("/portal/tonight")
-    salma = await portal.box.guest(slot="19:30")
-
-    await page.click(chip(salma))
-
+    omar = await portal.box.guest(slot="22:00")
+    await page.click(chip(omar))
     await page.wait_for_selector("#drawer [data-detail]")
-    assert page.url.endswith("/portal/tonight")
-
-
-async def test_a_party_that_is_cancelled_leaves_its_cell(portal):
-    salma = await portal.box.guest(slot="19:30")
-    page = await portal.desk()
-    await page.goto("/portal/tonight")
-    await page.wait_for_selector(chip(salma))
-
-    await portal.box.environment.database.write(cancel, salma.id, actor="box")
-
-    await page.wait_for_selector(chip(salma), state="detached")
+    await database.write(cancel, omar.id, actor="box")
+    await page.wait_for_selector(chip(omar), state="detached")
+    assert portal.complaints == []
 
 
 async def test_the_drawer_opens_keeps_the_focus_and_gives_it_back_by_keyboard_alone(portal):
     salma = await portal.box.guest(slot="19:30")
-    page = await portal.desk()
-    await page.goto("/portal/tonight")
+    page = await tonight(portal)
     await page.focus(chip(salma))
 
     await page.keyboard.press("Enter")
     await page.wait_for_selector("#drawer [data-detail]")
-    inside = "document.querySelector('#drawer').contains(document.activeElement)"
-    assert await page.evaluate(inside)
     seen = set()
-    for _ in range(30):
-        await page.keyboard.press("Tab")
-        assert await page.evaluate(inside)
+    for key in ["Tab"] * 30 + ["Shift+Tab"] * 30:
+        assert await page.evaluate(INSIDE)
+        await page.keyboard.press(key)
         seen.add(await page.evaluate("document.activeElement.outerHTML"))
-    for _ in range(30):
-        await page.keyboard.press("Shift+Tab")
-        assert await page.evaluate(inside)
     assert len(seen) > 5
 
     await page.keyboard.press("Escape")
     assert await page.inner_html("#drawer") == ""
-    focused = await page.evaluate("document.activeElement.dataset.reservation")
-    assert focused == salma.id
-
-
-async def test_the_drawer_follows_what_others_do_unless_somebody_types(portal):
-    salma = await portal.box.guest(slot="19:30")
-    page = await portal.desk()
-    await page.goto("/portal/tonight")
-    await page.click(chip(salma))
-    await page.wait_for_selector("#drawer [data-detail]")
-
-    await scan(portal, salma)
-    await page.wait_for_selector("#drawer .chip.good:has-text('2/2')")
-
-    await page.click("#drawer summary:has-text('Corriger')")
-    await page.fill("#drawer [name=notes]", "sans gluten")
-    version = await page.get_attribute("[data-detail]", "data-version")
-    await portal.box.environment.database.write(
-        lambda tx: tx.execute("UPDATE reservation SET notes = 'autre', version = version + 1")
-    )
-    await portal.box.environment.database.write(cancel, salma.id, actor="box")
-    await page.wait_for_selector(chip(salma), state="detached")
-    assert await page.input_value("#drawer [name=notes]") == "sans gluten"
-    assert await page.get_attribute("[data-detail]", "data-version") == version
+    assert await page.evaluate("document.activeElement.dataset.reservation") == salma.id
 
 
 async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     salma = await portal.box.guest(slot="19:30", customer_name="Éloïse Idrissi")
     other = await portal.box.guest(slot="19:30", table="T2", customer_name="Omar Tazi")
-    page = await portal.desk()
-    await page.goto("/portal/tonight")
+    page = await tonight(portal)
 
     await page.keyboard.press("/")
     await page.keyboard.type("eloise")
@@ -128,19 +128,13 @@ async def test_searching_marks_who_fits_and_enter_opens_the_first(portal):
     await page.wait_for_selector(f"{chip(salma)}.in.found")
     await page.keyboard.press("Enter")
     await page.wait_for_selector("#drawer h2:has-text('Éloïse')")
-    await page.keyboard.press("Escape")
-
-    await page.fill("[data-board-search]", "personne de ce nom")
-    assert await page.inner_text("[data-search-none]") == "Personne ici ne correspond."
 
 
 async def test_any_evening_is_reached_by_keyboard_alone(portal):
-    page = await portal.desk()
-    await page.goto("/portal/tonight")
+    page = await tonight(portal)
 
     await page.keyboard.press("ArrowRight")
     await page.wait_for_url("**date=2026-11-22")
-    assert await page.inner_text("h1") == "Demain"
     await page.keyboard.press("ArrowLeft")
     await page.wait_for_url("**date=2026-11-21")
     await page.keyboard.press("d")
@@ -164,36 +158,168 @@ async def test_a_session_that_ended_elsewhere_shows_nothing_more(portal):
     await page.wait_for_url("**/portal/sign-in?next=**")
 
 
-@pytest.mark.parametrize(("language", "scheme"), [("fr", "light"), ("ar", "dark"), ("en", "dark")])
-@pytest.mark.parametrize("size", SIZES)
-async def test_axe_finds_nothing_on_the_board_the_drawer_and_the_sheet(
-    portal, language, scheme, size
-):
-    salma = await portal.box.guest(slot="19:30", vip=1, status="requested", notes="Gâteau à 23 h")
-    await portal.box.guest(slot=None, table="T2", arrived=1)
-    await portal.box.guest(slot="22:00", table="T3", late_at=1, source="partner")
-    page = await portal.desk(language=language, color_scheme=scheme, viewport=SIZES[size])
+@pytest.mark.parametrize("language", ["fr", "ar"])
+async def test_on_a_phone_the_board_begins_with_the_present_slot(portal, language):
+    portal.box.clock.set("2026-11-22T19:00:00Z")  # a Sunday, which began with a brunch
+    page = await tonight(portal, language=language, viewport=PHONE, has_touch=True)
+    await page.wait_for_function("() => document.querySelector('.board-frame').scrollLeft !== 0")
 
-    await page.goto("/portal/tonight")
-    assert await violations(page) == []
-    await page.click(f"table {chip(salma)}")
-    await page.wait_for_selector("#drawer [data-detail]")
-    for summary in await page.query_selector_all("#drawer summary"):
-        await summary.click()
-    assert await violations(page) == []
-    await page.goto("/portal/tonight/sheet")
-    assert await violations(page) == []
-    assert await page.evaluate("document.documentElement.scrollWidth") == SIZES[size]["width"]
-    assert portal.complaints == []
+    present = await page.locator("thead th[aria-current=time]").bounding_box()
+    tables = await page.locator("tbody th").first.bounding_box()
+
+    begins = present["x"] if language == "fr" else tables["x"]
+    ends = tables["x"] + tables["width"] if language == "fr" else present["x"] + present["width"]
+    assert begins == pytest.approx(ends, abs=2)
+    assert present["x"] >= 0
+    assert present["x"] + present["width"] <= PHONE["width"]
 
 
-async def test_on_paper_only_the_evening_remains(portal):
-    await portal.box.guest(slot="19:30")
-    page = await portal.desk()
-    await page.goto("/portal/tonight/sheet")
+@pytest.mark.parametrize("language", ["fr", "ar"])
+async def test_the_printed_sheet_is_whole_at_the_width_of_a4_in_black(portal, language):
+    for table, slot in (("T1", "19:30"), ("T2", None)):
+        await portal.box.guest(table=table, slot=slot, customer_name=LONG, notes=LONG, guests=4)
+    page = await portal.desk(language=language, viewport=A4, color_scheme="dark")
 
     await page.emulate_media(media="print")
+    await page.goto("/portal/tonight/sheet")
 
     assert await page.is_visible("table.paper")
     for hidden in (".house-bar", "[data-print]", ".no-print"):
         assert not await page.is_visible(hidden)
+    assert await is_within(page, A4["width"])
+    left = await page.locator(".paper :is(th, td)").evaluate_all(
+        "all => Math.min(...all.map((one) => one.getBoundingClientRect().left))"
+    )
+    assert left >= 0
+    ink = await page.locator(".paper td").first.evaluate("one => getComputedStyle(one).color")
+    assert ink == "rgb(0, 0, 0)"
+
+
+async def test_another_button_of_the_drawer_carries_over_what_is_typed(portal):
+    salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
+    page = await open_drawer(portal, salma)
+    await page.fill(NOTES, "sans gluten")
+    await page.check("#drawer [name=vip]")
+
+    await page.click("#drawer form[action$='/late'] button")
+
+    await page.wait_for_selector("#drawer .chip.wait")
+    assert await page.input_value(NOTES) == "sans gluten"
+    assert await page.is_checked("#drawer [name=vip]")
+    await save(page)
+    await page.wait_for_selector("#drawer p.notes:has-text('sans gluten')")
+    now = await portal.box.now_of(salma)
+    assert (now.notes, bool(now.vip), now.late_at is not None) == ("sans gluten", True, True)
+    assert portal.complaints == []
+
+
+async def test_what_is_typed_stays_whatever_others_do_and_stands_beside_what_they_wrote(portal):
+    salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
+    page = await open_drawer(portal, salma)
+    await page.fill(NOTES, "sans gluten")
+    await scan(portal, salma)
+    await page.wait_for_selector(f"{chip(salma)}.in")
+    await portal.box.environment.database.write(
+        lambda tx: tx.execute("UPDATE reservation SET notes = 'autre', version = version + 1")
+    )
+    assert await page.input_value(NOTES) == "sans gluten"
+
+    await page.click("#drawer form[action$='/late'] button")  # refused: it has changed
+
+    await page.wait_for_selector("#drawer .problem")
+    assert await page.input_value(NOTES) == "sans gluten"
+    assert "autre" in await page.inner_text("#drawer form[action$='/amend'] .hint")
+
+
+async def test_a_look_at_another_reservation_and_a_late_answer_keep_what_is_typed(portal):
+    salma = await portal.box.guest(slot="19:30", notes="Près de la fenêtre")
+    nadia = await portal.box.guest(slot="19:30", table="T2")
+    page, answers = await open_drawer(portal, salma), asyncio.Event()
+    await page.fill(NOTES, "sans gluten")
+    await look_at(page, nadia)
+    await page.keyboard.press("Escape")
+    await look_at(page, salma)
+    assert await page.input_value(NOTES) == "sans gluten"
+
+    async def hold(route):
+        await answers.wait()
+        await route.continue_()
+
+    await page.route("**/amend", hold)
+    await save(page)
+    await look_at(page, nadia)
+    await page.click("#drawer summary:has-text('Corriger')")
+    await page.fill(NOTES, "anniversaire")
+    async with page.expect_response("**/amend"):
+        answers.set()
+    await page.wait_for_timeout(300)
+
+    assert await page.get_attribute("#drawer [data-detail]", "data-detail") == nadia.id
+    assert await page.input_value(NOTES) == "anniversaire"
+    assert (await portal.box.now_of(salma)).notes == "sans gluten"
+    assert portal.complaints == []
+
+
+async def test_a_double_click_on_a_slow_box_saves_once_and_may_save_again(portal):
+    salma = await portal.box.guest(slot="19:30")
+    page = await tonight(portal)
+    await page.click(chip(salma))
+    sent = []
+
+    async def wait(route):
+        sent.append(route.request.post_data)
+        await asyncio.sleep(0.5)
+        await route.continue_()
+
+    await page.route("**/amend", wait)
+    for notes in ("sans gluten", "près de la scène"):
+        await page.click("#drawer summary:has-text('Corriger')")
+        await page.fill(NOTES, notes)
+        await page.dblclick("#drawer form[action$='/amend'] button")
+        await page.wait_for_selector(f"#drawer p.notes:has-text('{notes}')")
+
+    assert len(sent) == 2
+    assert await page.locator("#drawer .problem").count() == 0
+
+
+async def test_without_the_box_the_page_says_so_and_goes_on_once_it_answers(portal):
+    salma = await portal.box.guest(slot="19:30")
+    page = await tonight(portal)
+    await page.context.set_offline(True)
+    await page.click(chip(salma))
+    await page.wait_for_selector(f"#problem {OUT}")
+    await page.context.set_offline(False)
+    await page.click(chip(salma))
+    await page.click("#drawer summary:has-text('Corriger')")
+    await page.fill(NOTES, "sans gluten")
+    await page.context.set_offline(True)
+
+    await save(page)
+
+    await page.wait_for_selector(f"#drawer {OUT}")
+    assert await page.input_value(NOTES) == "sans gluten"
+    await page.context.set_offline(False)
+    await save(page)
+    await page.wait_for_selector("#drawer p.notes:has-text('sans gluten')")
+    assert await page.locator(OUT).count() == 0
+
+
+async def test_a_form_that_meets_a_502_is_sent_once_and_what_was_typed_stays(portal):
+    page, sent = await portal.desk(), []
+
+    async def gone(route):
+        if route.request.method == "POST":
+            sent.append(route.request.url)
+            await route.fulfill(status=502, content_type="text/html", body="<h1>Bad Gateway</h1>")
+        else:
+            await route.continue_()
+
+    await page.route("**/portal/venue/closings", gone)
+    await page.goto("/portal/venue/closings")
+    await page.fill("[name=first]", "2026-12-24")
+    await page.fill("[name=reason]", "Noël")
+    await page.click("main form[action$=closings] button")
+
+    await page.wait_for_selector(f"#problem {OUT}")
+    assert await page.input_value("[name=reason]") == "Noël"
+    assert len(sent) == 1

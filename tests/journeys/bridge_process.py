@@ -12,7 +12,6 @@ from contextlib import suppress
 import apsw
 
 from tests.journeys.box_process import PROGRAM, clean_environ
-from tests.namespaces import Cable
 from tests.ports import kept_port
 
 READY_SECONDS = 60.0
@@ -58,10 +57,9 @@ class Scanner:
 class BridgeProcess:
     """`venuebox bridge` as a process, which never outlives the test."""
 
-    def __init__(self, folder, scanner, wrapper=()):
+    def __init__(self, folder, scanner):
         self.data = folder
         self.log = folder / "bridge.log"
-        self._wrapper = wrapper
         self._process = None
         self._ready = threading.Event()
         folder.mkdir()
@@ -72,7 +70,7 @@ class BridgeProcess:
         self._ready.clear()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._wrapper, PROGRAM, "bridge", "--data", str(self.data), *argv],
+                [PROGRAM, "bridge", "--data", str(self.data), *argv],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -153,7 +151,8 @@ class Wire:
     async def mend(self):
         self._cut = False
         if self._server is None:
-            self._server = await asyncio.start_server(self._carry, sock=self._listen())
+            listening = socket.create_server((self.host, self._port))
+            self._server = await asyncio.start_server(self._carry, sock=listening)
 
     async def cut(self):
         self._cut = True
@@ -167,9 +166,6 @@ class Wire:
         for talk in self._talks:
             talk.cancel()
         await asyncio.gather(*self._talks, return_exceptions=True)
-
-    def _listen(self):
-        return socket.create_server((self.host, self._port))
 
     async def _carry(self, reader, writer):
         talk = asyncio.current_task()
@@ -197,30 +193,6 @@ class Wire:
                 await writer.drain()
         finally:
             writer.close()
-
-
-class NamespaceWire(Wire):
-    """The same through a network of the kernel, whose cable is pulled."""
-
-    def __init__(self, box):
-        super().__init__(box, "10.213.1.1")
-        self._cable = Cable(f"vb{os.getpid() % 10**6}")
-        self._cable.plug_in(self.host, "10.213.1.2")
-        self.wrapper = ("ip", "netns", "exec", self._cable.inside)
-
-    async def mend(self):
-        self._cable.set("up")
-        await super().mend()
-
-    async def cut(self):
-        self._cable.set("down")
-
-    async def close(self):
-        await super().close()
-        self._cable.close()
-
-    def _listen(self):
-        return self._cable.within(super()._listen)
 
 
 async def book(partner, door, session, box, count):

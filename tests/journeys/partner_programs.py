@@ -170,38 +170,6 @@ def an_event(delivery, kind="webhook.test"):
     return json.dumps(event, ensure_ascii=False).encode()
 
 
-def check_booking(partner, *program):
-    """What every booking program must do; its reservations are cancelled again."""
-    reference = f"book-{uuid.uuid4()}"
-    first = partner.book(*program, reference=reference)
-    again = partner.book(*program, reference=reference)
-    assert first.returncode == 0, first.stderr
-    booked = json.loads(first.stdout)
-    assert booked["status"] == "confirmed"
-    assert json.loads(again.stdout) == booked, again.stderr
-
-    other = partner.book(*program, reference=f"{reference}-2")
-    assert json.loads(other.stdout)["serviceReservationId"] != booked["serviceReservationId"]
-
-    partner.book(*program, reference=f"{reference}-3")
-    partner.book(*program, reference=f"{reference}-4")
-    full = partner.book(*program, reference=f"{reference}-5")
-    assert full.returncode != 0
-    assert "no table for 2" in full.stderr
-
-    assert sorted(item["externalRef"] for item in partner.reservations(reference)) == [
-        reference, *(f"{reference}-{number}" for number in (2, 3, 4)),
-    ]  # fmt: skip
-    partner.cancel(reference)
-
-
-def check_refusal(partner, *program):
-    """A refusal that is not about the table ends the program with the code."""
-    refused = partner.book(*program, slot="19:31", reference=f"no-{uuid.uuid4()}")
-    assert refused.returncode != 0
-    assert "INVALID_SLOT" in refused.stderr + refused.stdout
-
-
 def check_receiver(partner, argv, tmp_path):
     """Good, tampered, old and duplicate deliveries, and real ones from the box."""
     with (

@@ -1,4 +1,4 @@
-"""Roads to the box: one tells what passed, two spoil answers, one never lets an answer back."""
+"""Proxies before the box: one records, one spoils answers, one never lets an answer back."""
 
 import threading
 import urllib.error
@@ -54,42 +54,32 @@ class _Road(BaseHTTPRequestHandler):
         """A test's output is its own."""
 
 
-class _RoughRoad(_Road):
-    """Of the bookings the first loses its answer, the second meets a 503."""
+class _SpoilingRoad(_Road):
+    """Spoils the answers to the first bookings, each in its way."""
 
     def do_POST(self):
         body = self._body()
-        bookings = self.server.bookings
+        bookings, spoilers = self.server.bookings, self.server.spoilers
         bookings.append(body)
-        if len(bookings) == 1:
-            assert self._pass_on(body)[0] == 201  # it was booked, and nobody hears of it
-            self.connection.close()
-        elif len(bookings) == 2:
+        spoiler = spoilers[len(bookings) - 1] if len(bookings) <= len(spoilers) else None
+        if spoiler == "busy":
             refusal = b'{"error": "", "error_en": "", "code": "UNAVAILABLE"}'
             self._answer(503, refusal, ("Retry-After", "1"))
+        elif spoiler == "proxy":
+            page = b"<html><h1>Bad gateway</h1></html>"
+            self._answer(502, page, ("Content-Type", "text/html"))
         else:
-            self._answer(*self._pass_on(body))
-
-
-class _TornRoad(_Road):
-    """Of the bookings the first loses half its answer, the second is answered by a proxy."""
-
-    def do_POST(self):
-        body = self._body()
-        bookings = self.server.bookings
-        bookings.append(body)
-        if len(bookings) == 1:
             status, answer = self._pass_on(body)
-            assert status == 201
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer[: len(answer) // 2])
+            if spoiler is None:
+                self._answer(status, answer)
+                return
+            assert status == 201  # it was booked, and the program does not hear of it
+            if spoiler == "half":
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer[: len(answer) // 2])
             self.close_connection = True
-        elif len(bookings) == 2:
-            self._answer(502, b"<html><h1>Bad gateway</h1></html>", ("Content-Type", "text/html"))
-        else:
-            self._answer(*self._pass_on(body))
 
 
 class _DeadEnd(_Road):
@@ -111,22 +101,14 @@ def watched_road(target):
 
 
 @contextmanager
-def rough_road(target):
+def spoiling_road(target, spoilers):
     """(address, bodies of the bookings that came by) of a road to `target`.
 
-    A booking's answer is lost, and the next try meets a busy house.
+    The answers to the first bookings are "lost", cut in "half", or come from a "busy" box or from
+    a "proxy".
     """
-    with _serving(_RoughRoad, target) as server:
-        yield _address(server), server.bookings
-
-
-@contextmanager
-def torn_road(target):
-    """(address, bodies of the bookings that came by) of a road to `target`.
-
-    Half of a booking's answer is lost, and to the next try a proxy answers in its own words.
-    """
-    with _serving(_TornRoad, target) as server:
+    with _serving(_SpoilingRoad, target) as server:
+        server.spoilers = spoilers
         yield _address(server), server.bookings
 
 

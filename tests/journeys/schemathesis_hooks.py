@@ -17,7 +17,7 @@ from tests.web.api.closed import close_answers
 
 RECEIVER = "https://127.0.0.1:9009/hook"  # nobody listens there
 SLOTS = ("19:30", "22:00")
-CAPACITY = 1000
+CAPACITY = 6
 # What no schema can say: the calendar, the venue's slots and capacities, where webhooks may go,
 # that a name can be seen; and what the schema leaves to words for the sake of generators: how an
 # email is written, or that there is one or a phone number.

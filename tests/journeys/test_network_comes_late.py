@@ -97,14 +97,3 @@ def test_an_address_that_comes_after_the_start_is_in_links_and_in_the_certificat
     assert granted["guestAccessUrl"].startswith(f"http://{GUEST}:{PORT}/access/")
     until(lambda: cable.within(certified))
     assert "telling the box's name" not in (box.data.parent / "log").read_text()
-
-
-def test_a_box_that_lost_its_network_goes_on_naming_the_address_it_had(cable, box):
-    address = box.data / "address"
-    plug_in(cable)
-    until(lambda: address.read_text() == f"http://{GUEST}:{PORT}")
-
-    ip("-n", cable.inside, "addr", "del", f"{GUEST}/24", "dev", "far")
-    time.sleep(4)
-
-    assert address.read_text() == f"http://{GUEST}:{PORT}"

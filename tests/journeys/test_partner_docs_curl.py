@@ -6,20 +6,8 @@ import subprocess
 import pytest
 
 from tests.journeys.box_process import BoxProcess, clean_environ
-from tests.journeys.partner_programs import (
-    EXAMPLES,
-    a_partner,
-    check_booking,
-    check_refusal,
-)
-from tests.journeys.program_restarts import (
-    check_correction,
-    check_restart,
-    check_restart_in_a_full_house,
-    check_restart_too_late,
-    check_restart_with_a_wrong_key,
-)
-from tests.journeys.program_roads import check_rough_road, check_torn_road
+from tests.journeys.partner_programs import EXAMPLES, a_partner
+from tests.journeys.program_scenarios import scenarios
 from tests.readme import ROOT
 
 BOOK = ("bash", EXAMPLES / "curl" / "book.sh")
@@ -32,40 +20,9 @@ def partner(tmp_path_factory):
         yield found
 
 
-def test_a_program_books_once_however_often_it_runs_and_moves_on_to_a_free_table(partner):
-    check_booking(partner, *BOOK)
-
-
-def test_when_the_answer_is_lost_the_same_booking_is_asked_for_until_it_is_told(partner):
-    check_rough_road(partner, *BOOK)
-
-
-def test_half_an_answer_is_none_nor_is_a_proxys_page(partner):
-    check_torn_road(partner, *BOOK)
-
-
-def test_a_program_that_starts_again_asks_for_the_same_booking_again(partner):
-    check_restart(partner, *BOOK)
-
-
-def test_a_program_that_starts_again_in_a_full_house_has_its_table(partner):
-    check_restart_in_a_full_house(partner, *BOOK)
-
-
-def test_a_program_that_starts_again_too_late_books_another_table_once(partner):
-    check_restart_too_late(partner, *BOOK)
-
-
-def test_a_program_that_starts_again_with_a_wrong_key_keeps_what_it_asked_for(partner):
-    check_restart_with_a_wrong_key(partner, *BOOK)
-
-
-def test_a_program_that_was_refused_asks_anew_when_it_is_corrected(partner):
-    check_correction(partner, *BOOK)
-
-
-def test_a_program_says_the_code_of_a_refusal(partner):
-    check_refusal(partner, *BOOK)
+@scenarios
+def test_a_booking_program_does_what_the_guide_says(partner, scenario):
+    scenario(partner, *BOOK)
 
 
 def test_the_first_webhook_arrives_verified_without_a_server(partner):

@@ -19,14 +19,6 @@ from tests.journeys.box_process import ENVIRONMENTS, BoxProcess, Founded, found_
 from tests.journeys.partner_side import Caller, Receiver, calling
 
 EMAIL, PHONE = "salma.bennani@guests.example", "+212 611 222 333"
-SIX_EVENTS = {
-    "reservation.created",
-    "reservation.confirmed",
-    "reservation.cancelled",
-    "reservation.declined",
-    "reservation.checked_in",
-    "webhook.test",
-}
 
 
 @dataclass
@@ -45,7 +37,6 @@ class Journey:
         """The receiver, registered for all six events; the endpoint's id."""
         body = {"url": self.receiver.url(self.environment)}
         endpoint = await self.partner.must(201, "POST", "/v1/webhooks", body)
-        assert set(endpoint["events"]) == SIX_EVENTS
         assert endpoint["secret"].startswith("whsec_")
         self.receiver.secrets[self.environment] = endpoint["secret"]
         return endpoint["id"]

@@ -1,4 +1,4 @@
-"""The booking programs of docs/partners/examples when they start again: what each must do."""
+"""What each booking program of the guide must do: one table of scenarios for all languages."""
 
 import json
 import os
@@ -8,8 +8,10 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pytest
+
 from tests.journeys.partner_programs import eventually, wish
-from tests.journeys.roads import dead_end, watched_road
+from tests.journeys.roads import dead_end, spoiling_road, watched_road
 
 
 @contextmanager
@@ -45,6 +47,57 @@ def _twice(partner, *program, reference):
     return [json.loads(done.stdout) for done in runs], passed
 
 
+def check_booking(partner, *program):
+    """What every booking program must do; its reservations are cancelled again."""
+    reference = f"book-{uuid.uuid4()}"
+    first = partner.book(*program, reference=reference)
+    again = partner.book(*program, reference=reference)
+    assert first.returncode == 0, first.stderr
+    booked = json.loads(first.stdout)
+    assert booked["status"] == "confirmed"
+    assert json.loads(again.stdout) == booked, again.stderr
+
+    other = partner.book(*program, reference=f"{reference}-2")
+    assert json.loads(other.stdout)["serviceReservationId"] != booked["serviceReservationId"]
+
+    partner.book(*program, reference=f"{reference}-3")
+    partner.book(*program, reference=f"{reference}-4")
+    full = partner.book(*program, reference=f"{reference}-5")
+    assert full.returncode != 0
+    assert "no table for 2" in full.stderr
+
+    assert sorted(item["externalRef"] for item in partner.reservations(reference)) == [
+        reference, *(f"{reference}-{number}" for number in (2, 3, 4)),
+    ]  # fmt: skip
+    partner.cancel(reference)
+
+
+def check_refusal(partner, *program):
+    """A refusal that is not about the table ends the program with the code."""
+    refused = partner.book(*program, slot="19:31", reference=f"no-{uuid.uuid4()}")
+    assert refused.returncode != 0
+    assert "INVALID_SLOT" in refused.stderr + refused.stdout
+
+
+def check_road(*spoilers):
+    """While answers are spoiled, the same request goes out until the program hears of it."""
+
+    def check(partner, *program):
+        with (
+            _reference(partner) as reference,
+            spoiling_road(partner.url, spoilers) as (address, bookings),
+        ):
+            done = replace(partner, url=address).book(*program, reference=reference)
+            assert done.returncode == 0, done.stderr
+
+            mine = [item["id"] for item in partner.reservations(reference)]
+            assert mine == [json.loads(done.stdout)["serviceReservationId"]]
+            assert len(bookings) == len(spoilers) + 1
+            assert len(set(bookings)) == 1
+
+    return check
+
+
 def check_restart(partner, *program):
     """Killed after it was booked: the same request goes out and nothing else, each time."""
     with _reference(partner) as reference:
@@ -55,21 +108,6 @@ def check_restart(partner, *program):
         assert [one["serviceReservationId"] for one in told] == [mine["id"]] * 2
         assert [(one.method, one.body, one.status) for one in passed] == [("POST", asked, 200)] * 2
         assert not any("Idempotency-Body-Mismatch" in one.headers for one in passed)
-
-
-def check_restart_in_a_full_house(partner, *program):
-    """Killed after it was booked, and no table is left: it has its own."""
-    with _reference(partner) as reference:
-        _killed(partner, *program, reference=reference, arrives=True)
-        [mine] = partner.reservations(reference)
-        for number in (2, 3, 4):
-            partner.book(*program, reference=f"{reference}-{number}")
-        assert len(partner.reservations(reference)) == 4
-
-        done = partner.book(*program, reference=reference)
-
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["serviceReservationId"] == mine["id"]
 
 
 def check_restart_too_late(partner, *program):
@@ -109,3 +147,16 @@ def check_correction(partner, *program):
 
         assert partner.book(*program, reference=reference).returncode == 0
         assert len(partner.reservations(reference)) == 1
+
+
+SCENARIOS = {
+    "books once and moves on to a free table": check_booking,
+    "the answer is lost, then the box is busy": check_road("lost", "busy"),
+    "half an answer arrives, then a proxy's page": check_road("half", "proxy"),
+    "killed after it was booked": check_restart,
+    "killed before it was booked": check_restart_too_late,
+    "starts again with a wrong key": check_restart_with_a_wrong_key,
+    "starts again with a correction": check_correction,
+    "is refused": check_refusal,
+}
+scenarios = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

@@ -1,0 +1,233 @@
+"""One sweep: axe over every page, and no horizontal scroll, on a phone and a desk, per language.
+
+The pages of the documentation are looked at in test_docs_pages.py.
+"""
+
+import base64
+
+import pytest
+import zxingcpp
+
+from appliance.actions.announce import announce
+from appliance.actions.ask_erasure import ask_erasure
+from appliance.actions.queue_letter import queue_letter
+from appliance.actions.register_endpoint import register_endpoint
+from appliance.mail.composing import Composer
+from appliance.mail.contents import read_contents
+from appliance.model.letter import KINDS, WITH_PASS
+from appliance.settings import MailSettings
+from appliance.store.conditions import Condition, put_condition
+from tests.appliance.mail import conftest as mail
+from tests.browser.accessibility import violations
+from tests.browser.chromium import browser_fixture
+from tests.browser.films import film
+from tests.browser.guest_look import a_guests_page, picture
+from tests.browser.keyboard import is_within
+from tests.conftest import with_settings
+
+NARROW, DESK = {"width": 320, "height": 640}, {"width": 1280, "height": 800}
+LOOKS = pytest.mark.parametrize(
+    ("size", "scheme", "language"),
+    [(NARROW, "light", "fr"), (NARROW, "dark", "ar"), (NARROW, "dark", "en"),
+     (DESK, "light", "ar"), (DESK, "dark", "fr"), (DESK, "light", "en")],
+    ids=lambda value: f"{value['width']}px" if isinstance(value, dict) else value,
+)  # fmt: skip
+LOCALES = {"fr": "fr-MA", "en": "en-GB", "ar": "ar-MA"}
+ROOMS = (
+    "tonight", "tonight/sheet", "reservations", "reservations?q=nobody",
+    "reservations/new?guests=99", "venue", "venue/slots", "venue/closings", "venue/rules",
+    "door", "door/log", "door/log/check", "door/keys", "integrations", "integrations/keys/new",
+    "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
+    "integrations/warnings", "people", "people/log", "account", "box", "setup/venue",
+    "setup/tables", "setup/slots", "setup/mail", "setup/address", "setup/phone", "setup/ready",
+)  # fmt: skip
+LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
+OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"
+STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
+          "payment_due": "pending"}  # fmt: skip
+
+
+@pytest.fixture
+def settings():
+    return with_settings(booking={"enabled": True, "hourly_for_address": 100})
+
+
+class Findings(dict):
+    """What is wrong, by page."""
+
+    async def look(self, page, name, *, opened=True):
+        if opened:
+            await page.evaluate(OPEN_ALL)
+        found = await violations(page)
+        if not await is_within(page, page.viewport_size["width"]):
+            found.append("wider than the screen")
+        if found:
+            self[name] = found
+
+    async def visit(self, page, *paths):
+        for path in paths:
+            await page.goto(path)
+            await self.look(page, path)
+
+
+@LOOKS
+async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, language):
+    box, found = portal.box, Findings()
+    environment = box.environment
+    now = box.clock.now()
+    asked = await box.guest(slot="19:30", vip=1, status="requested", notes="Gâteau à 23 h")
+    await box.guest(slot=None, table="T2", arrived=1, customer_name=LONG, body_mismatches=1)
+    late = await box.guest(slot="22:00", table="T3", late_at=1, status="pending", source="partner")
+    paths = [f"reservations/{asked.id}", f"reservations/{late.id}"]
+    await environment.database.write(ask_erasure, late.id)
+    endpoint, _ = await environment.database.write(
+        register_endpoint, environment.keyring,
+        "https://pos.partner.example/hooks/venuebox/riad-atlas/7f3c9b21", ("reservation.created",),
+    )  # fmt: skip
+    await environment.database.write(announce, "reservation.created", asked.id)
+    await environment.database.write(put_condition, Condition("mail_settings", "", now, "none"))
+    for table, room in (("venue_table", "venue/tables"), ("slot", "venue/slots"),
+                        ("delivery", "integrations/deliveries")):  # fmt: skip
+        [(row,), *_] = await box.rows(f"SELECT id FROM {table}")  # noqa: S608 - names above
+        paths.append(f"{room}/{row}")
+    paths.append(f"integrations/endpoints/{endpoint.id}")
+    await box.phone("Entrée du jardin, côté de la rue des Bouchers")
+    page = await portal.desk(
+        language=language, viewport=size, color_scheme=scheme, reduced_motion="reduce"
+    )
+
+    await found.visit(page, *(f"/portal/{path}" for path in (*ROOMS, *paths)), "/test/outbox", "/")
+    await page.goto("/portal/tonight")
+    await page.click(f"table [data-reservation='{asked.id}']")
+    await page.wait_for_selector("#drawer [data-detail]")
+    for summary in await page.query_selector_all("#drawer summary"):
+        await summary.click()
+    await found.look(page, "drawer", opened=False)
+    stranger = await portal.stranger(language, viewport=size, color_scheme=scheme)
+    await found.visit(stranger, "/portal/sign-in", "/portal/welcome", "/trust")
+
+    assert found == {}
+    assert portal.complaints == []
+
+
+@LOOKS
+async def test_no_page_of_a_guest_has_a_violation(portal, size, scheme, language):
+    box, found = portal.box, Findings()
+    box.clock.set("2026-11-21T12:00:00Z")
+    keyring = box.environment.keyring
+    coming = await box.guest(date="2026-11-22", customer_name=LONG)
+    requested = await box.guest(date="2026-11-23", status="requested", customer_name=LONG)
+    cancelled = await box.guest(date="2026-11-24", status="cancelled")
+    passes = [f"/access/{keyring.access_token(one.id)}" for one in (coming, requested, cancelled)]
+    claims = [f"/claim-guest/{keyring.claim_token(one.id)}" for one in (coming, requested)]
+    page = await portal.stranger(language, viewport=size, color_scheme=scheme)
+    await page.goto(claims[0])
+    await page.click("form button")
+
+    await found.visit(
+        page, *passes, claims[1], f"{claims[0]}/cancel", "/me", f"/me/{coming.id}",
+        f"/me/{coming.id}/cancel", "/book", "/book?date=2026-11-22", "/access/x",
+    )  # fmt: skip
+    for name in (" \N{ZERO WIDTH JOINER} ", "Youssef El Amrani"):
+        await page.goto("/book")
+        await page.fill("[name=name]", name)
+        await page.fill("[name=email]", "youssef@example.org")
+        box.clock.advance(20)
+        await page.click("[data-booking] button[type=submit]")
+        await page.wait_for_selector(".fault, .facts")
+        await found.look(page, f"booked by {name}")
+
+    assert page.url.split("?")[0].rpartition("/")[0].endswith("/book")
+    assert found == {}
+    assert portal.complaints == []
+
+
+@pytest.mark.proves("V3")
+@LOOKS
+async def test_no_screen_of_the_door_has_a_violation(door, tmp_path, size, scheme, language):
+    found = Findings()
+    texts = {
+        "green": await door.pass_of(await door.guest(guests=4, notes="VIP: gâteau à 23 h")),
+        "amber": await door.pass_of(await door.guest(table="T2", status="pending")),
+        "red": await door.pass_of(await door.guest(table="T3", status="cancelled")),
+    }
+    looks = {
+        "viewport": {**size, "width": max(size["width"], 360)},
+        "color_scheme": scheme,
+        "locale": LOCALES[language],
+    }
+    stranger = await door.unpaired(**looks)
+    await stranger.open()
+    await stranger.page.wait_for_selector("#pairing:not([hidden])")
+    await found.look(stranger.page, "pairing")
+    phone = await door.phone(**looks, video=film(tmp_path / "wall.mjpeg", [], blank=30))
+
+    for opener in (None, "#open-code", "#open-list", "#open-menu"):
+        if opener:
+            await phone.page.click(opener)
+        await found.look(phone.page, opener, opened=False)
+        await phone.page.keyboard.press("Escape")
+    for colour, text in texts.items():
+        await phone.scan(text)
+        assert await phone.page.get_attribute("#verdict", "data-colour") == colour
+        await found.look(phone.page, colour, opened=False)
+        if await phone.page.is_visible("#override"):
+            await phone.page.click("#override")
+            await found.look(phone.page, "reasons", opened=False)
+            await phone.page.click("#next")
+    await phone.page.click("#start")
+    await phone.page.wait_for_selector("#video:not([hidden])", state="attached")
+    await found.look(phone.page, "camera")
+
+    assert found == {}
+    assert phone.complaints == []
+
+
+@browser_fixture
+async def environment(tmp_path, clock):
+    clock.set("2026-11-20T12:00:00Z")
+    settings = MailSettings(host="mail.example", sender=mail.SENDER)
+    opened = await mail.open_environment(tmp_path / "live.db", clock, settings)
+    yield opened
+    await opened.database.close()
+
+
+async def email_of(environment, kind, language):
+    """What the email tells, and its HTML with its pictures in it, as a mail program shows it."""
+    day = f"2026-12-{KINDS.index(kind) + 1:02d}"
+
+    def queue(tx):
+        reservation_id = mail.a_reservation(tx, status=STATUS.get(kind, "confirmed"), date=day)
+        return queue_letter(tx, reservation_id, kind, mail.GUEST, language, keep=False)
+
+    email_id = await environment.database.write(queue)
+    contents = environment.database.peek(read_contents, environment, email_id)
+    email = Composer(mail.SENDER).compose(contents)
+    html = email.get_body(("html",)).get_content()
+    for part in email.walk():
+        if cid := (part["Content-ID"] or "").strip("<>"):
+            data = base64.b64encode(part.get_content()).decode()
+            html = html.replace(f"cid:{cid}", f"data:image/png;base64,{data}")
+    return contents, html
+
+
+@LOOKS
+async def test_every_email_is_readable_and_its_pass_is_scanned_from_the_screen(
+    environment, browser, size, scheme, language
+):
+    found = Findings()
+    width = max(size["width"], 360)
+    page = await a_guests_page(browser, (width, size["height"]), color_scheme=scheme)
+    for kind in KINDS:
+        contents, html = await email_of(environment, kind, language)
+        await page.set_content(html)
+
+        await found.look(page, kind)
+        image = await picture(page)
+        half = image.resize((image.width // 2, image.height // 2))
+        expected = [contents.pass_text] if kind in WITH_PASS else []
+        for shown in (image, half):
+            assert [code.text for code in zxingcpp.read_barcodes(shown)] == expected, kind
+
+    assert found == {}
+    assert [url for url in page.addresses if not url.startswith("data:")] == []

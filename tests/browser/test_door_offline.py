@@ -1,0 +1,245 @@
+"""The box is out of reach: the phone decides, keeps what it decided and forgets nothing."""
+
+import pytest
+
+from appliance.actions.amend_reservation import reissue_pass
+from appliance.actions.rotate_signing_key import rotate_signing_key
+
+_LATER = """seconds => {
+  const before = Date.now;
+  Date.now = () => before() + seconds * 1000;
+}"""
+# What a full phone answers to `times` writes into this store.
+_FULL = """({ store, times }) => {
+  const put = IDBObjectStore.prototype.put;
+  let left = times;
+  IDBObjectStore.prototype.put = function (...given) {
+    if (this.name === store && left-- > 0) throw new DOMException("full", "QuotaExceededError");
+    return put.apply(this, given);
+  };
+}"""
+_CLOSED = """indexedDB.open = () => {
+  const request = new EventTarget();
+  setTimeout(() => request.dispatchEvent(new Event("error")), 1);
+  request.error = new DOMException("lost", "UnknownError");
+  return Object.setPrototypeOf(request, IDBOpenDBRequest.prototype);
+}"""
+_ALWAYS = 1_000_000
+_AGAIN_MS = 3100  # the same code counts again after three seconds
+_READ = """
+  const open = indexedDB.open("venuebox-door-live");
+  const database = await new Promise((done) => (open.onsuccess = () => done(open.result)));
+  const request = database.transaction("kept").objectStore("kept").get("snapshot");
+  const { payload } = await new Promise((done) =>
+    (request.onsuccess = () => done(request.result)));
+  database.close();
+"""
+_KEPT = f"async (want) => {{ {_READ} return payload === want; }}"
+
+
+@pytest.mark.proves("S33")
+async def test_a_list_of_twelve_hours_lets_nobody_in(door):
+    door.clock.set("2026-11-21T08:00:00Z")
+    guest, second = await door.guest(), await door.guest(table="T2")
+    text, other = await door.pass_of(guest), await door.pass_of(second)
+    phone = await door.phone()
+    await door.stop()
+
+    # Only the calendar moves: with a whole false clock a scanner's keys lose their time stamps.
+    await phone.page.evaluate(_LATER, 11 * 3600 + 50 * 60)
+    assert await phone.scan(text) == "checked_in"
+    await phone.page.evaluate(_LATER, 10 * 60 + 1)
+    assert await phone.scan(other) == "old_list"
+
+
+async def test_a_reload_and_a_killed_browser_forget_neither_the_guests_nor_the_scans(
+    door, tmp_path
+):
+    guest, second = await door.guest(), await door.guest(table="T2")
+    text, other = await door.pass_of(guest), await door.pass_of(second)
+    profile = tmp_path / "phone"
+    phone = await door.phone(profile=profile)
+    await phone.context.close()  # Chromium writes its cookies down every half minute, or now
+    phone = await door.unpaired(profile=profile)
+    await phone.open()
+    await phone.is_ready()
+    await door.stop()
+    assert await phone.scan(text) == "checked_in"
+
+    await phone.page.reload()
+    await phone.page.wait_for_selector("#bar:not([hidden])")
+    assert await phone.scan(text) == "already_checked_in"
+    await phone.kill()
+    again = await door.unpaired(profile=profile)
+    await again.open()
+    await again.page.wait_for_selector("#bar:not([hidden])")
+    assert await again.scan(text) == "already_checked_in"
+    assert await again.scan(other) == "checked_in"
+    await door.start()
+    await again.is_synced()
+
+    assert (await door.now_of(guest)).arrived == 2
+    assert (await door.now_of(second)).arrived == 2
+
+
+async def test_a_name_always_asks_which_one_and_who_is_picked_is_counted(door):
+    guest = await door.guest(guests=4, customer_name="Benoit Martin")
+    await door.guest(table="T2", customer_name="Sara Ben Ali")
+    phone = await door.phone()
+    await phone.lose_box()
+
+    assert await phone.type_code("ben") == ("ambiguous", "amber")
+    await phone.page.click("#picks button")
+    await phone.page.wait_for_selector("#verdict[data-result=checked_in]")
+    await phone.find_box()
+    await phone.is_synced()
+
+    assert (await door.now_of(guest)).arrived == 4
+    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
+
+
+async def test_what_the_list_may_lack_is_amber_and_only_a_wrong_code_is_red(door):
+    await door.guest(customer_name="Benoit Martin")
+    phone = await door.phone()
+    await phone.lose_box()
+
+    assert await phone.type_code("b") == ("unknown_code", "red")
+    assert await phone.type_code("martin") == ("needs_box", "amber")
+    assert await phone.type_code("SVC-99ZZ") == ("unknown_code", "red")
+
+
+async def test_one_more_of_a_party_that_is_in_counts_as_one(door):
+    guest = await door.guest(guests=4)
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    assert await phone.scan(text) == "checked_in"
+    await phone.lose_box()
+    await phone.page.wait_for_timeout(3100)  # the same code counts again
+
+    assert await phone.scan(text) == "already_checked_in"
+    await phone.let_in_anyway()
+    assert "5 / 4" in await phone.page.inner_text("#verdict-facts")
+    await phone.find_box()
+    await phone.is_synced()
+
+    assert (await door.now_of(guest)).arrived == 5
+    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
+
+
+async def test_a_pass_on_no_list_may_be_let_in_with_a_reason_and_is_counted_once(door):
+    phone = await door.phone()
+    await phone.lose_box()
+    guest = await door.guest(guests=3)
+    text = await door.pass_of(guest)
+
+    assert await phone.scan(text) == "unlisted"
+    assert "0 / 3" in await phone.page.inner_text("#verdict-facts")
+    await phone.let_in_anyway()
+    await phone.page.wait_for_timeout(3100)
+    assert await phone.scan(text) == "already_checked_in"
+    await phone.find_box()
+    await phone.is_synced()
+
+    assert (await door.now_of(guest)).arrived == 3
+    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
+    assert phone.complaints == []
+
+
+async def test_a_full_phone_lets_in_warns_and_tells_the_box_from_memory(door):
+    guest, second = await door.guest(), await door.guest(table="T2")
+    text, other = await door.pass_of(guest), await door.pass_of(second)
+    phone = await door.phone(locale="en-GB")
+    await door.stop()
+    await phone.page.evaluate(_FULL, {"store": "queue", "times": _ALWAYS})
+
+    assert await phone.scan(text) == "checked_in"
+    await phone.page.wait_for_timeout(_AGAIN_MS)
+    assert await phone.scan(text) == "already_checked_in"
+    assert await phone.scan(other) == "checked_in"
+    await phone.undo()
+    await door.start()
+    await phone.page.wait_for_selector("body[data-box=up]", timeout=30_000)
+    await phone.until("() => !document.getElementById('state').textContent.includes('to send')")
+
+    assert (await door.now_of(guest)).arrived == 2
+    assert (await door.now_of(second)).arrived == 0
+    assert phone.complaints == []
+
+
+async def test_a_phone_that_cannot_open_its_storage_scans_while_the_box_is_there(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await phone.page.add_init_script(_CLOSED)
+
+    await phone.page.reload()
+    await phone.page.wait_for_selector("body[data-box=up]", timeout=30_000)
+    assert await phone.scan(text) == "checked_in"
+    await phone.until("() => document.getElementById('list-age').textContent.includes(':')")
+    await door.stop()
+    await phone.page.wait_for_timeout(_AGAIN_MS)
+
+    assert await phone.scan(text) == "already_checked_in"
+    assert phone.complaints == []
+
+
+async def test_a_fault_of_the_phone_is_told_and_the_next_guest_is_decided(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    phone = await door.phone(locale="en-GB")
+    await door.stop()
+    await phone.page.evaluate("dispatchEvent(new Event('offline'))")
+    await phone.is_down()
+    await phone.page.evaluate(
+        """() => {
+          const request = LockManager.prototype.request;
+          LockManager.prototype.request = function () {
+            LockManager.prototype.request = request;
+            throw new DOMException("gone", "InvalidStateError");
+          };
+        }"""
+    )
+
+    assert await phone.scan(text) == "error"
+    await phone.page.wait_for_timeout(_AGAIN_MS)
+    assert await phone.scan(text) == "checked_in"
+
+
+async def test_a_new_signing_key_is_learned_before_the_box_is_gone(door):
+    phone = await door.phone()
+    await door.environment.database.write(rotate_signing_key, door.environment.keyring)
+    text = await door.pass_of(await door.guest())
+    await phone.until(f"async () => {{ {_READ} return JSON.parse(payload).passes.length === 1; }}")
+    await door.stop()
+
+    assert await phone.scan(text) == "checked_in"
+
+
+async def test_a_phone_whose_own_clock_was_set_learns_how_far_it_is_off(door):
+    door.clock.set("2026-11-22T02:30:00Z")
+    text = await door.pass_of(await door.guest())
+    phone = await door.phone()
+    await phone.page.evaluate("{const b = Date.now; Date.now = () => b() + 4 * 3600e3}")
+    async with phone.page.expect_response(lambda answer: answer.url.endswith("/me")) as answer:
+        await door.guest(table="T2")
+    await (await answer.value).finished()
+    await phone.page.wait_for_timeout(500)
+    await phone.lose_box()
+
+    assert await phone.scan(text) == "checked_in"
+
+
+async def test_a_pass_that_was_replaced_is_refused_without_the_box_too(door):
+    guest = await door.guest()
+    old = await door.pass_of(guest)
+    phone = await door.phone()
+
+    async with phone.page.expect_response(lambda answer: answer.url.endswith("/snapshot")) as asked:
+        await door.environment.database.write(
+            reissue_pass, guest.id, guest.version, actor="staff:yasmine"
+        )
+    await phone.until(_KEPT, (await (await asked.value).json())["payload"])
+    await phone.lose_box()
+
+    assert await phone.scan(old) == "revoked"
+    assert await phone.scan(await door.pass_of(await door.now_of(guest))) == "checked_in"

@@ -1,0 +1,263 @@
+"""What a phone decided reaches the box once, and whatever the box does not take is told."""
+
+import asyncio
+
+import pytest
+
+from appliance.actions.edit_terminal import edit_terminal, terminal_mark
+from appliance.actions.offer_pairing import offer_pairing
+from appliance.actions.revoke_terminal import revoke_terminal
+from tests.browser.accessibility import violations
+from tests.browser.phones import ONLINE, eventually
+
+HAS_FOCUS = "() => document.activeElement === document.querySelector('#conflict[open] button')"
+HEARD = """async () => {
+  const open = indexedDB.open("venuebox-door-live");
+  const database = await new Promise((done) => (open.onsuccess = () => done(open.result)));
+  const request = database.transaction("kept").objectStore("kept").get("asked");
+  const asked = await new Promise((done) => (request.onsuccess = () => done(request.result)));
+  database.close();
+  return Boolean(asked?.heard);
+}"""
+_COUNTER = "want => document.getElementById('counter-said').textContent.includes(want)"
+
+
+async def are_in(door, guest, people):
+    return (await door.now_of(guest)).arrived == people
+
+
+async def let_in_apart(door, phone):
+    """Two who owe a payment are let in with a reason; the box does not hear of it."""
+    guest = await door.guest(status="pending")
+    text = await door.pass_of(guest)
+    await phone.page.reload()
+    await phone.is_ready()
+    await phone.lose_box()
+    assert await phone.scan(text) in {"payment_due", "unlisted"}
+    await phone.let_in_anyway()
+    await phone.page.click("#next")
+    return guest
+
+
+async def test_the_conflict_is_shown_on_both_phones_without_a_fault_and_understood_by_keyboard(
+    door,
+):
+    text = await door.pass_of(await door.guest(guests=3))
+    phones = [await door.phone("Porte 1"), await door.phone("Porte 2", locale="ar-MA")]
+    await door.stop()
+    for phone in phones:
+        assert await phone.scan(text) == "checked_in"
+        await phone.page.click("#next")
+    await door.start()
+
+    for phone, other in zip(phones, ("Porte 2", "Porte 1"), strict=True):
+        page = phone.page
+        await page.wait_for_selector("#conflict[open]", timeout=60_000)
+        assert other in await page.inner_text("#conflict-text")
+        assert await violations(phone.page) == []
+        assert await page.evaluate("document.documentElement.scrollWidth") == 390
+        await page.keyboard.press("Escape")
+        await page.wait_for_function(HAS_FOCUS)
+        await page.keyboard.press("Enter")
+        await page.wait_for_selector("#conflict", state="hidden")
+        assert phone.complaints == []
+
+    async def is_understood():
+        told = "SELECT count(*), count(acknowledged_at) FROM door_conflict"
+        return await door.rows(told) == [(1, 1)]
+
+    await eventually(is_understood)
+
+
+async def test_a_scan_while_a_conflict_shows_is_decided_and_the_conflict_waits(door):
+    text = await door.pass_of(await door.guest(guests=3))
+    following = await door.pass_of(await door.guest(table="T2"))
+    phones = [await door.phone("Porte 1"), await door.phone("Porte 2")]
+    await door.stop()
+    for phone in phones:
+        assert await phone.scan(text) == "checked_in"
+        await phone.page.click("#next")
+    await door.start()
+    page = phones[0].page
+    await page.wait_for_selector("#conflict[open]", timeout=60_000)
+
+    assert await phones[0].scan(following) == "checked_in"
+
+    await page.keyboard.press("Escape")
+    await page.wait_for_selector("#verdict", state="hidden")
+    assert await page.is_visible("#conflict-ok")
+    assert await door.rows("SELECT count(acknowledged_at) FROM door_conflict") == [(0,)]
+
+
+@pytest.mark.parametrize("answer", ["late", "lost"])
+async def test_an_undo_while_the_scan_is_on_its_way_reaches_the_box(door, answer):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await phone.lose_box()
+    assert await phone.scan(text) == "checked_in"
+    at_the_box, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(route):
+        response = await route.fetch()
+        at_the_box.set()
+        await go_on.wait()
+        await (route.abort() if answer == "lost" else route.fulfill(response=response))
+
+    await phone.page.unroute("**/terminal/v1/**")
+    await phone.page.route("**/terminal/v1/sync", hold, times=1)
+    await phone.page.evaluate(ONLINE)
+    await asyncio.wait_for(at_the_box.wait(), 60)
+    assert await are_in(door, guest, 2)
+    await phone.undo()
+    go_on.set()
+    await phone.page.evaluate(ONLINE)
+    await phone.is_synced()
+
+    assert await are_in(door, guest, 0)
+
+
+async def swallow_answers(phone):
+    """The box hears and decides, the feed goes on; its answers to scans never arrive."""
+
+    async def swallow(route):
+        await route.fetch()
+
+    await phone.page.route("**/terminal/v1/scans", swallow)
+
+
+async def answer_again(phone):
+    await phone.page.unroute("**/terminal/v1/scans")
+    await phone.page.evaluate(ONLINE)
+
+
+async def test_a_guest_whose_answer_is_lost_is_welcome_counted_once_and_can_be_taken_back(door):
+    guest = await door.guest(guests=3)
+    phone = await door.phone()
+    await swallow_answers(phone)
+
+    assert await phone.scan(await door.pass_of(guest)) == "checked_in"
+    assert await phone.page.is_hidden("#verdict-offline")  # it was the box that decided
+    assert await door.rows("SELECT result, admitted FROM scan") == [("checked_in", 3)]
+    await phone.undo()
+    await answer_again(phone)
+    await phone.is_synced()
+
+    await eventually(lambda: are_in(door, guest, 0))
+    assert await door.rows("SELECT count(*) FROM door_conflict") == [(0,)]
+    assert phone.complaints == []
+
+
+async def test_a_page_that_was_loaded_anew_meanwhile_asks_the_same_once_more(door):
+    guest = await door.guest()
+    text = await door.pass_of(guest)
+    phone = await door.phone()
+    await swallow_answers(phone)
+    await phone.wedge(text)
+    await eventually(lambda: are_in(door, guest, 2))
+    await phone.until(HEARD)
+
+    await phone.page.reload()
+    await phone.is_ready()
+
+    assert await phone.scan(text) == "checked_in"
+    assert await door.rows("SELECT count(*) FROM scan") == [(1,)]
+    await answer_again(phone)
+    await phone.is_synced()
+    assert await are_in(door, guest, 2)
+
+
+async def test_a_phone_that_stays_connected_goes_over_to_the_next_evening(door):
+    door.clock.set("2026-11-21T23:00:00Z")
+    await door.guest()
+    phone = await door.phone(locale="en-GB")
+    door.clock.set("2026-11-22T19:00:00Z")
+
+    first = await door.guest(guests=3, date="2026-11-22")
+    await door.guest(guests=4, table="T2", date="2026-11-22")
+    await phone.until(_COUNTER, "0 of 7")
+    assert "22 Nov" in await phone.page.inner_text("#evening")
+    assert await phone.scan(await door.pass_of(first)) == "checked_in"
+
+    await phone.until(_COUNTER, "3 of 7")
+
+
+async def test_a_list_that_nobody_known_has_signed_is_refused_and_said(door):
+    phone = await door.phone(locale="en-GB")
+
+    async def forge(route):
+        answer = await route.fetch()
+        await route.fulfill(response=answer, json={**await answer.json(), "kid": 200})
+
+    await phone.page.route("**/terminal/v1/snapshot", forge)
+    await door.guest()
+
+    await phone.page.wait_for_selector("#alone-text:not([hidden])")
+    await phone.page.unroute("**/terminal/v1/snapshot")
+    await phone.page.evaluate(ONLINE)
+    await phone.page.wait_for_selector("#alone-text", state="hidden")
+
+
+async def test_who_was_let_in_before_the_role_was_taken_is_counted_and_told(door):
+    phone = await door.phone()
+    guest = await let_in_apart(door, phone)
+    ((id_, name),) = await door.rows("SELECT id, name FROM terminal WHERE role = 'override'")
+    seen = terminal_mark(name, "override")
+    await door.environment.database.write(edit_terminal, id_, seen, name, "search")
+
+    await phone.find_box()
+    await phone.is_synced()
+
+    await phone.page.wait_for_selector("#conflict[open]", timeout=60_000)
+    assert await are_in(door, guest, 2)
+    assert await violations(phone.page) == []
+    assert phone.complaints == []
+
+
+async def test_what_the_box_does_not_take_is_told_with_its_reason_until_it_does(door):
+    phone = await door.phone()
+    guest = await let_in_apart(door, phone)
+    refusal = {"error": "Trop de demandes.", "error_en": "Too many.", "code": "BOX_BUSY"}
+    await phone.page.unroute("**/terminal/v1/**")
+    await phone.page.route(
+        "**/terminal/v1/sync", lambda route: route.fulfill(status=409, json=refusal)
+    )
+
+    await phone.page.evaluate(ONLINE)
+    await phone.page.wait_for_selector("#alone-text:has-text('Trop de demandes.')")
+    await phone.page.unroute("**/terminal/v1/sync")
+    await phone.page.evaluate(ONLINE)
+    await phone.is_synced()
+
+    await phone.page.wait_for_selector("#alone-text", state="hidden")
+    assert await are_in(door, guest, 2)
+
+
+async def test_a_phone_that_lost_its_pairing_says_what_it_keeps_and_brings_it_when_paired(door):
+    phone = await door.phone()
+    guest = await let_in_apart(door, phone)
+    await phone.context.clear_cookies()
+    await phone.find_box()
+    await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
+    await phone.page.wait_for_selector("#pair-problem:not([hidden])")
+    await phone.page.reload()
+    await phone.page.wait_for_selector("#pair-problem:not([hidden])")
+    assert await are_in(door, guest, 0)
+
+    offered = await door.environment.database.write(offer_pairing, "Porte 1", "override")
+    await phone.pair(offered.secret)
+    await phone.is_synced()
+
+    assert await are_in(door, guest, 2)
+
+
+async def test_a_revoked_phone_says_how_many_the_box_never_heard_of(door):
+    phone = await door.phone()
+    await let_in_apart(door, phone)
+    ((terminal_id,),) = await door.rows("SELECT id FROM terminal WHERE role = 'override'")
+    await door.environment.database.write(revoke_terminal, terminal_id)
+
+    await phone.find_box()
+
+    await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
+    assert "2" in await phone.page.inner_text("#pair-problem")

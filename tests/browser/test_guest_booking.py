@@ -1,0 +1,217 @@
+"""The booking page in a browser: what was chosen stays, and each guest books once."""
+
+import re
+
+import pytest
+
+from tests.browser.chromium import browser_fixture
+from tests.browser.guest_look import a_guests_page
+from tests.builders import table_id
+from tests.conftest import with_settings
+from tests.web.guest.booking_form import a_form
+from tests.web.guest.guest_world import guest_worlds
+from web.guest.booking_form import new_token
+
+TWO = table_id("T2")
+HOUR = "[name=when]:checked"
+LOST = "[data-lost={}]:not([hidden])"
+
+
+@pytest.fixture
+def settings():
+    return with_settings(booking={"enabled": True, "hourly_for_address": 100})
+
+
+@browser_fixture
+async def world(box, clock):
+    clock.set("2026-11-21T12:00:00Z")
+    return guest_worlds(box, clock)[0]
+
+
+@browser_fixture
+async def page(server, browser):
+    opened = await a_guests_page(browser, locale="en-GB")
+    await opened.goto(str(server.make_url("/book")))
+    return opened
+
+
+async def for_so_many(page, guests):
+    await page.select_option("select[name=guests]", str(guests))
+    await page.wait_for_selector(
+        f"[data-offer]:not([aria-busy]) input[name=guests][value='{guests}']", state="attached"
+    )
+
+
+async def on(page, day):
+    await page.click(f".chip-button[value='{day}']")
+    await page.wait_for_selector(
+        f"[data-offer]:not([aria-busy]) input[name=date][value='{day}']", state="attached"
+    )
+
+
+async def choose(page, hour, table):
+    await page.check(f"[name=when][value='{hour}']")
+    await page.select_option(f"select[name='table-{hour}']", table)
+
+
+OURS, FOREIGN = "http://riad-atlas.local/book", "http://foreign.example/"
+
+
+async def book(page, clock, name="Youssef El Amrani", **options):
+    await page.fill("[name=name]", name)
+    await page.fill("[name=email]", "youssef@example.org")
+    clock.advance(20)
+    await page.click("[data-booking] button[type=submit]", **options)
+
+
+async def booked(world):
+    sql = "SELECT customer_name, slot FROM reservation ORDER BY seq"
+    return await world.database.read(lambda reader: list(reader.rows(sql)))
+
+
+async def test_what_was_chosen_and_typed_stays_for_another_party_and_evening(page):
+    await page.fill("[name=name]", "Youssef")
+    await choose(page, "22:00", TWO)
+    assert not await page.is_visible("select[name='table-19:30']")
+
+    await for_so_many(page, 3)
+    await on(page, "2026-11-22")
+
+    assert await page.input_value(HOUR) == "22:00"
+    assert await page.input_value("select[name='table-22:00']") == TWO
+    assert await page.input_value("[name=name]") == "Youssef"
+    assert await page.locator("[data-lost]:visible").count() == 0
+    assert "date=2026-11-22&guests=3" in page.url
+    assert page.complaints == []
+
+
+async def test_an_hour_that_is_full_is_left_to_choose_and_comes_back_where_it_is_free(page, world):
+    for number in ("T1", "T2", "T3", "T4", "T5"):
+        await world.reserve(table_id=table_id(number), slot="22:00", date="2026-11-22")
+    await choose(page, "22:00", TWO)
+
+    await on(page, "2026-11-22")
+    is_told = await page.is_visible(LOST.format("hour"))
+    chosen = await page.locator(HOUR).count()
+    await on(page, "2026-11-21")
+
+    assert (is_told, chosen) == (True, 0)
+    assert await page.input_value(HOUR) == "22:00"
+    assert await page.input_value("select[name='table-22:00']") == TWO
+
+
+async def test_a_table_that_is_taken_that_evening_is_told_and_the_hour_stays(page, world):
+    await world.reserve(table_id=TWO, slot="22:00", date="2026-11-22")
+    await choose(page, "22:00", TWO)
+
+    await on(page, "2026-11-22")
+
+    assert await page.is_visible(LOST.format("table"))
+    assert await page.input_value(HOUR) == "22:00"
+    assert await page.input_value("select[name='table-22:00']") == ""
+
+
+async def test_after_back_another_table_is_booked_and_not_the_first_one_shown_again(
+    world, server, clock, chromium
+):
+    browser = await chromium.launch(ignore_default_args=["--disable-back-forward-cache"])
+    page = await a_guests_page(browser, locale="en-GB")
+    await page.add_init_script("addEventListener('pageshow', (e) => { was = e.persisted })")
+    for name, slot in (("Guest Zero", "12:00"), ("Guest One", "19:30")):
+        # The first one gives the browser its cookie: with a new one it keeps no such page.
+        await page.goto(str(server.make_url("/book?date=2026-11-22")))
+        await page.check(f"[name=when][value='{slot}']")
+        await book(page, clock, name)
+        await page.wait_for_url("**/book/*")
+
+    await page.evaluate("setTimeout(() => history.back(), 10)")
+    await page.wait_for_url(re.compile("/book[?]"), wait_until="commit")
+    # The page as it is by now: one table less, and a token of its own.
+    await page.wait_for_selector(".choice:has([value='19:30']):has-text('4 tables')")
+    was_kept = await page.evaluate("was")
+    await page.check("[name=when][value='22:00']")
+    await book(page, clock, "Guest Two")
+    await page.wait_for_url("**/book/*")
+
+    assert was_kept
+    assert await booked(world) == [
+        ("Guest Zero", "12:00"), ("Guest One", "19:30"), ("Guest Two", "22:00")
+    ]  # fmt: skip
+    await browser.close()
+
+
+async def test_a_double_click_books_once_and_leads_to_the_pass(page, world, clock):
+    await book(page, clock, click_count=2)
+    await page.wait_for_url("**/book/*")
+    await page.click("main a[href*='/access/']")
+
+    assert len(await page.get_attribute("[data-pass]", "data-pass")) == 139
+    assert len(await booked(world)) == 1
+
+
+async def test_booking_works_without_scripts(world, server, browser, clock):
+    page = await a_guests_page(browser, java_script_enabled=False)
+    await page.goto(str(server.make_url("/book")))
+
+    await page.click(".chip-button:nth-child(2)")
+    await page.click("button:has-text('Voir ce qui est libre')")
+    await book(page, clock)
+
+    assert len(await booked(world)) == 1
+
+
+async def test_who_comes_second_stays_on_the_page_and_takes_another_table(page, world, clock):
+    await choose(page, "19:30", TWO)
+    await world.reserve(table_id=TWO)
+
+    await book(page, clock)
+    await page.wait_for_selector(".fault")
+    await page.click("[data-booking] button[type=submit]")
+    await page.wait_for_url("**/book/*")
+
+    assert len(await booked(world)) == 2
+
+
+@browser_fixture
+async def stranger(server, browser):
+    """A page of a browser to which every name is this server: none of them is trusted."""
+    context = await browser.new_context(proxy={"server": f"http://127.0.0.1:{server.port}"})
+    return await context.new_page()
+
+
+def is_sent(request):
+    return request.method == "POST"
+
+
+@pytest.mark.proves("S15")
+async def test_over_plain_http_a_guest_books_on_our_own_page(stranger, world, clock):
+    await stranger.goto(OURS)
+
+    async with stranger.expect_request(is_sent) as sent, stranger.expect_navigation():
+        await book(stranger, clock)
+
+    headers = await (await sent.value).all_headers()
+    assert "sec-fetch-site" not in headers
+    assert headers["origin"] == "http://riad-atlas.local"
+    assert len(await booked(world)) == 1
+
+
+@pytest.mark.proves("S15")
+@pytest.mark.parametrize("policy", ["no-referrer", "same-origin", "unsafe-url"])
+async def test_over_plain_http_a_page_of_another_site_books_nothing(stranger, world, policy):
+    fields = a_form(new_token(world.environment))
+    world.clock.advance(20)
+    inputs = "".join(f'<input name="{name}" value="{text}">' for name, text in fields.items())
+    html = f'<form method="post" action="{OURS}">{inputs}<button>go</button></form>'
+    headers = {"Referrer-Policy": policy}
+    await stranger.route(
+        FOREIGN,
+        lambda route: route.fulfill(body=html, content_type="text/html", headers=headers),
+    )
+    await stranger.goto(FOREIGN)
+
+    async with stranger.expect_response(lambda answer: is_sent(answer.request)) as answered:
+        await stranger.click("button")
+
+    assert (await answered.value).status == 403
+    assert await booked(world) == []

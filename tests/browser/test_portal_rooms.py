@@ -1,0 +1,244 @@
+"""The rooms of a venue, its people and its door in a browser: one journey a room, by keyboard."""
+
+import base64
+import io
+from urllib.parse import parse_qs, urlsplit
+
+import argon2
+import zxingcpp
+from PIL import Image
+
+from appliance.model.totp import totp_code
+from appliance.store.venue import list_tables
+from tests.browser.accessibility import violations
+from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write
+from tests.browser.phones import PHONE
+
+TWENTY = "A1-A12;Allée 1;2;4;standard;300\nB1-B6;Bar 1;1;2;bar\nV1;Salon Zellige;4;10;vip;3000\nV2"
+NEXT_SATURDAY = "2026-11-28"
+PASSWORD = "une menthe fraîche au matin"
+KARIM = ".people li:has(h2:text-is('Karim'))"
+HASH = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1).hash(PASSWORD)
+
+
+async def numbers(portal):
+    tables = await portal.box.environment.database.read(list_tables)
+    return [table.number for table in tables]
+
+
+async def test_twenty_tables_are_pasted_moved_by_the_arrows_and_dragged(portal):
+    page = await portal.desk(role="manager")
+    await page.goto("/portal/venue")
+
+    await reach(page, page.locator("textarea[name=list]"))
+    await page.keyboard.insert_text(TWENTY)
+    await reach(page, page.locator("form[action$=preview] button"))
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("form[action$='/venue/tables'] button")
+    assert await violations(page) == []
+    assert await numbers(portal) == ["T1", "T2", "T3", "T4", "T5", "T6"]
+    await page.keyboard.press("Enter")  # the focus is on "add" already
+    await page.wait_for_selector(".note")
+    assert len(await numbers(portal)) == 26
+
+    await reach(page, page.locator("[data-table]:nth-child(3) button.step").first)
+    async with page.expect_navigation():
+        await page.keyboard.press("Enter")
+    focused = "document.activeElement.matches('[data-table]:nth-child(2) button.step')"
+    assert await page.evaluate(focused)
+    handle = page.locator("[data-table]:nth-child(5) [data-handle]")
+    target = await page.locator("[data-table]:nth-child(2)").bounding_box()
+    await handle.hover()
+    await page.mouse.down()
+    await page.mouse.move(target["x"] + 40, target["y"] + 30, steps=4)
+    await page.mouse.move(target["x"] + 40, target["y"] + 5, steps=4)
+    async with page.expect_navigation():
+        await page.mouse.up()
+
+    assert (await numbers(portal))[:6] == ["T1", "T5", "T3", "T2", "T4", "T6"]
+    assert portal.complaints == []
+
+
+async def test_a_closing_day_is_said_in_words_refused_in_place_and_shows_who_is_expected(portal):
+    guest = await portal.box.guest(date=NEXT_SATURDAY, customer_name="Salma Idrissi")
+    page = await portal.desk(role="manager", locale="en-US")
+    await page.goto("/portal/venue/closings")
+
+    await reach(page, page.locator("input[name=first]"))
+    await page.keyboard.type("11282026")  # as an American browser has it: the page says which day
+    await page.locator(".in-words").get_by_text("sam. 28 nov.").wait_for()
+    await page.fill("[name=last]", "2026-11-27")
+    await write(page, "reason", "Travaux")
+    await page.keyboard.press("Enter")
+    await page.locator("label:has([name=last]) .refused").wait_for()
+    assert await page.input_value("[name=reason]") == "Travaux"
+    assert await page.evaluate("document.activeElement.name") == "last"
+    assert await violations(page) == []
+
+    await page.fill("[name=last]", NEXT_SATURDAY)
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("#clash-title")
+    assert await page.get_attribute(".clashes a", "href") == f"/portal/reservations/{guest.id}"
+    assert await violations(page) == []
+    assert await portal.box.rows("SELECT count(*) FROM closing_day") == [(0,)]
+    await reach(page, page.locator("button.danger-button"))
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector(".note")
+    assert await portal.box.rows("SELECT first_day, reason FROM closing_day") == [
+        (NEXT_SATURDAY, "Travaux")
+    ]
+    assert portal.complaints == []
+
+
+async def choose(page, place, letters):
+    """The role of that first letters."""
+    await reach(page, page.locator(place))
+    await page.keyboard.type(letters)
+
+
+async def a_newcomer(portal, link):
+    """Another browser in which somebody opens the link that they were given."""
+    page, asked = await portal.stranger(), []
+    page.on("request", lambda request: asked.append(request.url))
+    path, _, secret = link.partition("/portal/")[2].partition("#")
+    await page.goto(f"/portal/{path}#{secret}")
+    await write(page, "password", PASSWORD)
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Karim").wait_for()
+    assert not any(secret in url.partition("#")[0] for url in asked)
+    await follow(page, "Se connecter", "**/portal/sign-in")
+    await sign_in(page, "Karim")
+    await page.wait_for_url("**/portal/tonight")
+    return page
+
+
+async def sign_in(page, name):
+    await write(page, "name", name)
+    await write(page, "password", PASSWORD)
+    await page.keyboard.press("Enter")
+
+
+async def rooms(page):
+    return await page.locator(".areas a").count()
+
+
+async def test_a_host_is_invited_made_a_manager_signed_out_and_let_in_no_more(portal):
+    owner = await portal.desk()
+    await owner.goto("/portal/tonight")
+    await enter_room(owner, "L’équipe", "**/portal/people")
+    await write(owner, "name", "Karim")
+    await choose(owner, "form[action='/portal/people'] select", "Accueil")
+    await press(owner, "Créer un lien")
+    link = await owner.locator("#one-time-link").inner_text()
+    assert await violations(owner) == []
+    karim = await a_newcomer(portal, link)
+    assert await rooms(karim) == 2
+
+    await owner.goto("/portal/people")
+    await press(owner, "Changer le rôle", within=KARIM)
+    await choose(owner, f"{KARIM} select", "Responsable")
+    await press(owner, "Enregistrer", within=KARIM)
+    await owner.locator(f"{KARIM} .chip:text-is('Responsable')").wait_for()
+    await karim.goto("/portal/tonight")
+    assert await rooms(karim) == 6
+
+    await press(owner, "Déconnecter partout", within=KARIM)
+    await karim.wait_for_url("**/portal/sign-in?next=**")  # the evening that he looked at is gone
+    await owner.locator(f"{KARIM} .chip.good").wait_for(state="detached")
+    await press(owner, "Ne plus laisser entrer", within=KARIM)
+    await press(owner, "Oui, ne plus laisser entrer", within=KARIM)
+    await owner.locator(f"{KARIM} .chip.bad").wait_for()
+    await sign_in(karim, "Karim")
+    await karim.locator(".problem").wait_for()
+    assert await violations(karim) == []
+    assert portal.complaints == []
+
+
+async def scan(page):
+    """The secret that an app finds in the QR code on the page."""
+    picture = Image.open(io.BytesIO(await page.locator(".pairing-code svg").screenshot()))
+    [code] = zxingcpp.read_barcodes(picture.convert("L"))
+    return base64.b32decode(parse_qs(urlsplit(code.text).query)["secret"][0])
+
+
+def shown(portal, secret):
+    """What the app shows now."""
+    return totp_code(secret, portal.box.clock.now() // 30_000)
+
+
+async def test_an_app_is_added_asked_for_and_replaced_by_a_recovery_code(portal):
+    page = await portal.desk(viewport=PHONE)
+    [(name,)] = await portal.box.rows("SELECT name FROM staff")
+    await portal.box.environment.database.write(
+        lambda tx: tx.execute("UPDATE staff SET password = :p", {"p": HASH})
+    )
+    await page.goto("/portal/account")
+    await write(page, "password", PASSWORD, within="form[action$='/second-step']")
+    await page.keyboard.press("Enter")
+    await page.locator(".pairing-code").wait_for()
+    secret = await scan(page)
+    for code, answer in (("000000", ".problem"), (shown(portal, secret), "#recovery-codes")):
+        await write(page, "code", code)
+        await page.keyboard.press("Enter")
+        await page.locator(answer).wait_for()
+        assert await violations(page) == []
+        assert await is_within(page, PHONE["width"])
+    codes = await page.locator("#recovery-codes code").all_inner_texts()
+    assert len(codes) == 10
+
+    portal.box.clock.advance(60)
+    stranger = await portal.stranger("ar", viewport=PHONE)
+    for kind in ("code", "recovery"):
+        await stranger.context.clear_cookies()
+        await stranger.goto("/portal/sign-in")
+        await sign_in(stranger, name)
+        field = stranger.locator("[name=code]")
+        await field.wait_for()
+        assert await field.get_attribute("autocomplete") == "one-time-code"
+        assert await field.evaluate("element => element === document.activeElement")
+        if kind == "recovery":
+            await press(stranger, "استعمال رمز استرجاع")
+        await write(stranger, kind, shown(portal, secret) if kind == "code" else codes[0].lower())
+        assert await violations(stranger) == []
+        await stranger.keyboard.press("Enter")
+        await stranger.wait_for_url("**/portal/tonight")
+    assert portal.complaints == []
+
+
+async def test_a_phone_is_paired_by_keyboard_scans_into_the_log_and_is_revoked(portal):
+    page = await portal.desk(role="manager")
+    await page.goto("/portal/door")
+    await write(page, "name", "Porte des artistes", within="form[action$=pair]")
+    await page.keyboard.press("Enter")
+    await page.wait_for_selector("#pairing-state.warning")
+    assert await violations(page) == []
+    link = await page.inner_text("#pairing-link")
+    phone = await portal.box.unpaired()
+    await phone.pair(link.partition("#pair=")[2])
+    await page.wait_for_selector("#pairing-state.note")
+    assert await violations(page) == []
+
+    text = await portal.box.pass_of(await portal.box.guest())
+    assert await phone.scan(text) == "checked_in"
+    assert await phone.scan("https://elsewhere.example/x") == "unknown_code"
+    await page.goto("/portal/door/log")
+    assert await page.locator("tbody tr").count() == 2
+    await page.select_option("select[name=result]", "refused")
+    async with page.expect_navigation():
+        await page.click(".board-tools button")
+    assert await page.locator("tbody tr").count() == 1
+    await page.click("a[href$='/log/check']")
+    await page.wait_for_selector(".lamp.ok")
+    await page.go_back()
+    async with page.expect_download() as download:
+        await page.click("a[href*='format=csv']")
+    assert (await download.value).suggested_filename == "door-log-live-2026-11-21.csv.zip"
+
+    await page.goto("/portal/door")
+    for place in ("main a[href*='/door/terminals/']", "details.sure summary",
+                  "details.sure button"):  # fmt: skip
+        await reach(page, page.locator(place).first)
+        await page.keyboard.press("Enter")
+    await page.wait_for_selector(".note")
+    await phone.page.wait_for_selector("#pairing:not([hidden])", timeout=60_000)
+    assert portal.complaints == []
