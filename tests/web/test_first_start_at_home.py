@@ -129,16 +129,3 @@ def test_a_taken_port_for_https_ends_the_start_before_a_link_is_shown(tmp_path):
     assert serving.lines == []
     assert sentence.count("\n") == 1
     assert "choose another with server.tls_port" in sentence
-
-
-def test_a_box_that_runs_already_is_named_and_not_its_port(tmp_path):
-    with Serving("--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", "0") as first:
-        second = Serving(
-            "--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", str(first.port)
-        )
-        assert second.process.wait(timeout=60) == 1
-        sentence = second.complaint()
-        second.close()
-
-    assert "another venuebox already uses" in sentence
-    assert "choose another" not in sentence

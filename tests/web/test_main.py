@@ -1,23 +1,7 @@
 import subprocess
 import sys
 
-import pytest
-
 from web.main import main, make_parser
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["serve"], ["init"], ["venue", "apply"], ["key", "create"], ["key", "list"],
-        ["key", "revoke"], ["terminal", "create"], ["terminal", "pair"], ["staff", "create"],
-        ["deliveries"], ["version"],
-    ],
-)  # fmt: skip
-def test_every_documented_command_explains_itself(argv, capsys):
-    assert main([*argv, "--help"], {}) == 0
-
-    assert f"usage: venuebox {' '.join(argv)}" in capsys.readouterr().out
 
 
 def test_a_reader_that_has_seen_enough_is_no_accident():

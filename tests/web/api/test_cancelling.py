@@ -44,6 +44,7 @@ async def test_cancelling_twice_says_so_and_announces_once(running: Running):
     assert count == 1
 
 
+@pytest.mark.proves("decision: A replay after the cancellation?")
 async def test_a_replay_of_a_cancelled_reservation_says_so_in_a_header(running: Running):
     _, first, headers = await create(running)
     assert "Reservation-Status" not in headers

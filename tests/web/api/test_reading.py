@@ -1,4 +1,4 @@
-"""The venue, availability and the list: contract sections 2.1 to 2.5 and 4."""
+"""The venue, availability and the list: sections 2.1 to 2.5 and 4."""
 
 import pytest
 
@@ -16,6 +16,7 @@ async def set_mode(running: Running, mode: str) -> None:
 async def availability(running: Running, query: str) -> dict[str, tuple[bool, str | None]]:
     status, body, _ = await running.call("GET", f"/v1/availability?{query}")
     assert status == 200
+    assert body["date"] == TONIGHT
     return {t["name"]: (t["available"], t["blockedBy"]) for t in body["tables"]}
 
 
@@ -75,24 +76,17 @@ async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_i
     assert late["Terrasse 1"] == (False, "manual")
 
 
-@pytest.mark.proves("interface 4: GET /v1/availability")
-async def test_the_query_is_echoed(running: Running):
-    _, with_slot, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}&slot=19:30")
-    _, without, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}")
-
-    assert (with_slot["date"], with_slot["slot"]) == (TONIGHT, "19:30")
-    assert (without["date"], without["slot"]) == (TONIGHT, None)
-
-
 @pytest.mark.proves(
     "decision: Which slots are valid?",
     "decision: When is tonight over, and which dates may be booked?",
     "interface 7: INVALID_DATE",
     "interface 7: INVALID_SLOT",
+    "decision: Which number is which weekday?",
 )
 @pytest.mark.parametrize(
     ("query", "code"),
     [
+        ("date=2026-11-22&slot=12:00", None),  # a Sunday: day zero
         ("", "INVALID_DATE"),
         ("date=tomorrow", "INVALID_DATE"),
         ("date=2026-11-31", "INVALID_DATE"),
@@ -104,17 +98,10 @@ async def test_the_query_is_echoed(running: Running):
         ("date=2026-11-21&slot=", "INVALID_SLOT"),
     ],
 )
-async def test_a_bad_availability_query_is_refused(running: Running, query: str, code: str):
+async def test_a_bad_availability_query_is_refused(running: Running, query: str, code: str | None):
     status, body, _ = await running.call("GET", f"/v1/availability?{query}")
 
-    assert (status, body["code"]) == (400, code)
-
-
-@pytest.mark.proves("decision: Which number is which weekday?")
-async def test_sunday_is_day_zero(running: Running):
-    status, _, _ = await running.call("GET", "/v1/availability?date=2026-11-22&slot=12:00")
-
-    assert status == 200
+    assert (status, body.get("code")) == (400 if code else 200, code)
 
 
 @pytest.mark.proves("decision: In which order is the list?", "interface 4: Rule 1")
@@ -215,6 +202,7 @@ async def test_contacts_are_absent_in_prepaid_mode(running: Running):
         ("limit=2&page=2", [23, 24]),
         ("limit=3&page=2", [24]),
         ("page=9007199254740992", []),
+        ("limit=200", [21, 22, 23, 24]),
     ],
 )
 async def test_filters_are_inclusive_and_pages_follow_each_other(
@@ -231,10 +219,10 @@ async def test_filters_are_inclusive_and_pages_follow_each_other(
 
     assert status == 200
     assert [int(item["date"][-2:]) for item in body["items"]] == days
-    if "limit" not in query and "page" not in query:
-        assert body["total"] == len(days)
-    else:
-        assert body["total"] == 4
+    asked = dict(part.split("=") for part in query.split("&"))
+    page, limit = int(asked.get("page", 1)), int(asked.get("limit", 50))
+    assert (body["page"], body["limit"]) == (page, limit)
+    assert body["total"] == (4 if {"page", "limit"} & asked.keys() else len(days))
 
 
 @pytest.mark.proves(
@@ -267,3 +255,81 @@ async def test_a_bad_list_query_is_refused_never_clamped(
     status, body, _ = await running.call("GET", f"/v1/reservations?{query}")
 
     assert (status, body["code"], body["field"]) == (400, code, field)
+
+
+async def execute(running: Running, sql: str, **values: object) -> None:
+    await running.live.database.write(lambda tx: tx.execute(sql, values))
+
+
+@pytest.mark.proves("decision: Which values has table.type?")
+@pytest.mark.parametrize("kind", ["standard", "péniche"])
+async def test_the_type_of_a_table_is_an_open_text(running: Running, kind: str):
+    await execute(running, "UPDATE venue_table SET type = :kind WHERE number = 'T1'", kind=kind)
+
+    _, body, _ = await running.call("GET", "/v1/venue")
+
+    assert body["tables"][0]["type"] == kind
+
+
+@pytest.mark.proves("decision: What is in policies?")
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        (None, None),
+        ('{"minimumAge": 18, "cancellation": "18:00"}',
+         {"minimumAge": 18, "cancellation": "18:00"}),
+        ('{"house": {"rule": ["any", 1]}}', {"house": {"rule": ["any", 1]}}),
+    ],
+)  # fmt: skip
+async def test_policies_are_null_or_an_open_object(running: Running, stored, shown):
+    await execute(running, "UPDATE venue SET policies = :stored", stored=stored)
+
+    _, body, _ = await running.call("GET", "/v1/venue")
+
+    assert body["policies"] == shown
+
+
+@pytest.mark.proves("decision: Which values has venue.status?")
+@pytest.mark.parametrize("status", ["active", "suspended"])
+async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running: Running, status: str):
+    await execute(running, "UPDATE venue SET status = :status", status=status)
+
+    _, body, _ = await running.call("GET", "/v1/venue")
+    listed, _, _ = await running.call("GET", "/v1/reservations")
+    assert (body["venue"]["status"], listed) == (status, 200)
+    for slot in ({}, {"slot": "19:30"}):
+        found, evening, _ = await running.call(
+            "GET", "/v1/availability", params={"date": TONIGHT, **slot}
+        )
+        free = [table["available"] for table in evening["tables"]]
+        assert (found, any(free)) == (200, status == "active")
+
+
+@pytest.mark.proves("V15")
+@pytest.mark.parametrize(
+    ("query", "code", "field"),
+    [
+        (f"availability?date={TONIGHT}&date=2026-11-22", "INVALID_DATE", "date"),
+        (f"availability?date={TONIGHT}&slot=19:30&slot=22:00", "INVALID_SLOT", "slot"),
+        ("reservations?limit=1&limit=2", "VALIDATION_ERROR", "limit"),
+        (f"reservations?from={TONIGHT}&from={TONIGHT}", "INVALID_DATE", "from"),
+    ],
+)
+async def test_one_value_is_not_chosen_among_several(
+    running: Running, query: str, code: str, field: str
+):
+    status, body, _ = await running.call("GET", f"/v1/{query}")
+
+    assert (status, body["code"], body["field"]) == (400, code, field)
+
+
+async def test_statuses_may_come_one_by_one(running: Running):
+    _, kept, _ = await running.call("POST", "/v1/reservations", json=a_body())
+    other = a_body(tableId=table_id("T2"), idempotencyKey="b")
+    _, freed, _ = await running.call("POST", "/v1/reservations", json=other)
+    await running.call("DELETE", f"/v1/reservations/{freed['serviceReservationId']}")
+
+    _, page, _ = await running.call("GET", "/v1/reservations?status=confirmed&status=cancelled")
+
+    found = {item["id"] for item in page["items"]}
+    assert found == {kept["serviceReservationId"], freed["serviceReservationId"]}

@@ -46,50 +46,35 @@ async def post_raw(running: Running, raw: bytes):
     ("changes", "code", "field"),
     [
         ({"date": None}, "INVALID_DATE", "date"),
-        ({"date": "2026-13-01"}, "INVALID_DATE", "date"),
         ({"date": "2026-02-30"}, "INVALID_DATE", "date"),
-        ({"date": "21/11/2026"}, "INVALID_DATE", "date"),
-        ({"date": "2026-11-21T00:00"}, "INVALID_DATE", "date"),
-        ({"date": 20261121}, "INVALID_DATE", "date"),
         ({"date": "٢٠٢٦-١١-٢١"}, "INVALID_DATE", "date"),
         ({"slot": "24:00"}, "INVALID_SLOT", "slot"),
-        ({"slot": "19:60"}, "INVALID_SLOT", "slot"),
-        ({"slot": "7:30"}, "INVALID_SLOT", "slot"),
-        ({"slot": ""}, "INVALID_SLOT", "slot"),
         ({"slot": 1930}, "INVALID_SLOT", "slot"),
         ({"tableId": None}, "INVALID_TABLE", "tableId"),
         ({"tableId": "T1"}, "INVALID_TABLE", "tableId"),
-        ({"tableId": 1}, "INVALID_TABLE", "tableId"),
         ({"guests": None}, "INVALID_GUESTS", "guests"),
         ({"guests": 0}, "INVALID_GUESTS", "guests"),
-        ({"guests": -2}, "INVALID_GUESTS", "guests"),
         ({"guests": True}, "INVALID_GUESTS", "guests"),
         ({"guests": "4"}, "INVALID_GUESTS", "guests"),
-        ({"guests": 4.5}, "INVALID_GUESTS", "guests"),
         ({"customer": None}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
-        ({"customer": "Salma"}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"phone": "0600000001"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
-        ({"customer": {"name": "  "}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "\u200b\u2060"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "S"}}, "CUSTOMER_CONTACT_REQUIRED", "customer.email"),
         ({"customer": {"name": "S", "email": "", "phone": None}}, "CUSTOMER_CONTACT_REQUIRED",
          "customer.email"),
         ({"customer": {"name": "S", "email": "nobody"}}, "INVALID_EMAIL", "customer.email"),
-        ({"customer": {"name": "S", "email": "a@b"}}, "INVALID_EMAIL", "customer.email"),
         ({"customer": {"name": "S", "email": "a@b.c\r\nBcc: d@e.f"}}, "INVALID_EMAIL",
          "customer.email"),
-        ({"customer": {"name": "S", "email": 5}}, "INVALID_EMAIL", "customer.email"),
         ({"idempotencyKey": None}, "IDEMPOTENCY_KEY_REQUIRED", "idempotencyKey"),
         ({"idempotencyKey": ""}, "IDEMPOTENCY_KEY_REQUIRED", "idempotencyKey"),
         ({"notes": "n" * 501}, "VALIDATION_ERROR", "notes"),
-        ({"notes": 5}, "VALIDATION_ERROR", "notes"),
         ({"externalRef": LONG}, "VALIDATION_ERROR", "externalRef"),
         ({"idempotencyKey": LONG}, "VALIDATION_ERROR", "idempotencyKey"),
         ({"customer": {"name": "n" * 201, "phone": "0600000001"}}, "VALIDATION_ERROR",
          "customer.name"),
         ({"customer": {"name": "S", "phone": "12345"}}, "VALIDATION_ERROR", "customer.phone"),
-        ({"customer": {"name": "S", "phone": "1" * 21}}, "VALIDATION_ERROR", "customer.phone"),
-        ({"customer": {"name": "S", "phone": 600000001}}, "VALIDATION_ERROR", "customer.phone"),
+        ({"customer": {"name": "S", "email": "s@a.co", "language": "de"}}, "VALIDATION_ERROR",
+         "customer.language"),
         ({"notifyCustomer": "yes"}, "VALIDATION_ERROR", "notifyCustomer"),
     ],
 )  # fmt: skip
@@ -166,15 +151,9 @@ VALID = json.dumps(a_body()).encode()
         b"",
         b"{",
         b"[]",
-        b'"text"',
-        b"null",
         b"\xff\xfe",
-        VALID[:-1],
-        VALID + b"x",
         VALID.replace(b'"guests": 2', b'"guests": NaN'),
-        VALID.replace(b'"guests": 2', b'"guests": Infinity'),
         VALID.replace(b'"guests": 2', b'"guests": 1e999'),
-        VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 5000),
         VALID.replace(b'"guests": 2', b'"guests": 2, "guests": 3'),
         VALID.replace(b"Salma", b"Sal\\ud800ma"),
         VALID.replace(b"Salma", b"Sal\\u0000ma"),
@@ -185,17 +164,6 @@ VALID = json.dumps(a_body()).encode()
 )
 async def test_json_that_breaks_parsers_is_invalid_json(running: Running, raw: bytes):
     assert await post_raw(running, raw) == (400, "INVALID_JSON")
-
-
-async def test_a_surrogate_pair_is_a_character_like_any_other(running: Running):
-    status, _ = await post_raw_status(running, VALID.replace(b"Salma", b"Sal\\ud83d\\ude00ma"))
-
-    assert status == 201
-
-
-async def post_raw_status(running: Running, raw: bytes):
-    status, answer, _ = await running.call("POST", "/v1/reservations", data=raw)
-    return status, answer
 
 
 @pytest.mark.proves("decision: What is a guest count?")

@@ -1,4 +1,4 @@
-"""`/v1/webhooks*` over HTTP: contract sections 2.8 and 4, decisions.md Webhooks."""
+"""`/v1/webhooks*` over HTTP: sections 2.8 and 4."""
 
 import asyncio
 import json
@@ -71,12 +71,6 @@ async def test_omitted_or_null_events_are_all_six(running: Running):
     assert len(EVENT_TYPES) == 6
 
 
-async def test_a_type_named_twice_is_subscribed_once(running: Running):
-    events = ["reservation.declined", "reservation.created", "reservation.declined"]
-
-    assert (await registered(running, events=events))["events"] == events[:2]
-
-
 @pytest.mark.proves(
     "decision: events omitted, empty or unknown?", "interface 7: Invalid webhook url or event names"
 )
@@ -114,13 +108,7 @@ async def test_a_bad_url_is_refused_in_live(running: Running, url):
 
     assert (status, body["code"], body["field"]) == (400, "INVALID_WEBHOOK_URL", "url")
     assert set(body) == {"error", "error_en", "code", "field"}
-
-
-@pytest.mark.proves("interface 7: Invalid webhook url or event names")
-async def test_a_missing_url_is_refused(running: Running):
-    status, body, _ = await running.call("POST", "/v1/webhooks", json={})
-
-    assert (status, body["code"]) == (400, "INVALID_WEBHOOK_URL")
+    assert (await running.call("GET", "/v1/webhooks"))[1]["items"] == []
 
 
 @pytest.mark.proves("decision: Which URLs are refused?")
@@ -128,15 +116,6 @@ async def test_plain_http_and_the_owners_exceptions_are_taken_in_test(running: R
     url = "http://127.0.0.1:9000/hook"
 
     assert (await registered(running, "/test", url=url))["url"] == url
-
-
-async def test_a_refused_registration_leaves_no_row(running: Running):
-    await register(running, url="https://10.0.0.1/")
-    await register(running, events=[])
-
-    _, listed, _ = await running.call("GET", "/v1/webhooks")
-
-    assert listed["items"] == []
 
 
 @pytest.mark.proves(
@@ -167,23 +146,14 @@ async def test_of_twenty_simultaneous_registrations_five_succeed(running: Runnin
 
 
 @pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
-async def test_a_deactivated_endpoint_stays_in_the_list(running: Running):
-    endpoint = await registered(running)
-
-    status, body, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
-
-    assert (status, body) == (200, {"id": endpoint["id"], "active": False})
-    _, listed, _ = await running.call("GET", "/v1/webhooks")
-    assert [item["active"] for item in listed["items"]] == [False]
-
-
-@pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
 async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(running: Running):
     endpoint = await registered(running)
 
     for spelling in (endpoint["id"], endpoint["id"].upper()):
         status, body, _ = await running.call("DELETE", f"/v1/webhooks/{spelling}")
         assert (status, body) == (200, {"id": endpoint["id"], "active": False})
+    _, listed, _ = await running.call("GET", "/v1/webhooks")
+    assert [item["active"] for item in listed["items"]] == [False]
 
 
 @pytest.mark.proves("interface 4: Rule 5", "interface 7: NOT_FOUND")
@@ -247,3 +217,82 @@ async def test_a_booking_over_http_reaches_its_subscriber(running: Running):
         assert reservation["source"] == "partner"
         assert reservation["externalRef"] == "P-77"
     assert requests[1].reservation["status"] == "cancelled"
+
+
+async def try_out(running: Running, **kwargs):
+    return await running.call("POST", "/test/v1/webhooks/test", **kwargs)
+
+
+@pytest.mark.proves("decision: Where does a webhook.test go?")
+async def test_with_none_active_nothing_is_queued(running: Running):
+    status, body, _ = await try_out(running)
+
+    assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
+
+
+@pytest.mark.proves(
+    "decision: Where does a webhook.test go?", "interface 4: POST /v1/webhooks/test"
+)
+async def test_without_a_body_every_active_endpoint_receives_it(running: Running):
+    receiver = Receiver()
+    async with a_server(receiver.converse) as receiver.port:
+        for path in ("a", "b", "c"):
+            url = f"http://127.0.0.1:{receiver.port}/{path}"
+            endpoint = await registered(running, "/test", url=url, events=["reservation.declined"])
+        await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
+
+        status, body, _ = await try_out(running)
+        requests = await receiver.got(2)
+
+    assert status == 202
+    assert body["queued"] == len(body["deliveryIds"]) == 2
+    assert {r.id for r in requests} == set(body["deliveryIds"])
+    assert {r.line.split()[1] for r in requests} == {"/a", "/b"}
+    assert {r.headers["x-service-event"] for r in requests} == {"webhook.test"}
+
+
+@pytest.mark.proves("decision: Where does a webhook.test go?")
+async def test_one_endpoint_alone_receives_it(running: Running):
+    receiver = Receiver()
+    async with a_server(receiver.converse) as receiver.port:
+        url = f"http://127.0.0.1:{receiver.port}/"
+        await registered(running, "/test", url=url + "a")
+        chosen = await registered(running, "/test", url=url + "b")
+
+        status, body, _ = await try_out(running, json={"endpointId": chosen["id"]})
+        [request] = await receiver.got(1)
+
+    assert (status, body["queued"]) == (202, 1)
+    assert body["deliveryIds"] == [request.id]
+    assert request.line.split()[1] == "/b"
+
+
+async def test_an_inactive_endpoint_is_known_and_receives_nothing(running: Running):
+    endpoint = await registered(running, "/test")
+    await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
+
+    status, body, _ = await try_out(running, json={"endpointId": endpoint["id"]})
+
+    assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
+
+
+@pytest.mark.proves("decision: Where does a webhook.test go?")
+@pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", ""])
+async def test_an_unknown_endpoint_is_not_found(running: Running, endpoint_id):
+    status, body, _ = await try_out(running, json={"endpointId": endpoint_id})
+
+    assert (status, body["code"]) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("endpoint_id", [1, {}])
+async def test_an_endpoint_id_is_a_text(running: Running, endpoint_id):
+    status, body, _ = await try_out(running, json={"endpointId": endpoint_id})
+
+    assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "endpointId")
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{"])
+async def test_a_body_that_is_there_is_an_object(running: Running, body):
+    status, answer, _ = await try_out(running, data=body)
+
+    assert (status, answer["code"]) == (400, "INVALID_JSON")

@@ -41,21 +41,10 @@ async def fetch_status(running, url):
         return response.status
 
 
-@pytest.mark.parametrize(
-    ("language", "name", "direction"), [("fr", "L’entrée", "ltr"), ("ar", "المدخل", "rtl")]
-)
-async def test_the_manifest_speaks_the_visitors_language(running, language, name, direction):
+@pytest.mark.parametrize(("language", "direction"), [("fr", "ltr"), ("ar", "rtl")])
+async def test_the_manifest_speaks_the_visitors_language(running, language, direction):
     _, text = await fetch(running, "/door/manifest.webmanifest", **{"Accept-Language": language})
     manifest = json.loads(text)
 
-    assert (manifest["name"], manifest["dir"], manifest["scope"]) == (name, direction, "/door")
+    assert (manifest["dir"], manifest["scope"]) == (direction, "/door")
     assert {icon["purpose"] for icon in manifest["icons"]} == {"any", "maskable"}
-
-
-async def test_the_page_carries_every_word_in_every_language(running):
-    _, text = await fetch(running, "/door", **{"Accept-Language": "en"})
-    words = json.loads(text.partition('id="words">')[2].partition("</script>")[0])
-
-    assert set(words) == {"fr", "en", "ar"}
-    assert len({frozenset(language["words"]) for language in words.values()}) == 1
-    assert all(all(language["words"].values()) for language in words.values())

@@ -1,8 +1,13 @@
+"""What a guest does by their links: claims, corrects, cancels, erases, stops reminders."""
+
 import json
 
 import pytest
 
+from appliance.actions.enter import enter_by_staff
+from appliance.store.no_reminders import wants_no_reminders
 from appliance.store.reservations import get_reservation
+from tests.builders import a_booking
 from tests.conftest import with_settings
 from tests.web.guest.booking_form import COOKIE, SAME_ORIGIN, cookie_of
 
@@ -41,7 +46,6 @@ async def test_a_claimed_reservation_is_among_my_reservations_on_this_device_alo
     assert f"/me/{reservation}" in here
     assert world.access(reservation) in here
     assert reservation not in elsewhere
-    assert "Rien ici pour l’instant" in elsewhere
 
 
 @pytest.mark.proves("V3")
@@ -123,7 +127,6 @@ async def test_a_correction_comes_with_the_claim_too(world, guest):
     answer = await guest.post(world.claim(reservation), data={"name": "Selma Bennani"})
 
     assert answer.status == 200
-    assert "Merci" in await answer.text()
     assert await one(world, reservation, "customer_name") == "Selma Bennani"
 
 
@@ -155,14 +158,11 @@ async def test_the_claim_page_shows_no_contact_in_full(world, guest):
 
 async def test_a_guest_cancels_in_time_and_the_partners_hear_of_it(world, guest):
     reservation, mine = await claimed(world, guest, date="2026-11-22")
-    asked = await (await guest.get(f"/me/{reservation}/cancel", headers=mine)).text()
 
     answer = await guest.post(f"/me/{reservation}/cancel", headers={**mine, **SAME_ORIGIN})
     again = await guest.post(f"/me/{reservation}/cancel", headers={**mine, **SAME_ORIGIN})
 
-    assert "dim. 22 nov. à 17:30" in asked
     assert (answer.status, again.status) == (200, 200)
-    assert "Cette réservation est annulée" in await answer.text()
     assert await one(world, reservation, "status") == "cancelled"
     assert (await events(world)).count("reservation.cancelled") == 1
 
@@ -192,8 +192,6 @@ async def test_nobody_cancels_by_themselves_within_the_hours_of_the_setting(
 
     assert await one(world, reservation, "status") == status
     assert answer.status == (200 if status == "cancelled" else 409)
-    if status == "confirmed":
-        assert "trop tard" in await answer.text()
 
 
 async def test_who_is_in_cancels_nothing(world, guest):
@@ -286,3 +284,94 @@ async def test_over_plain_http_the_tap_is_thanked_and_nothing_is_kept(world, gue
     assert "Set-Cookie" not in answer.headers
     assert "/me" not in await answer.text()
     assert await count(world, "SELECT count(*) FROM claim") == 0
+
+
+async def test_the_page_shows_the_reservation_and_asks_for_a_tap(world, guest):
+    reservation = await world.reserve()
+
+    answer = await guest.get(world.claim(reservation))
+    html = await answer.text()
+
+    assert answer.status == 200
+    assert "Terrasse 5" in html
+    assert '<form method="post"' in html
+    assert "data-pass" not in html
+
+
+@pytest.mark.proves("S11")
+async def test_a_second_tap_is_thanked_alike(world, guest):
+    path = world.claim(await world.reserve())
+
+    first, second = await guest.post(path), await guest.post(path)
+
+    assert (first.status, second.status) == (200, 200)
+    assert await first.read() == await second.read()
+
+
+@pytest.mark.proves("S15")
+async def test_a_tap_sent_by_another_sites_page_does_nothing(world, guest):
+    path = world.claim(await world.reserve())
+
+    answer = await guest.post(path, headers={"Sec-Fetch-Site": "cross-site"})
+
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_cancelled_reservation_cannot_be_claimed(world, guest, method):
+    reservation = await world.reserve(status="cancelled")
+
+    answer = await guest.request(method, world.claim(reservation))
+    html = await answer.text()
+
+    assert "<form" not in html
+    assert "/access/" not in html
+
+
+async def test_an_access_link_is_no_claim_link(world, guest):
+    token = world.environment.keyring.access_token(await world.reserve())
+
+    assert (await guest.get(f"/claim-guest/{token}")).status == 404
+    assert (await guest.post(f"/claim-guest/{token}")).status == 404
+
+
+async def test_a_dead_claim_link_answers_the_tap_as_it_answers_the_look(world, guest):
+    looked, tapped = await guest.get("/claim-guest/x"), await guest.post("/claim-guest/x")
+
+    assert (looked.status, tapped.status) == (404, 404)
+    assert await looked.read() == await tapped.read()
+
+
+EMAIL = "salma@guest.example"
+
+
+@pytest.fixture
+async def link(running):
+    environment = running.live
+    booking = a_booking(customer_email=EMAIL)
+    reservation = await environment.database.write(enter_by_staff, booking, actor="staff:1")
+    return f"/no-reminders/{environment.keyring.access_token(reservation.id)}"
+
+
+def stopped(running):
+    return running.live.database.peek(wants_no_reminders, EMAIL)
+
+
+async def test_looking_asks_and_changes_nothing(running, link):
+    for method in ("GET", "HEAD"):
+        assert (await running.client.request(method, link)).status == 200
+    assert not stopped(running)
+
+
+async def test_the_mail_program_stops_them_in_one_click(running, link):
+    answer = await running.client.post(link, data={"List-Unsubscribe": "One-Click"})
+
+    assert answer.status == 200
+    assert stopped(running)
+    assert (await running.client.post(link)).status == 200
+
+
+async def test_a_link_that_the_box_never_made_stops_nothing(running, link):
+    for path in ("/no-reminders/x", link + "x", "/no-reminders/", "/test" + link):
+        assert (await running.client.post(path)).status == 404
+    assert not stopped(running)

@@ -75,15 +75,6 @@ async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
 
-async def test_other_edits_and_other_writes_leave_it_as_it_is(box, certificates):
-    async with looked_after(certificates, box):
-        before = read_certificate(certificates.folder / LEAF)
-
-        await rename(box, currency="EUR")
-
-        assert read_certificate(certificates.folder / LEAF) == before
-
-
 async def test_by_a_doubtful_clock_nothing_is_signed_and_after_the_end_nobody_looks(
     box, certificates
 ):

@@ -9,7 +9,6 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from cryptography import x509
 
-from appliance.alone import speaks_tls
 from appliance.clock import StoppedClock
 from appliance.errors import HttpsRequired
 from appliance.settings import ServerSettings
@@ -20,7 +19,7 @@ from web.connection_limit import ConnectionLimit
 from web.names.announcement import describe
 from web.names.secure import Secure
 from web.names.tls import accept_tls
-from web.names.trust import kind_of, profile
+from web.names.trust import profile
 from web.serve import listen
 
 OTHER = "192.168.1.77"
@@ -32,7 +31,7 @@ def a_request(remote, *, scheme="http", path="/v1/venue", host="box.lan:8080", *
     return request.clone(remote=remote, scheme=scheme)
 
 
-@pytest.mark.proves("S32")
+@pytest.mark.proves("S32", "S6")
 @pytest.mark.parametrize(
     ("settings", "remote", "scheme", "proto", "passes"),
     [
@@ -54,16 +53,10 @@ def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, p
 
     if passes:
         secure.demand(request)
+        assert secure.is_private(request) is not settings.get("allow_http", False)  # for passwords
     else:
         with pytest.raises(HttpsRequired):
             secure.demand(request)
-
-
-@pytest.mark.proves("S6")
-def test_the_owner_who_allows_http_allows_no_password_over_it():
-    secure = Secure(ServerSettings(allow_http=True), 8443)
-
-    assert not secure.is_private(a_request(OTHER))
 
 
 @pytest.mark.parametrize(
@@ -111,17 +104,6 @@ def test_pages_of_the_public_name_lead_to_https_where_a_trusted_proxy_says_that_
         assert Secure(server, tls_port).public_address_of(request) == elsewhere
 
 
-@pytest.mark.parametrize("proto", [None, "https", "http, https", "http"])
-@pytest.mark.parametrize("host", ["riad.example", "192.168.1.20:8080"])
-def test_behind_a_proxy_that_nobody_trusts_no_page_leads_round_in_a_circle(proto, host):
-    secure = Secure(ServerSettings(app_url="https://riad.example"), 8443)
-    said = {} if proto is None else {"X_Forwarded_Proto": proto}
-    request = a_request(OTHER, path="/access/x", host=host, Accept="text/html", **said)
-
-    assert secure.public_address_of(request) is None
-    assert not secure.is_private(request)
-
-
 @pytest.fixture
 async def proxied(tmp_path, clock, settings):
     """A box behind a proxy on this machine, and certificates of its own."""
@@ -159,21 +141,6 @@ async def test_without_certificates_of_its_own_the_guide_offers_none(running):
     assert (await running.client.get("/trust/ca.mobileconfig")).status == 404
 
 
-@pytest.mark.parametrize(
-    ("agent", "kind"),
-    [
-        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)", "iphone"),
-        ("Mozilla/5.0 (Linux; Android 15; Pixel 9)", "android"),
-        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64)", "windows"),
-        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "mac"),
-        ("Mozilla/5.0 (X11; Linux x86_64)", "linux"),
-        ("curl/8", ""),
-    ],
-)
-def test_the_guide_knows_the_kind_of_device(agent, kind):
-    assert kind_of(agent) == kind
-
-
 def some_certificates(folder):
     names = Names(("localhost", "riad.local"), ("127.0.0.1",))
     clock = StoppedClock("2026-11-21T19:00:00Z")
@@ -192,15 +159,6 @@ def test_the_profile_for_iphones_holds_the_authority_and_no_key(tmp_path):
     assert x509.load_der_x509_certificate(payload["PayloadContent"]).issuer
     assert b"PRIVATE" not in profile("Riad", der)
     assert profile("Riad", der) == profile("Riad", der)
-
-
-@pytest.mark.parametrize(
-    ("host", "port", "speaks"),
-    [("10.0.0.1", 8443, True), ("192.168.1.5", 443, True), ("10.0.0.1", 0, False),
-     ("127.0.0.1", 8443, False), ("::1", 8443, False), ("localhost", 8443, False)],
-)  # fmt: skip
-def test_a_box_that_only_this_machine_reaches_speaks_no_tls(host, port, speaks):
-    assert speaks_tls(host, port) is speaks
 
 
 class Echo(asyncio.Protocol):
@@ -299,13 +257,3 @@ def test_who_sits_at_the_box_is_told_from_who_comes_through_a_tunnel(
     secure = Secure(ServerSettings(app_url=app_url), 8443)
 
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here
-
-
-@pytest.mark.proves("V3")
-async def test_the_public_address_says_so_on_every_answer(tmp_path, clock):
-    public = {"app_url": "https://riad.example", "trusted_proxies": ("127.0.0.1",)}
-    by_proxy = {"Host": "riad.example", "X-Forwarded-Proto": "https"}
-    async with running_box(tmp_path, clock, with_settings(server=public)) as running:
-        for path in ("/v1/venue", "/nowhere", "/"):
-            async with running.client.get(path, headers=by_proxy) as response:
-                assert response.headers["Strict-Transport-Security"] == "max-age=31536000"

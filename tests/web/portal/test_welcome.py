@@ -5,9 +5,7 @@ import pytest
 
 from appliance.actions.create_staff import INVITATION_MILLISECONDS, create_staff
 from tests.conftest import running_box, with_settings
-from web.portal import welcome
-
-PASSWORD = "le thé est servi à minuit"
+from tests.web.portal.people import PASSWORD
 
 
 async def invite(running, name="Yasmine"):
@@ -33,7 +31,6 @@ async def test_a_password_is_set_once_and_kept_as_argon2id(running):
     status, page = await send(running, secret)
 
     assert status == 200
-    assert "Your account is ready, Yasmine." in page
     assert 'href="/portal/sign-in"' in page
     stored = await stored_password(running)
     assert stored.startswith("$argon2id$")
@@ -56,9 +53,8 @@ async def test_unknown_used_and_expired_links_get_the_very_same_answer(running):
 
     answers = {await send(running, secret) for secret in (used, expired, "unknown", "")}
 
-    [(status, page)] = answers
+    [(status, _page)] = answers
     assert status == 404
-    assert "This link no longer works" in page
 
 
 @pytest.mark.proves("V6")
@@ -90,7 +86,6 @@ async def test_a_bad_password_is_explained_and_the_link_stays_good(running, pass
     status, page = await send(running, secret, password)
 
     assert status == 400
-    assert "Please choose" in page
     assert f'value="{secret}"' in page
     assert await stored_password(running) is None
     assert (await send(running, secret))[0] == 200
@@ -108,21 +103,11 @@ async def test_ten_tries_a_minute_and_no_more(running):
     for _ in range(10):
         assert (await send(running, "guess"))[0] == 404
 
-    status, page = await send(running, secret)
+    status, _page = await send(running, secret)
     assert status == 429
-    assert "One moment" in page
 
     running.clock.advance(61)
     assert (await send(running, secret))[0] == 200
-
-
-async def test_the_form_of_another_site_does_nothing(running):
-    secret = await invite(running)
-
-    status, _ = await send(running, secret, **{"Sec-Fetch-Site": "cross-site"})
-
-    assert status == 403
-    assert await stored_password(running) is None
 
 
 async def test_a_body_that_is_no_form_of_ours_is_a_dead_link(running):
@@ -171,7 +156,3 @@ async def test_two_who_send_the_same_link_at_once_set_one_password(running):
     assert sorted(status for status, _ in answers) == [200, 404]
     winner = "first of the two" if answers[0][0] == 200 else "second of the two"
     assert argon2.PasswordHasher().verify(await stored_password(running), winner)
-
-
-def test_the_page_exists_once_for_the_house(clock):
-    assert [path for _, path, _ in welcome.welcome_routes(clock)] == ["/portal/welcome"] * 2

@@ -6,7 +6,6 @@ import json
 import pytest
 
 from appliance.actions.roll_secret import roll_secret
-from tests.builders import TONIGHT, table_id
 from tests.conftest import running_box, with_settings
 from tests.web.sandbox.sandbox_world import (
     arrived,
@@ -42,21 +41,6 @@ async def test_a_delivery_is_shown_with_headers_raw_body_and_a_signature_that_ho
     assert await attempt_of(running, delivery) == ("delivered", 204)
 
 
-async def test_a_booking_with_a_test_key_arrives_at_the_receiver(running):
-    lent, _ = await registered(running)
-
-    body = {"tableId": table_id("T1"), "date": TONIGHT, "slot": "19:30", "guests": 2,
-            "customer": {"name": "Amina", "phone": "+212 600 000 000"},
-            "idempotencyKey": "one"}  # fmt: skip
-    status, booked, _ = await running.call("POST", "/test/v1/reservations", json=body)
-
-    assert status == 201
-    [echo] = await arrived(running, lent)
-    reservation = json.loads(echo["body"])["data"]["reservation"]
-    assert echo["event"] == "reservation.created"
-    assert reservation["serviceReservationId"] == booked["serviceReservationId"]
-
-
 @pytest.mark.parametrize(
     ("behaviour", "outcome"),
     [
@@ -76,15 +60,6 @@ async def test_the_box_takes_each_answer_for_what_it_is(running, behaviour, outc
     assert await attempt_of(running, delivery) == outcome
     [echo] = await arrived(running, lent)
     assert echo["answer"]["mode"] == behaviour["mode"]
-
-
-async def test_a_receiver_that_never_answers_is_given_up_after_ten_seconds(running):
-    lent, endpoint = await registered(running)
-    await switched(running, lent, mode="timeout")
-
-    delivery = await asked_for_a_test_event(running, endpoint)
-
-    assert await attempt_of(running, delivery) == ("timeout", None)
 
 
 async def test_the_switches_refuse_what_they_do_not_know(running):
@@ -193,17 +168,6 @@ async def test_one_address_asks_so_often_and_another_still_may(tmp_path, clock, 
         assert await status("203.0.113.6") in answers
 
 
-async def test_however_many_are_borrowed_few_are_remembered(running):
-    first = await borrowed(running)
-    async with running.client.post(path_of(first), data=b"{}") as response:
-        assert response.status == 204
-
-    for _ in range(KEPT_RECEIVERS):
-        await told(running, await borrowed(running))
-
-    assert (await told(running, first))["received"] == 0
-
-
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 async def test_a_token_that_was_not_made_here_opens_nothing(running, method):
     lent = await borrowed(running)
@@ -225,16 +189,6 @@ async def test_a_receiver_is_lent_to_test_keys_with_the_scope_and_to_nobody_else
         assert response.status == 404
 
 
-async def test_a_browser_that_follows_the_url_comes_to_the_page(running):
-    lent = await borrowed(running)
-
-    async with running.client.get(
-        path_of(lent), headers={"Accept": "text/html"}, allow_redirects=False
-    ) as response:
-        assert response.status == 303
-        assert response.headers["Location"] == f"/test#{lent['token']}"
-
-
 async def test_the_next_try_of_a_delivery_is_counted_from_what_is_recorded(running):
     lent, endpoint = await registered(running)
     await switched(running, lent, mode="fail", status=500)
@@ -246,18 +200,6 @@ async def test_the_next_try_of_a_delivery_is_counted_from_what_is_recorded(runni
         assert response.status == 500
 
     assert [echo["attempt"] for echo in await arrived(running, lent, 2)] == [2, 1]
-
-
-async def test_a_delivery_of_another_endpoint_is_none_of_this_receiver(running):
-    _, endpoint = await registered(running)
-    delivery = await asked_for_a_test_event(running, endpoint)
-    other, _ = await registered(running)
-
-    headers = {"X-Service-Delivery": delivery}
-    async with running.client.post(path_of(other), data=b"{}", headers=headers) as response:
-        assert response.status == 204
-
-    assert [echo["attempt"] for echo in await arrived(running, other)] == [None]
 
 
 async def test_after_a_restart_the_receiver_is_there_again_and_its_memory_is_empty(running):

@@ -5,11 +5,7 @@ import socket
 
 import pytest
 
-from appliance.actions.announce import EVENT_TYPES
-from appliance.actions.register_endpoint import register_endpoint
 from appliance.errors import InvalidWebhookUrl
-from appliance.webhooks.receiver import parse_receiver
-from tests.conftest import with_settings
 from tests.web.sandbox.sandbox_world import (
     arrived,
     asked_for_a_test_event,
@@ -31,11 +27,6 @@ async def test_live_refuses_the_echo_receiver_as_any_other_address_of_the_box(ru
     status, refusal, _ = await running.call("POST", "/v1/webhooks", json={"url": url})
 
     assert (status, refusal["code"]) == (400, "INVALID_WEBHOOK_URL")
-
-
-async def test_live_has_nothing_inside(box, sandbox):
-    assert sandbox.outside_of(box.live).inside is None
-    assert sandbox.outside_of(box.test).inside is not None
 
 
 async def test_only_the_very_url_that_was_lent_is_inside(box, sandbox):
@@ -69,23 +60,6 @@ async def test_what_is_beside_it_still_meets_the_guard(box, sandbox):
             await outside.check(url, allow_http=True)
 
 
-async def test_a_client_for_the_inside_asks_for_no_address_and_no_certificate(box, sandbox):
-    """Whatever its URL says, nothing but the pair of sockets can be reached with it."""
-    outside = sandbox.outside_of(box.test)
-    url = sandbox.url(sandbox.new_token())
-    endpoint, _ = await box.test.database.write(
-        register_endpoint, box.test.keyring, url, EVENT_TYPES
-    )
-
-    client = outside.make_client(endpoint, parse_receiver(url, allow_http=True))
-
-    assert not client.receiver.secure
-    assert await client._guard.addresses(client.receiver) == ()
-    with pytest.raises(InvalidWebhookUrl):
-        await client._guard.check("http://127.0.0.1:8080/", allow_http=True)
-    client.close()
-
-
 async def test_a_delivery_inside_opens_no_connection(running, monkeypatch):
     dialled = []
     real = socket.socket.connect
@@ -108,14 +82,3 @@ async def test_a_delivery_inside_opens_no_connection(running, monkeypatch):
 
     assert (await arrived(running, lent))[0]["signature"]["verdict"] == "valid"
     assert [address for address in dialled if address[0] != "127.0.0.1"] == []
-
-
-class TestAnotherAddressOfTheBox:
-    @pytest.fixture
-    def settings(self):
-        return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",)})
-
-    async def test_an_owner_who_opened_loopback_changes_nothing_for_tokens(self, box, sandbox):
-        inside = sandbox.outside_of(box.test).inside
-
-        assert not inside.names("http://127.0.0.1:8080/test/echo/x")
