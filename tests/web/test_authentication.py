@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from appliance.clock import StoppedClock
-from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
+from appliance.model.api_key import SCOPES
 from appliance.store.keys import list_keys, mark_key_revoked
-from tests.builders import a_body, a_key
+from tests.builders import a_key
 from tests.conftest import Running, running_box, with_settings
 from web.routes import PARTNER_ROUTE_TABLE
 
@@ -69,16 +69,6 @@ async def test_each_call_needs_its_scope_and_only_that(
     assert allowed not in {401, 403}
 
 
-@pytest.mark.proves("interface 7: SCOPE_MISSING")
-async def test_a_read_only_key_reads_and_does_not_write(running: Running):
-    key = await a_key(running.live, READ_ONLY_SCOPES)
-
-    read, _, _ = await running.call("GET", "/v1/reservations", key=key)
-    written, body, _ = await running.call("POST", "/v1/reservations", json=a_body(), key=key)
-
-    assert (read, written, body["code"]) == (200, 403, "SCOPE_MISSING")
-
-
 @pytest.mark.proves("decision: A key of the other environment?", "S2", "V8")
 async def test_a_key_of_the_other_environment_is_unauthorized(running: Running):
     on_live, live, _ = await running.call("GET", "/v1/venue", key=running.test_key)
@@ -103,15 +93,6 @@ async def test_a_revoked_key_is_refused_on_the_next_request(running: Running):
 async def test_the_key_is_checked_before_the_body(running: Running):
     async with running.client.post("/v1/reservations", data=b"{") as response:
         assert response.status == 401
-
-
-async def test_the_last_use_of_a_key_is_noted_to_the_minute(running: Running):
-    await running.call("GET", "/v1/venue")
-    await running.call("GET", "/v1/venue")  # the note is written beside the first request
-    await running.live.database.write(lambda tx: tx.now)  # and before this
-    key = running.live.database.peek(list_keys)[0]
-
-    assert key.last_used_at == running.clock.now()
 
 
 @pytest.mark.proves("S1")
@@ -141,12 +122,14 @@ async def limited(tmp_path: Path, clock: StoppedClock):
     "V2",
 )
 async def test_the_sixty_first_request_in_a_minute_is_refused(limited: Running):
+    other = await a_key(limited.live)
     statuses = [(await limited.call("GET", "/v1/venue"))[0] for _ in range(61)]
 
     status, body, headers = await limited.call("GET", "/v1/venue")
 
     assert statuses == [200] * 60 + [429]
     assert (status, body["code"], headers["Retry-After"]) == (429, "RATE_LIMITED", "60")
+    assert (await limited.call("GET", "/v1/venue", key=other))[0] == 200
 
 
 @pytest.mark.proves("decision: The code of a 429, and what counts?", "interface 8: Request rate")
@@ -161,17 +144,6 @@ async def test_the_minute_slides_and_refused_calls_do_not_count(limited: Running
     statuses = [(await limited.call("GET", "/v1/venue"))[0] for _ in range(31)]
 
     assert statuses == [200] * 30 + [429]
-
-
-@pytest.mark.proves("decision: The code of a 429, and what counts?")
-async def test_each_key_has_its_own_budget(limited: Running):
-    other = await a_key(limited.live)
-    for _ in range(61):
-        await limited.call("GET", "/v1/venue")
-
-    status, _, _ = await limited.call("GET", "/v1/venue", key=other)
-
-    assert status == 200
 
 
 @pytest.mark.proves("decision: In which order is a call checked?")
@@ -192,21 +164,6 @@ async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_
 
     assert statuses == [401] * 60 + [429]
     assert status == 200
-
-
-@pytest.mark.proves("S20", "V4")
-async def test_what_a_stranger_claims_about_its_address_is_not_believed(limited: Running):
-    wrong = "svc_live_" + "0" * 48
-    for i in range(60):
-        await limited.call(
-            "GET", "/v1/venue", key=wrong, headers={"X-Forwarded-For": f"10.0.0.{i}"}
-        )
-
-    status, _, _ = await limited.call(
-        "GET", "/v1/venue", key=wrong, headers={"X-Forwarded-For": "10.1.1.1"}
-    )
-
-    assert status == 429
 
 
 @pytest.mark.proves("S20")

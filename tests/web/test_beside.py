@@ -91,16 +91,6 @@ async def test_a_replay_beside_the_running_box_starts_within_seconds(data, recei
     assert one.headers["x-service-event"] == "webhook.test"
 
 
-async def test_a_replay_while_the_box_is_off_is_sent_after_its_start(data, receiver):
-    _, _, delivery_id = a_dead_delivery(data, receiver)
-
-    await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-
-    with serving(data):
-        [request] = await receiver.got(1)
-    assert request.id == delivery_id
-
-
 async def test_a_secret_rolled_beside_the_running_box_signs_the_next_delivery(
     data, receiver, capsys
 ):

@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -175,22 +174,6 @@ def test_it_takes_everything_along_when_it_stops():
     assert not folder.exists()
 
 
-def test_in_a_directory_of_its_own_each_start_is_a_fresh_evening(tmp_path):
-    data = str(tmp_path / "demo")
-    keys = []
-    for _ in range(2):
-        with Serving("--demo", "--data", data, "--port", "0") as serving:
-            keys.append(printed(serving, r"(svc_live_[0-9a-f]{48})"))
-            _, body = fetch(
-                f"{serving.address}/v1/reservations", Authorization=f"Bearer {keys[-1]}"
-            )
-            assert json.loads(body)["total"] == 7
-            serving.terminate()
-
-    assert keys[0] != keys[1]
-    assert (tmp_path / "demo" / "live.db").exists()
-
-
 def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
     data = tmp_path / "box"
     venue = Path("web/demo/venue.toml").absolute()
@@ -208,38 +191,6 @@ def test_it_listens_on_this_machine_alone(host, capsys):
     assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
 
     assert "this machine alone" in capsys.readouterr().err
-
-
-class Sink(BaseHTTPRequestHandler):
-    """A newcomer's own server."""
-
-    def do_POST(self):
-        self.server.received.append(self.headers["X-Service-Event"])
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-def test_a_server_of_ones_own_on_this_machine_receives_what_the_demo_sends(demo):
-    key = printed(demo, r"(svc_test_[0-9a-f]{48})")
-
-    def call(path, body):
-        headers = {"Authorization": f"Bearer {key}", "Content_Type": "application/json"}
-        status, answer = fetch(f"{demo.address}/test{path}", json.dumps(body).encode(), **headers)
-        return status, json.loads(answer)
-
-    with HTTPServer(("127.0.0.1", 0), Sink) as server:
-        server.received, server.timeout = [], 30
-        registered, endpoint = call(
-            "/v1/webhooks", {"url": f"http://localhost:{server.server_port}/hooks/venue"}
-        )
-        assert registered == 201
-        assert call("/v1/webhooks/test", {"endpointId": endpoint["id"]})[0] == 202
-        server.handle_request()
-
-    assert server.received == ["webhook.test"]
 
 
 def test_a_taken_port_says_how_to_choose_another(capsys):

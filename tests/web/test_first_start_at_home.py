@@ -43,16 +43,6 @@ async def test_the_link_is_shown_for_this_machine_and_for_another_over_https(
     assert "venuebox tls show" in shown
 
 
-async def test_a_phone_reads_the_link_that_it_can_open(new_directory, clock, capsys, monkeypatch):
-    read = []
-    monkeypatch.setattr("web.first_start.link_blocks", lambda link: read.append(link) or "")
-    async with running_box(new_directory, clock, Settings()) as new_box:
-        new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, LOCAL, as_qr=True)
-
-    assert [link.partition("#")[0] for link in read] == [f"{AT_HOME}/portal/setup"]
-
-
 async def test_who_asks_in_the_open_is_led_to_https_and_the_browser_takes_the_secret_along(
     new_directory, clock
 ):
@@ -82,14 +72,6 @@ async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_direc
     assert led is None  # the page that says why follows
 
 
-async def test_a_box_without_https_leads_nowhere(new_directory, clock):
-    behind = with_settings(server={"trusted_proxies": ["127.0.0.1"]})
-    async with running_box(new_directory, clock, behind) as new_box:
-        new_box.app[SECURE].tls_port = 0
-        async with new_box.client.get("/portal/setup", headers=FROM_ANOTHER) as response:
-            assert response.status == 403
-
-
 @pytest.mark.parametrize(
     ("host", "found"),
     [
@@ -102,15 +84,6 @@ async def test_a_box_without_https_leads_nowhere(new_directory, clock):
 )
 def test_the_link_for_this_machine_is_one_on_which_a_password_may_travel(host, found):
     assert find_local_address(host, 8080) == found
-
-
-async def test_a_box_at_one_address_shows_its_https_link_alone(new_directory, clock, capsys):
-    async with running_box(new_directory, clock, Settings()) as new_box:
-        new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, AT_HOME, as_qr=False)
-
-    shown = capsys.readouterr().out
-    assert re.findall(r"  (https?://\S+)/portal/setup#", shown) == [AT_HOME]
 
 
 def test_a_taken_port_for_https_ends_the_start_before_a_link_is_shown(tmp_path):

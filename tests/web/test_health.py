@@ -75,17 +75,6 @@ async def test_a_full_disk_is_unavailable_until_there_is_room(box, clock):
     assert (await health.show_health(ASK)).status == 200
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_while_bookings_are_refused_for_a_full_disk_it_is_unavailable_at_once(running, path):
-    assert (await ask(running, path))[0] == 200
-
-    running.live.database.set_full(full=True)
-    assert (await ask(running, path))[0] == 503
-
-    running.live.database.set_full(full=False)
-    assert (await ask(running, path))[0] == 200
-
-
 async def test_a_disk_that_hangs_is_unavailable_in_time_and_holds_one_proof(box, clock):
     health = Health(box, free=lambda _: 1 << 30, deadline=0.05)
     release, begun = asyncio.Event(), []

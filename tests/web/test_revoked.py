@@ -10,11 +10,10 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.manage_staff import change_role, disable_staff
 from appliance.actions.revoke_key import revoke_key
 from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.actions.rotate_key import rotate_key
 from appliance.actions.sign_in import change_password
 from appliance.clock import StoppedClock
 from appliance.store.endpoints import list_endpoints
-from appliance.store.keys import find_key, list_keys
+from appliance.store.keys import list_keys
 from appliance.store.session import session
 from appliance.store.staff import list_staff
 from tests.builders import a_body
@@ -150,16 +149,3 @@ async def test_a_revoked_key_stays_refused_when_the_clock_is_set_back(running, k
     running.clock.set("2025-11-21T19:00:00Z")
 
     assert await refusal(running) == (401, "KEY_REVOKED")
-
-
-async def test_a_key_in_its_last_day_that_is_revoked_by_a_clock_ahead_does_not_live_that_day(
-    running, key
-):
-    await running.live.database.write(rotate_key, "live", key.id, ends=True)
-    assert await refusal(running) == (200, None)
-
-    revoke_beside(running, key.id, "2027-11-21T19:00:00Z")
-
-    assert await refusal(running) == (401, "KEY_REVOKED")
-    old = running.live.database.peek(find_key, key.id)
-    assert old.revoked_at == running.clock.now() + 24 * 3_600_000  # it was to end then anyway

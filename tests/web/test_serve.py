@@ -83,17 +83,6 @@ def a_body(venue, day, key="k-1"):
     }
 
 
-def test_it_says_ready_in_one_line_and_answers_from_then_on(data, capsys):
-    key = new_key(capsys, data)["key"]
-
-    with serve(data) as serving:
-        status, venue = call(serving, "GET", "/v1/venue", key)
-
-        assert serving.lines == [f"ready {serving.address}"]
-        assert serving.address == f"http://127.0.0.1:{serving.port}"
-        assert (status, venue["venue"]["name"]) == (200, "Riad Atlas")
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_an_idle_box_at_once_with_status_0_and_whole_databases(data, number):
     def leave():
@@ -240,39 +229,6 @@ def test_commands_beside_the_box_are_in_force_on_its_next_request(data, capsys):
         other = new_key(capsys, data, "test")["key"]
         status, venue = call(serving, "GET", "/test/v1/venue", other)
         assert (status, venue["venue"]["name"]) == (200, "Riad Toubkal")
-
-
-def test_links_given_beside_the_box_have_its_address(data, capsys):
-    with serve(data) as serving:
-        said = run(capsys, data, "staff", "create", "--name", "N", "--role", "owner", "--json")
-
-        assert json.loads(said)["signInUrl"].startswith(f"{serving.address}/portal/welcome#")
-
-
-def test_an_idle_box_does_not_wake_up_once(data):
-    """No timer, no poll, no SQL: no thread of it is given the processor."""
-    with serve(data) as serving:
-        before = at_rest(serving.process.pid)
-        time.sleep(3)
-
-        assert wake_ups(serving.process.pid) == before
-
-
-def at_rest(pid):
-    """Its wake-ups, once there was none for two seconds: the watchdog looks for one."""
-    deadline, before = time.monotonic() + 60, None
-    while before != (before := wake_ups(pid)):
-        assert time.monotonic() < deadline, "it does not come to rest"
-        time.sleep(2)
-    return before
-
-
-def wake_ups(pid):
-    """How often each thread went to sleep until now."""
-    return {
-        thread.name: (thread / "status").read_text().partition("voluntary_ctxt_switches:")[2]
-        for thread in Path(f"/proc/{pid}/task").iterdir()
-    }
 
 
 def wait_until_the_use_is_noted(capsys, data):

@@ -35,12 +35,6 @@ async def test_a_file_asked_for_otherwise_is_asked_for_again_next_time(browser, 
     assert answer.headers["Cache-Control"] == "no-cache"
 
 
-async def test_a_script_in_a_folder_is_served_as_a_script(browser):
-    answer = await browser.get("/static/docs/docs.js")
-
-    assert answer.content_type == "text/javascript"
-
-
 @pytest.mark.proves("V5", "V13")
 @pytest.mark.parametrize(
     "path", ["nothing.css", "../secret.txt", "..%2fsecret.txt", ".built", "docs", "docs/../x"]

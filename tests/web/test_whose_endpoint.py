@@ -5,7 +5,6 @@ import pytest
 from appliance.actions.rotate_key import rotate_key
 from appliance.doctor.conditions import ARABIC, FRENCH
 from appliance.store.conditions import list_conditions
-from appliance.webhooks.conditions import Conditions
 from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import a_body, a_key, table_id
 from tests.conftest import Running, with_settings
@@ -102,18 +101,6 @@ async def test_the_venue_is_alerted_when_one_key_deactivates_what_another_regist
     assert len(await alerts(environment)) == 1
 
 
-async def test_an_alert_outlives_a_restart(running: Running):
-    endpoint = await registered(running)
-    await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=await a_key(running.live))
-    conditions = Conditions(running.live.database)
-
-    conditions.start()
-    conditions.keep_only(set())
-    await conditions.close()
-
-    assert await alerts(running.live) == [("endpoint_switched_off", endpoint["id"])]
-
-
 async def test_no_alert_for_what_a_key_registered_itself_or_what_is_off_already(running: Running):
     endpoint = await registered(running)
     await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
@@ -165,15 +152,3 @@ async def test_the_venue_restricts_an_endpoint_to_the_references_of_its_own_line
 
     assert restricted == {"ref-1", None}
     assert everything[-1].reservation["externalRef"] == "ref-3"
-
-
-async def test_only_those_who_manage_integrations_restrict_an_endpoint(running: Running):
-    endpoint = await registered(running)
-    path = f"{WHOSE}{endpoint['id']}/references"
-    for role in ("host", "door"):
-        person = await a_person(running, role)
-        assert (await person.post(path, {"references": "own"}))[0] == 403
-    manager = await a_person(running, "manager")
-    assert (await manager.post(path, {"references": "own"}))[0] == 303
-    stored = await running.live.database.read(lambda r: r.value("SELECT own_refs FROM endpoint"))
-    assert stored == 1

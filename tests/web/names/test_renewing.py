@@ -8,8 +8,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.actions.edit_venue import edit_venue
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.data_directory import DataDirectory
 from appliance.model.venue import fingerprint
 from appliance.store.venue import get_venue
 from appliance.tls.authority import names_in
@@ -18,7 +16,7 @@ from appliance.tls.files import LEAF, read_certificate
 from appliance.tls.names import Names
 from tests.application import share_templates
 from web.application import build_application
-from web.names.tls import open_certificates, renewing
+from web.names.tls import renewing
 
 
 @pytest.fixture
@@ -103,16 +101,3 @@ async def test_once_a_device_has_fetched_the_authority_it_stays(box, certificate
 
     assert (certificates.fingerprint() == before) == (path is not None)
     assert ("dar-zitoun.local" in dns(certificates)) == (path is None)
-
-
-@pytest.mark.parametrize("name", ["live", "test"])
-async def test_once_a_terminal_is_there_it_stays(box, tmp_path, name):
-    certificates = open_certificates(DataDirectory(tmp_path), box)
-    before = certificates.fingerprint()
-    environment = box.live if name == "live" else box.test
-    await environment.database.write(issue_terminal, "Entrée", "scan")
-
-    await rename(box, slug="dar-zitoun")
-    certificates.renew()
-
-    assert certificates.fingerprint() == before

@@ -1,7 +1,9 @@
-"""Echo receivers: what they show of a delivery, and how they answer when switched."""
+"""Echo receivers: what they show, how they answer, and that the way inside is no hole."""
 
+import asyncio
 import hmac
 import json
+import socket
 
 import pytest
 
@@ -113,18 +115,6 @@ async def test_only_what_is_new_is_told_and_the_oldest_are_forgotten(running):
         KEPT_DELIVERIES + 2, 3,
     ]  # fmt: skip
     assert [echo["number"] for echo in last["items"]] == [KEPT_DELIVERIES + 2]
-
-
-async def test_of_a_long_request_only_what_is_shown_is_remembered(running):
-    lent = await borrowed(running)
-    headers = {f"X-Long-{n}": "a" * 8000 for n in range(60)}
-    async with running.client.post(path_of(lent), data=b"b" * 60_000, headers=headers) as response:
-        assert response.status == 204
-
-    (echo,) = await arrived(running, lent)
-
-    assert (len(echo["body"]), echo["bodyBytes"]) == (16 * 1024, 60_000)
-    assert sum(len(value) for _, value in echo["headers"]) < 64 * 1024
 
 
 @pytest.mark.proves("S19")
@@ -265,3 +255,64 @@ async def test_both_secrets_are_tried_for_a_day_after_a_roll(running):
     t, body = echo["signature"]["t"], echo["body"].encode()
     old = hmac.new(running_secret.encode(), b"%d." % t + body, "sha256").hexdigest()
     assert old in echo["signature"]["expected"]
+
+
+@pytest.fixture
+def sandbox(box):
+    return Sandbox(box.test, box.clock, box.tokens)
+
+
+async def test_live_refuses_the_echo_receiver_as_any_other_address_of_the_box(running):
+    lent = await borrowed(running)
+    url = lent["url"].replace("https://box.example", "https://127.0.0.1:8443")
+
+    status, refusal, _ = await running.call("POST", "/v1/webhooks", json={"url": url})
+
+    assert (status, refusal["code"]) == (400, "INVALID_WEBHOOK_URL")
+
+
+async def test_only_the_very_url_that_was_lent_is_inside(box, sandbox):
+    token = sandbox.new_token()
+    url, inside = sandbox.url(token), sandbox.outside_of(box.test).inside
+
+    assert inside.names(url)
+    for other in (
+        url + "?x=1",
+        url + "/",
+        url + "/../../v1/venue",
+        url.replace("/test/echo/", "/echo/"),
+        url.replace("/test/echo/", "/test/echo/../echo/"),
+        url.replace("https:", "http:"),
+        url.replace("box.example", "box.example:8443"),
+        url.replace("box.example", "BOX.example"),
+        url.replace("box.example", "127.0.0.1"),
+        url[:-1] + ("A" if url[-1] != "A" else "B"),
+        url.replace(token, box.live.keyring.echo_token("018f0000-0000-7000-8000-000000000000")),
+        token,
+        "",
+    ):
+        assert not inside.names(other), other
+
+
+async def test_a_delivery_inside_opens_no_connection(running, monkeypatch):
+    dialled = []
+    real = socket.socket.connect
+
+    def connect(self, address):
+        dialled.append(address)
+        return real(self, address)
+
+    lent, endpoint = await registered(running)
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    loop = asyncio.get_running_loop()
+
+    async def sock_connect(_sock, address):
+        dialled.append(address)
+        raise OSError("no connection is allowed here")
+
+    monkeypatch.setattr(loop, "sock_connect", sock_connect)
+
+    await asked_for_a_test_event(running, endpoint)
+
+    assert (await arrived(running, lent))[0]["signature"]["verdict"] == "valid"
+    assert [address for address in dialled if address[0] != "127.0.0.1"] == []
