@@ -139,7 +139,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
     [record] = [r for r in caplog.records if r.name == "appliance.accidents"]
     noted = logging.Formatter().format(record)
     assert "GET /access/{token} failed: ValueError" in noted
-    assert "test_middleware.py" in noted
+    assert "test_refusal_pages.py" in noted
     assert "'salma', '@'" not in noted + body
     assert "secret" not in noted
 

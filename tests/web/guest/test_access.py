@@ -37,17 +37,6 @@ async def test_the_pass_on_the_card_is_the_reservations_own(world, guest):
     assert (read.version, read.pass_id, read.guests, read.slot) == (0x01, b"12345678", 7, None)
 
 
-async def test_the_pass_of_the_test_environment_says_so_and_the_page_wears_a_ribbon(worlds, guest):
-    test_world = worlds[1]
-    path = test_world.access(await test_world.reserve())
-
-    html = await (await guest.get(path)).text()
-
-    assert path.startswith("/test/access/")
-    assert decode_pass(pass_in(html)).guest_pass.version == 0x81
-    assert 'class="ribbon">TEST' in html
-
-
 @pytest.mark.parametrize("status", ["cancelled", "declined"])
 async def test_a_freed_table_shows_neither_pass_nor_code_nor_buttons(world, guest, status):
     reservation = await world.reserve(status=status, access_code="SVC-7K2M")
@@ -72,17 +61,6 @@ async def test_the_page_speaks_the_visitors_language(world, guest, accepted, cod
 
     assert f'<html lang="{code}" dir="{direction}">' in html
     assert answer.headers["Content-Language"] == code
-
-
-async def test_the_language_links_switch_the_page(world, guest):
-    path = world.access(await world.reserve())
-
-    html = await (await guest.get(path)).text()
-    switched = await (await guest.get(f"{path}?lang=ar")).text()
-
-    assert re.findall(r'href="(\?lang=\w+)"', html) == ["?lang=en", "?lang=ar"]
-    assert '<html lang="ar" dir="rtl">' in switched
-    assert "calendar.ics?lang=ar" in switched
 
 
 async def test_what_a_customer_typed_stays_text(world, guest):
@@ -180,28 +158,3 @@ async def test_the_service_worker_keeps_to_the_cards_of_its_environment(worlds, 
         assert answer.headers["Service-Worker-Allowed"] == scope
         assert f'"scope": "{scope}"' in await answer.text()
         assert answer.content_type == "text/javascript"
-
-
-@pytest.mark.parametrize(
-    ("address", "map_url", "href"),
-    [
-        (
-            "12 derb X, Fès",
-            None,
-            "https://www.openstreetmap.org/search?query=12%20derb%20X%2C%20F%C3%A8s",
-        ),
-        ("12 derb X, Fès", "https://maps.example/x", "https://maps.example/x"),
-        (None, "https://maps.example/x", "https://maps.example/x"),
-    ],
-)
-async def test_the_card_leads_to_the_venue(world, guest, address, map_url, href):
-    await world.database.write(
-        lambda tx: tx.execute(
-            "UPDATE venue SET address = :a, map_url = :m", {"a": address, "m": map_url}
-        )
-    )
-
-    html = await (await guest.get(world.access(await world.reserve()))).text()
-
-    assert f'href="{href}" rel="noreferrer"' in html
-    assert (address or "") in html

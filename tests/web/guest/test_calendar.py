@@ -56,15 +56,6 @@ async def test_a_whole_evening_runs_from_the_first_slot_to_the_end_of_the_last(w
     assert sunday["DTSTART"] == "20261122T120000Z"
 
 
-async def test_a_whole_evening_at_a_venue_without_slots_is_an_all_day_entry(world, guest):
-    await world.database.write(lambda tx: tx.execute("DELETE FROM slot"))
-
-    entry = fields(await calendar(world, guest, slot=None))
-
-    assert entry["DTSTART;VALUE=DATE"] == "20261121"
-    assert entry["DTEND;VALUE=DATE"] == "20261122"
-
-
 @pytest.mark.parametrize(
     ("status", "state"),
     [("confirmed", "CONFIRMED"), ("requested", "TENTATIVE"), ("pending", "TENTATIVE"),

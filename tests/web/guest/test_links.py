@@ -79,16 +79,6 @@ async def test_a_link_of_the_other_environment_opens_nothing(worlds, guest):
     assert (await guest.get(f"/test/access/{token}")).status == 404
 
 
-async def test_the_links_handed_on_are_those_of_the_public_address(world, guest):
-    path = world.access(await world.reserve())
-
-    html = await (await guest.get(path)).text()
-
-    assert f'data-share="https://box.example{path}"' in html
-    assert f'href="{path}/calendar.ics?lang=fr"' in html
-    assert "mailto:?subject=" in html
-
-
 GUESSES = 2000
 
 

@@ -121,15 +121,6 @@ async def test_the_spelling_is_corrected_and_what_is_left_empty_stays(world, gue
     assert await one(world, reservation, "language") == "ar"
 
 
-async def test_a_correction_comes_with_the_claim_too(world, guest):
-    reservation = await world.reserve()
-
-    answer = await guest.post(world.claim(reservation), data={"name": "Selma Bennani"})
-
-    assert answer.status == 200
-    assert await one(world, reservation, "customer_name") == "Selma Bennani"
-
-
 @pytest.mark.parametrize(
     ("field", "value"), [("email", "not an address"), ("phone", "12"), ("language", "de")]
 )
@@ -275,29 +266,6 @@ async def test_the_sixty_first_tap_in_a_minute_is_asked_to_wait(world, guest):
     assert (await guest.post(path)).status == 200
 
 
-async def test_over_plain_http_the_tap_is_thanked_and_nothing_is_kept(world, guest, monkeypatch):
-    monkeypatch.setattr("web.guest.desk.is_private", lambda *_: False)
-
-    answer = await guest.post(world.claim(await world.reserve()))
-
-    assert answer.status == 200
-    assert "Set-Cookie" not in answer.headers
-    assert "/me" not in await answer.text()
-    assert await count(world, "SELECT count(*) FROM claim") == 0
-
-
-async def test_the_page_shows_the_reservation_and_asks_for_a_tap(world, guest):
-    reservation = await world.reserve()
-
-    answer = await guest.get(world.claim(reservation))
-    html = await answer.text()
-
-    assert answer.status == 200
-    assert "Terrasse 5" in html
-    assert '<form method="post"' in html
-    assert "data-pass" not in html
-
-
 @pytest.mark.proves("S11")
 async def test_a_second_tap_is_thanked_alike(world, guest):
     path = world.claim(await world.reserve())
@@ -333,13 +301,6 @@ async def test_an_access_link_is_no_claim_link(world, guest):
 
     assert (await guest.get(f"/claim-guest/{token}")).status == 404
     assert (await guest.post(f"/claim-guest/{token}")).status == 404
-
-
-async def test_a_dead_claim_link_answers_the_tap_as_it_answers_the_look(world, guest):
-    looked, tapped = await guest.get("/claim-guest/x"), await guest.post("/claim-guest/x")
-
-    assert (looked.status, tapped.status) == (404, 404)
-    assert await looked.read() == await tapped.read()
 
 
 EMAIL = "salma@guest.example"

@@ -80,21 +80,6 @@ async def test_a_step_of_the_setup_says_what_is_wrong_beside_its_field(new_box, 
             assert value_of(page, name) == text, name
 
 
-async def test_a_mail_password_is_kept_and_told_nobody_when_another_field_is_refused(new_box):
-    owner = await a_person(new_box)
-
-    _, page, _ = await owner.post("/portal/setup/mail", {**MAIL, "port": "?"})
-    assert MAIL["password"] not in page
-    again = {**MAIL, "password": "", "do": "try", "recipient": "nobody"}
-    _, page, _ = await owner.post("/portal/setup/mail", again)
-    status, _, _ = await owner.post("/portal/setup/mail", {**MAIL, "password": ""})
-
-    assert status == 303
-    assert f'password = "{MAIL["password"]}"' in (
-        new_box.live.database.path.parent / "settings.toml"
-    ).read_text("utf-8")
-
-
 @pytest.mark.parametrize(("name", "status"), [("", 400), (LONG, 400), ("OWNER 5", 409)])
 async def test_an_invitation_says_what_is_wrong_with_it_and_keeps_what_was_typed(
     name, status, owner
@@ -130,12 +115,6 @@ async def test_a_list_of_tables_that_is_empty_or_too_long_is_asked_for_once_more
 
     assert (status, said_at(page, "list") != "") == (400, True)
     assert "T" * 50_001 in page
-
-
-async def test_a_file_that_is_chosen_counts_more_than_the_list_it_mends(manager):
-    _, page, _ = await manager.post("/portal/venue/preview", {"list": "X1;a;b", "file": "X1;a;2"})
-
-    assert "cannot be read" not in page
 
 
 LINK = r"https://box\.example/portal/welcome#[\w-]{43}"
@@ -228,13 +207,6 @@ async def test_days_that_are_closed_twice_are_open_when_they_are_opened_once(run
     answers = await twice(owner, f"{CLOSINGS}/{id_}/remove", {"once": once})
     assert {status for status, _, _ in answers} == {303}
     assert await rows(running, "SELECT 1 FROM closing_day") == []
-
-
-async def test_other_days_and_another_reason_are_another_closing(running, owner):
-    for change in ({}, {"reason": "Travaux"}, {"last": "2026-12-25"}):
-        await owner.post(CLOSINGS, {"first": "2026-12-24", "last": "2026-12-24", **change})
-
-    assert await rows(running, "SELECT count(*) FROM closing_day") == [(3,)]
 
 
 ENDS_THE_SESSION = {"/portal/sign-out", "/portal/account/password"}

@@ -134,20 +134,6 @@ async def test_a_successor_inherits_and_the_old_key_stays_until_it_is_revoked(
     assert (await running.call("GET", "/v1/venue", key=old))[0] == 200
 
 
-async def test_an_old_key_may_be_given_a_day_and_ends_by_itself(running: Running, manager):
-    page, old = await make_key(manager)
-    form = await a_form(manager, page)
-    await manager.post(f"{page}/rotate", {**form, "old": "ends"})
-
-    running.clock.advance(24 * 3600 - 60)
-    still, _, _ = await running.call("GET", "/v1/venue", key=old)
-    running.clock.advance(60)
-    over, body, _ = await running.call("GET", "/v1/venue", key=old)
-
-    assert still == 200
-    assert (over, body["code"]) == (401, "KEY_REVOKED")
-
-
 async def test_a_key_that_is_to_end_may_be_revoked_sooner_and_never_later(
     running: Running, manager
 ):
@@ -215,15 +201,3 @@ async def test_the_counts_of_the_last_minute_are_written_when_the_box_stops(runn
     await running.app.cleanup()
 
     assert running.live.database.peek(list_key_use)[key.id].today == 5
-
-
-async def test_bodies_that_differ_are_told_by_key_with_the_reservation(running: Running, manager):
-    _, key = await make_key(manager)
-    await running.call("POST", "/v1/reservations", key=key, json=a_body())
-    _, replay, _ = await running.call("POST", "/v1/reservations", key=key, json=a_body(guests=3))
-
-    _, text, _ = await manager.get(f"{ROOM}/warnings")
-
-    assert f"/portal/reservations/{replay['serviceReservationId']}" in text
-    assert "booking-1" in text
-    assert "Concierge" in text

@@ -14,16 +14,6 @@ from tests.web.portal.people import a_person
 from tests.web.portal.seating import an_amendment, as_it_is, path_of, rows, seat, value_of
 
 
-async def test_the_page_of_a_reservation_tells_everything_about_it(running, host):
-    salma = await seat(running, source="partner", notes="Gâteau à 23 h")
-
-    status, page, _ = await host.get(path_of(salma))
-
-    assert status == 200
-    for told in ("Salma Idrissi", "SVC-2345", "+212 600 123 457", "Gâteau à 23 h"):
-        assert told in page
-
-
 async def test_the_drawer_is_a_part_of_a_page(running, host):
     salma = await seat(running)
 
@@ -235,29 +225,6 @@ async def test_ten_hosts_act_on_one_evening_at_once_and_no_update_is_lost(runnin
     assert sorted(now.notes.strip(";").split(";")) == [str(n) for n in range(10)]
     assert now.version == salma.version + 10
     assert len(await rows(running, "SELECT 1 FROM history WHERE what = 'amended'")) == 10
-
-
-async def test_ten_hosts_want_the_same_free_table_and_one_gets_it(running):
-    hosts = [await a_person(running, "host", f"Host {n}") for n in range(10)]
-    parties = [
-        await seat(running, date="2026-11-22", table=f"T{n % 5 + 1}", access_code=None,
-                   slot=("19:30", "22:00")[n // 5])
-        for n in range(10)
-    ]  # fmt: skip
-    early = parties[:5]
-    forms = [{"seen": party.version, "table": table_id("T6")} for party in early]
-
-    answers = await asyncio.gather(
-        *(
-            hosts[n].post(path_of(early[n % 5], "move"), forms[n % 5])
-            for n in range(10)
-        )
-    )  # fmt: skip
-
-    assert sorted(status for status, _, _ in answers) == [303] + [409] * 9
-    tables = [(await as_it_is(running, party)).table_id for party in early]
-    assert tables.count(table_id("T6")) == 1
-    assert len(set(tables)) == 5
 
 
 async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_them(running):

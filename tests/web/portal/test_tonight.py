@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from appliance.actions.cancel import cancel
 from appliance.actions.edit_slots import add_slot
 from appliance.actions.sign_in import start_session
 from appliance.model.venue_file import SlotEntry
@@ -31,17 +30,6 @@ async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, h
     assert "Salma Idrissi" in second
     assert '<span class="party">3</span>' in second
     assert ">P</span>" in second
-
-
-async def test_a_whole_evening_takes_the_row_and_a_cancelled_one_leaves_it_free(running, host):
-    await seat(running, table="T1", slot=None)
-    gone = await seat(running, table="T2", access_code=None)
-    await running.live.database.write(cancel, gone.id, actor="box")
-
-    _, page, _ = await host.get("/portal/tonight")
-
-    assert '<td colspan="2">' in row_of(page, "T1")
-    assert "Salma" not in row_of(page, "T2")
 
 
 async def test_the_totals_count_people_and_reservations(running, host):
@@ -188,32 +176,6 @@ async def test_nothing_of_the_evening_is_told_to_a_session_that_is_over(running,
     told = await events.response.content.read()
     assert b"revoked" in told
     assert b"event: row" not in told
-
-
-async def present(host, query=""):
-    status, page, _ = await host.get(f"/portal/tonight{query}")
-    assert status == 200
-    return re.findall(r'<th scope="col" aria-current="time"><span dir="ltr">([\d:]{5})', page)
-
-
-@pytest.mark.parametrize(
-    ("now", "slot"),
-    [
-        ("2026-11-22T12:30:00Z", "12:00"),  # a Sunday: brunch is on
-        ("2026-11-21T19:00:00Z", "19:30"),  # between two slots
-        ("2026-11-21T22:10:00Z", "22:00"),
-        ("2026-11-22T00:30:00Z", "22:00"),  # after midnight it is still the same evening
-        ("2026-11-22T03:00:00Z", "22:00"),  # all are over, the evening is not
-    ],
-)
-async def test_the_slot_that_is_on_or_comes_next_is_marked(running, clock, now, slot):
-    clock.set(now)
-
-    assert await present(await a_person(running, "host")) == [slot]
-
-
-async def test_another_evening_has_none(running):
-    assert await present(await a_person(running, "host"), "?date=2026-11-28") == []
 
 
 async def test_everywhere_else_closes_the_boards_that_stand_open_there(running, monkeypatch, host):

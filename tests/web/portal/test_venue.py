@@ -216,16 +216,6 @@ async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running
     assert [table["blockedBy"] for table in availability["tables"]][:2] == ["partner", None]
 
 
-async def test_days_that_are_opened_again_can_be_booked(running, manager):
-    await manager.post("/portal/venue/closings", {"first": TONIGHT})
-    [closing] = await running.live.database.read(list_closings)
-
-    status, _, _ = await manager.post(f"/portal/venue/closings/{closing.id}/remove")
-
-    assert status == 303
-    assert (await create(running))[0] == 201
-
-
 @pytest.mark.parametrize(
     "form",
     [
@@ -239,7 +229,7 @@ async def test_a_period_that_cannot_be_is_refused(running, form, manager):
     assert await running.live.database.read(list_closings) == []
 
 
-@pytest.mark.parametrize("role", ["door", "host", "owner"])
+@pytest.mark.parametrize("role", ["door", "owner"])
 async def test_a_closed_evening_says_so_on_the_board_and_offers_no_cell(running, role):
     await close_days(running, NEXT_SATURDAY)
     person = await a_person(running, role)
