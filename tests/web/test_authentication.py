@@ -8,7 +8,7 @@ from appliance.clock import StoppedClock
 from appliance.model.api_key import SCOPES
 from appliance.store.keys import list_keys, mark_key_revoked
 from tests.builders import a_key
-from tests.conftest import Running, running_box, with_settings
+from tests.conftest import running_box, with_settings
 from web.routes import PARTNER_ROUTE_TABLE
 
 CALLS = [
@@ -20,19 +20,10 @@ CALLS = [
 @pytest.mark.proves("interface 7: UNAUTHORIZED", "S31")
 @pytest.mark.parametrize(
     "header",
-    [
-        None,
-        "",
-        "Bearer",
-        "Bearer ",
-        "Bearer svc_live_" + "0" * 48,
-        "Bearer svc_live_" + "0" * 47,
-        "Basic dXNlcjpwYXNz",
-        "Bearer svc_live_\udcff",
-        "svc_live_" + "0" * 48,
-    ],
-)
-async def test_a_missing_or_unknown_key_is_unauthorized(running: Running, header: str | None):
+    [None, "", "Bearer", "Bearer ", "Bearer svc_live_" + "0" * 48, "Bearer svc_live_" + "0" * 47,
+     "Basic dXNlcjpwYXNz", "Bearer svc_live_\udcff", "svc_live_" + "0" * 48],
+)  # fmt: skip
+async def test_a_missing_or_unknown_key_is_unauthorized(running, header):
     headers = {} if header is None else {"Authorization": header}
 
     async with running.client.get("/v1/venue", headers=headers) as response:
@@ -45,9 +36,7 @@ async def test_a_missing_or_unknown_key_is_unauthorized(running: Running, header
 @pytest.mark.proves("interface 7: UNAUTHORIZED", "S3")
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_no_call_works_without_a_key(
-    running: Running, prefix: str, method: str, path: str, scope: str
-):
+async def test_no_call_works_without_a_key(running, prefix, method, path, scope):
     async with running.client.request(method, prefix + path) as response:
         body = await response.json()
 
@@ -56,9 +45,7 @@ async def test_no_call_works_without_a_key(
 
 @pytest.mark.proves("interface 4: Scopes", "interface 7: SCOPE_MISSING", "S3")
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
-async def test_each_call_needs_its_scope_and_only_that(
-    running: Running, method: str, path: str, scope: str
-):
+async def test_each_call_needs_its_scope_and_only_that(running, method, path, scope):
     without = await a_key(running.live, tuple(s for s in SCOPES if s != scope))
     only = await a_key(running.live, (scope,))
 
@@ -70,7 +57,7 @@ async def test_each_call_needs_its_scope_and_only_that(
 
 
 @pytest.mark.proves("decision: A key of the other environment?", "S2", "V8")
-async def test_a_key_of_the_other_environment_is_unauthorized(running: Running):
+async def test_a_key_of_the_other_environment_is_unauthorized(running):
     on_live, live, _ = await running.call("GET", "/v1/venue", key=running.test_key)
     on_test, test, _ = await running.call("GET", "/test/v1/venue", key=running.live_key)
 
@@ -79,7 +66,7 @@ async def test_a_key_of_the_other_environment_is_unauthorized(running: Running):
 
 
 @pytest.mark.proves("interface 7: KEY_REVOKED", "S2")
-async def test_a_revoked_key_is_refused_on_the_next_request(running: Running):
+async def test_a_revoked_key_is_refused_on_the_next_request(running):
     before, _, _ = await running.call("GET", "/v1/venue")
     key = running.live.database.peek(list_keys)[0]
     await running.live.database.write(mark_key_revoked, key.id)
@@ -90,13 +77,13 @@ async def test_a_revoked_key_is_refused_on_the_next_request(running: Running):
 
 
 @pytest.mark.proves("decision: In which order is a call checked?")
-async def test_the_key_is_checked_before_the_body(running: Running):
+async def test_the_key_is_checked_before_the_body(running):
     async with running.client.post("/v1/reservations", data=b"{") as response:
         assert response.status == 401
 
 
 @pytest.mark.proves("S1")
-async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running: Running):
+async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running):
     await running.call("GET", "/v1/venue")
     path = running.live.database.path
     stored = [path, path.with_name("live.db-wal")]
@@ -121,7 +108,7 @@ async def limited(tmp_path: Path, clock: StoppedClock):
     "interface 8: Request rate",
     "V2",
 )
-async def test_the_sixty_first_request_in_a_minute_is_refused(limited: Running):
+async def test_the_sixty_first_request_in_a_minute_is_refused(limited):
     other = await a_key(limited.live)
     statuses = [(await limited.call("GET", "/v1/venue"))[0] for _ in range(61)]
 
@@ -133,7 +120,7 @@ async def test_the_sixty_first_request_in_a_minute_is_refused(limited: Running):
 
 
 @pytest.mark.proves("decision: The code of a 429, and what counts?", "interface 8: Request rate")
-async def test_the_minute_slides_and_refused_calls_do_not_count(limited: Running):
+async def test_the_minute_slides_and_refused_calls_do_not_count(limited):
     for _ in range(30):
         await limited.call("GET", "/v1/venue")
     limited.clock.advance(40)
@@ -147,7 +134,7 @@ async def test_the_minute_slides_and_refused_calls_do_not_count(limited: Running
 
 
 @pytest.mark.proves("decision: In which order is a call checked?")
-async def test_the_rate_is_checked_before_the_scope(limited: Running):
+async def test_the_rate_is_checked_before_the_scope(limited):
     key = await a_key(limited.live, ("availability:read",))
     refused = [(await limited.call("GET", "/v1/venue", key=key))[0] for _ in range(61)]
 
@@ -155,9 +142,7 @@ async def test_the_rate_is_checked_before_the_scope(limited: Running):
 
 
 @pytest.mark.proves("decision: The code of a 429, and what counts?")
-async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_anything(
-    limited: Running,
-):
+async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_anything(limited):
     wrong = "svc_live_" + "0" * 48
     statuses = [(await limited.call("GET", "/v1/venue", key=wrong))[0] for _ in range(61)]
     status, _, _ = await limited.call("GET", "/v1/venue")
@@ -167,7 +152,7 @@ async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_
 
 
 @pytest.mark.proves("S20")
-async def test_a_trusted_proxy_tells_the_address(tmp_path: Path, clock: StoppedClock):
+async def test_a_trusted_proxy_tells_the_address(tmp_path, clock):
     settings = with_settings(server={"trusted_proxies": ("127.0.0.0/8",)})
     wrong = "svc_live_" + "0" * 48
     async with running_box(tmp_path, clock, settings) as running:

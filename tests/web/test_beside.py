@@ -91,9 +91,7 @@ async def test_a_replay_beside_the_running_box_starts_within_seconds(data, recei
     assert one.headers["x-service-event"] == "webhook.test"
 
 
-async def test_a_secret_rolled_beside_the_running_box_signs_the_next_delivery(
-    data, receiver, capsys
-):
+async def test_a_secret_rolled_by_a_command_signs_the_next_delivery(data, receiver, capsys):
     endpoint_id, old, delivery_id = a_dead_delivery(data, receiver)
     with serving(data):
         await command(data, "endpoint", "roll", endpoint_id, "--json")

@@ -292,9 +292,7 @@ def ask(port):
 
 
 @pytest.mark.proves("S19")
-def test_a_newcomer_is_answered_while_another_address_holds_every_place_and_the_log_is_quiet(
-    tmp_path,
-):
+def test_a_newcomer_is_answered_while_another_address_holds_every_place(tmp_path):
     box = ("--data", str(new_box(tmp_path)), "--host", "127.0.0.1", "--port", "0")
     with Serving(*box, files=FILES) as serving, contextlib.ExitStack() as crowd:
         for _ in range(2 * FILES):

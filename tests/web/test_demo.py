@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -191,15 +190,3 @@ def test_it_listens_on_this_machine_alone(host, capsys):
     assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
 
     assert "this machine alone" in capsys.readouterr().err
-
-
-def test_a_taken_port_says_how_to_choose_another(capsys):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        assert main(["serve", "--demo", "--port", port], {}) == 1
-
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "choose another with --port, or with make run PORT=8090" in said

@@ -45,24 +45,6 @@ def test_every_refusal_that_a_partner_can_get_is_documented(document):
     assert documented == {r.code for r in Refusal.__subclasses__() if r not in NOT_FOR_PARTNERS}
 
 
-def test_nothing_is_described_that_generators_stumble_over(document):
-    """Each stopped one of those that `make clients` runs, or spoilt what it made."""
-    text = json.dumps(document)
-    for keyword in ("anyOf", "oneOf", "allOf"):  # classes without a name
-        assert f'"{keyword}"' not in text
-    assert "webhooks" not in document
-    links = [
-        link
-        for _, operation in operations(document)
-        for answer in operation["responses"].values()
-        for link in answer.get("links", {}).values()
-    ]
-    assert links
-    assert all("requestBody" not in link for link in links)
-    headers = [p for delivery in deliveries(document).values() for p in delivery["parameters"]]
-    assert '"const"' not in json.dumps([headers, document["components"]["headers"]])
-
-
 @pytest.mark.proves("interface 7: Error body")
 def test_every_error_example_has_both_languages_and_stands_under_its_own_status(document):
     by_code = {r.code: r for r in Refusal.__subclasses__()}
@@ -123,10 +105,6 @@ def test_the_limits_of_section_8_are_in_the_schemas(document):
     assert query["page"]["minimum"] == 1
 
 
-def test_no_schema_forbids_what_a_later_version_may_add(document):
-    assert '"additionalProperties": false' not in json.dumps(document)
-
-
 @pytest.mark.proves("V15")
 def test_everything_we_send_can_be_held_against_its_last_member(document):
     received = {"CreateReservation", "Customer", "RegisterWebhookEndpoint", "WebhookTest"}
@@ -159,7 +137,7 @@ def sample(text: str) -> Any:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_the_printed_check_takes_the_vector(text: str):
+def test_the_printed_check_takes_the_vector(text):
     is_genuine = sample(TEXTS[text])
 
     assert is_genuine(CASE["secrets"][0], CASE["header"], CASE["body"].encode(), CASE["t"])
@@ -169,7 +147,5 @@ def test_the_printed_check_takes_the_vector(text: str):
 @pytest.mark.parametrize(
     "header", ["", ",", "v1", "t=", "v1=é", "t=1,v1=é", "t=x,v1=", "=", "t=é,v1=0", "nonsense"]
 )
-def test_the_printed_check_refuses_whatever_a_stranger_sends_and_never_stumbles(
-    text: str, header: str
-):
+def test_the_printed_check_refuses_whatever_a_stranger_sends_and_never_stumbles(text, header):
     assert sample(TEXTS[text])("whsec_x", header, b"{}", 0.0) is False

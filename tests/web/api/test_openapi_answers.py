@@ -189,9 +189,7 @@ async def test_an_answer_is_what_the_document_says(running, document, case):
 
 
 @pytest.mark.parametrize("operation", ROUTES)
-async def test_a_caller_without_the_right_to_call_is_answered_as_documented(
-    running, document, operation, monkeypatch
-):
+async def test_a_bad_key_is_answered_as_documented(running, document, operation, monkeypatch):
     scope = ROUTES[operation].scope
     poor = await a_key(running.live, tuple(s for s in SCOPES if s != scope))
     revoked = await a_key(running.live)
@@ -221,7 +219,7 @@ async def test_a_caller_without_the_right_to_call_is_answered_as_documented(
     [(OSError("disk"), (500, "INTERNAL_ERROR")), (Unavailable(), (503, "UNAVAILABLE"))],
     ids=["accident", "stopping"],
 )
-async def test_our_own_faults_are_answered_as_documented(
+async def test_our_faults_are_answered_as_documented(
     running, document, operation, accident, expected, monkeypatch
 ):
     body = {"createReservation": a_body(), "createWebhook": RECEIVER}.get(operation)
@@ -233,9 +231,7 @@ async def test_our_own_faults_are_answered_as_documented(
 
 
 @pytest.mark.parametrize("operation", BODIES)
-async def test_a_body_that_is_no_object_or_too_large_is_answered_as_documented(
-    running, document, operation
-):
+async def test_a_bad_body_is_answered_as_documented(running, document, operation):
     for raw, expected in ((b"[]", (400, "INVALID_JSON")), (b" " * 65537, (413, "BODY_TOO_LARGE"))):
         answered = await ask(running, operation, data=raw)
         assert_documented(document, operation, expected, answered)
@@ -259,14 +255,11 @@ def test_every_documented_answer_is_asked_for_by_a_test_above():
 
 @pytest.mark.parametrize(
     ("method", "path", "name", "status"),
-    [
-        ("GET", "/v1/tickets", "UnknownPath", 404),
-        ("GET", "/", "UnknownPath", 404),
-        ("PUT", "/v1/venue", "MethodNotAllowed", 405),
-        ("PATCH", "/v1/reservations", "MethodNotAllowed", 405),
-    ],
-)
-async def test_an_unknown_path_or_method_is_answered_as_the_shared_response_says(
+    [("GET", "/v1/tickets", "UnknownPath", 404), ("GET", "/", "UnknownPath", 404),
+     ("PUT", "/v1/venue", "MethodNotAllowed", 405),
+     ("PATCH", "/v1/reservations", "MethodNotAllowed", 405)],
+)  # fmt: skip
+async def test_an_unknown_path_or_method_is_documented(
     running, document, method, path, name, status
 ):
     response = document["components"]["responses"][name]

@@ -21,7 +21,7 @@ async def availability(running: Running, query: str) -> dict[str, tuple[bool, st
 
 
 @pytest.mark.proves("interface 4: GET /v1/venue")
-async def test_the_venue_is_told_with_its_tables_and_slots(running: Running):
+async def test_the_venue_is_told_with_its_tables_and_slots(running):
     status, body, _ = await running.call("GET", "/v1/venue")
 
     assert status == 200
@@ -42,7 +42,7 @@ async def test_the_venue_is_told_with_its_tables_and_slots(running: Running):
 
 
 @pytest.mark.proves("interface 4: GET /v1/availability")
-async def test_availability_names_the_source_that_holds_each_table(running: Running):
+async def test_availability_names_the_source_that_holds_each_table(running):
     database = running.live.database
     await running.call("POST", "/v1/reservations", json=a_body())
     await database.write(enter_for_guest, a_booking(table_id=table_id("T2")))
@@ -61,9 +61,7 @@ async def test_availability_names_the_source_that_holds_each_table(running: Runn
 
 
 @pytest.mark.proves("decision: Availability without a slot?")
-async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(
-    running: Running,
-):
+async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_is_free(running):
     database = running.live.database
     await database.write(enter_by_staff, a_booking(slot="22:00"), actor="staff:x")
     running.clock.advance(1)
@@ -98,14 +96,14 @@ async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_i
         ("date=2026-11-21&slot=", "INVALID_SLOT"),
     ],
 )
-async def test_a_bad_availability_query_is_refused(running: Running, query: str, code: str | None):
+async def test_a_bad_availability_query_is_refused(running, query, code):
     status, body, _ = await running.call("GET", f"/v1/availability?{query}")
 
     assert (status, body.get("code")) == (400 if code else 200, code)
 
 
 @pytest.mark.proves("decision: In which order is the list?", "interface 4: Rule 1")
-async def test_the_list_covers_every_source_in_its_order(running: Running):
+async def test_the_list_covers_every_source_in_its_order(running):
     database = running.live.database
     bookings = [("T1", "22:00"), ("T2", "19:30"), ("T3", None), ("T4", "19:30")]
     for number, slot in bookings:
@@ -123,7 +121,7 @@ async def test_the_list_covers_every_source_in_its_order(running: Running):
 
 
 @pytest.mark.proves("interface 4: GET /v1/reservations")
-async def test_an_item_has_the_documented_members(running: Running):
+async def test_an_item_has_the_documented_members(running):
     _, created, _ = await running.call(
         "POST", "/v1/reservations", json=a_body(externalRef="R-7", notes="près de la fontaine")
     )
@@ -159,7 +157,7 @@ async def test_an_item_has_the_documented_members(running: Running):
 @pytest.mark.proves(
     "decision: Members that do not apply: absent or null?", "interface 4: Rule 1", "S4"
 )
-async def test_external_references_are_absent_on_others_and_on_own_without_one(running: Running):
+async def test_external_references_are_absent_on_others_and_on_own_without_one(running):
     await running.call("POST", "/v1/reservations", json=a_body(externalRef="R-7"))
     running.clock.advance(1)
     other = await a_key(running.live)
@@ -177,7 +175,7 @@ async def test_external_references_are_absent_on_others_and_on_own_without_one(r
 @pytest.mark.proves(
     "decision: Members that do not apply: absent or null?", "interface 4: Rule 1", "S4", "V8"
 )
-async def test_contacts_are_absent_in_prepaid_mode(running: Running):
+async def test_contacts_are_absent_in_prepaid_mode(running):
     await running.call("POST", "/v1/reservations", json=a_body())
     await set_mode(running, "prepaid")
 
@@ -190,24 +188,13 @@ async def test_contacts_are_absent_in_prepaid_mode(running: Running):
 @pytest.mark.proves("decision: In which order is the list?", "interface 4: GET /v1/reservations")
 @pytest.mark.parametrize(
     ("query", "days"),
-    [
-        ("from=2026-11-22", [22, 23, 24]),
-        ("to=2026-11-22", [21, 22]),
-        ("from=2026-11-22&to=2026-11-23", [22, 23]),
-        ("from=2026-11-22&to=2026-11-22", [22]),
-        ("status=cancelled", [24]),
-        ("status=confirmed,cancelled", [21, 22, 23, 24]),
-        ("status=declined", []),
-        ("limit=2", [21, 22]),
-        ("limit=2&page=2", [23, 24]),
-        ("limit=3&page=2", [24]),
-        ("page=9007199254740992", []),
-        ("limit=200", [21, 22, 23, 24]),
-    ],
-)
-async def test_filters_are_inclusive_and_pages_follow_each_other(
-    running: Running, query: str, days: list[int]
-):
+    [("from=2026-11-22", [22, 23, 24]), ("to=2026-11-22", [21, 22]),
+     ("from=2026-11-22&to=2026-11-23", [22, 23]), ("from=2026-11-22&to=2026-11-22", [22]),
+     ("status=cancelled", [24]), ("status=confirmed,cancelled", [21, 22, 23, 24]),
+     ("status=declined", []), ("limit=2", [21, 22]), ("limit=2&page=2", [23, 24]),
+     ("limit=3&page=2", [24]), ("page=9007199254740992", []), ("limit=200", [21, 22, 23, 24])],
+)  # fmt: skip
+async def test_filters_are_inclusive_and_pages_follow_each_other(running, query, days):
     for day in (24, 21, 23, 22):
         _, created, _ = await running.call(
             "POST", "/v1/reservations", json=a_body(date=f"2026-11-{day}", idempotencyKey=f"{day}")
@@ -232,26 +219,16 @@ async def test_filters_are_inclusive_and_pages_follow_each_other(
 )
 @pytest.mark.parametrize(
     ("query", "code", "field"),
-    [
-        ("from=x", "INVALID_DATE", "from"),
-        ("to=2026-02-30", "INVALID_DATE", "to"),
-        ("from=2026-11-22&to=2026-11-21", "INVALID_DATE", "from"),
-        ("status=eaten", "VALIDATION_ERROR", "status"),
-        ("status=", "VALIDATION_ERROR", "status"),
-        ("status=confirmed,", "VALIDATION_ERROR", "status"),
-        ("page=0", "VALIDATION_ERROR", "page"),
-        ("page=1.5", "VALIDATION_ERROR", "page"),
-        ("page=%D9%A1", "VALIDATION_ERROR", "page"),
-        ("page=99999999999999999999", "VALIDATION_ERROR", "page"),
-        ("limit=0", "VALIDATION_ERROR", "limit"),
-        ("limit=201", "VALIDATION_ERROR", "limit"),
-        ("limit=-1", "VALIDATION_ERROR", "limit"),
-        ("limit=", "VALIDATION_ERROR", "limit"),
-    ],
-)
-async def test_a_bad_list_query_is_refused_never_clamped(
-    running: Running, query: str, code: str, field: str
-):
+    [("from=x", "INVALID_DATE", "from"), ("to=2026-02-30", "INVALID_DATE", "to"),
+     ("from=2026-11-22&to=2026-11-21", "INVALID_DATE", "from"),
+     ("status=eaten", "VALIDATION_ERROR", "status"), ("status=", "VALIDATION_ERROR", "status"),
+     ("status=confirmed,", "VALIDATION_ERROR", "status"), ("page=0", "VALIDATION_ERROR", "page"),
+     ("page=1.5", "VALIDATION_ERROR", "page"), ("page=%D9%A1", "VALIDATION_ERROR", "page"),
+     ("page=99999999999999999999", "VALIDATION_ERROR", "page"),
+     ("limit=0", "VALIDATION_ERROR", "limit"), ("limit=201", "VALIDATION_ERROR", "limit"),
+     ("limit=-1", "VALIDATION_ERROR", "limit"), ("limit=", "VALIDATION_ERROR", "limit")],
+)  # fmt: skip
+async def test_a_bad_list_query_is_refused_never_clamped(running, query, code, field):
     status, body, _ = await running.call("GET", f"/v1/reservations?{query}")
 
     assert (status, body["code"], body["field"]) == (400, code, field)
@@ -263,7 +240,7 @@ async def execute(running: Running, sql: str, **values: object) -> None:
 
 @pytest.mark.proves("decision: Which values has table.type?")
 @pytest.mark.parametrize("kind", ["standard", "péniche"])
-async def test_the_type_of_a_table_is_an_open_text(running: Running, kind: str):
+async def test_the_type_of_a_table_is_an_open_text(running, kind):
     await execute(running, "UPDATE venue_table SET type = :kind WHERE number = 'T1'", kind=kind)
 
     _, body, _ = await running.call("GET", "/v1/venue")
@@ -281,7 +258,7 @@ async def test_the_type_of_a_table_is_an_open_text(running: Running, kind: str):
         ('{"house": {"rule": ["any", 1]}}', {"house": {"rule": ["any", 1]}}),
     ],
 )  # fmt: skip
-async def test_policies_are_null_or_an_open_object(running: Running, stored, shown):
+async def test_policies_are_null_or_an_open_object(running, stored, shown):
     await execute(running, "UPDATE venue SET policies = :stored", stored=stored)
 
     _, body, _ = await running.call("GET", "/v1/venue")
@@ -291,7 +268,7 @@ async def test_policies_are_null_or_an_open_object(running: Running, stored, sho
 
 @pytest.mark.proves("decision: Which values has venue.status?")
 @pytest.mark.parametrize("status", ["active", "suspended"])
-async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running: Running, status: str):
+async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, status):
     await execute(running, "UPDATE venue SET status = :status", status=status)
 
     _, body, _ = await running.call("GET", "/v1/venue")
@@ -315,15 +292,13 @@ async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running: Runn
         (f"reservations?from={TONIGHT}&from={TONIGHT}", "INVALID_DATE", "from"),
     ],
 )
-async def test_one_value_is_not_chosen_among_several(
-    running: Running, query: str, code: str, field: str
-):
+async def test_one_value_is_not_chosen_among_several(running, query, code, field):
     status, body, _ = await running.call("GET", f"/v1/{query}")
 
     assert (status, body["code"], body["field"]) == (400, code, field)
 
 
-async def test_statuses_may_come_one_by_one(running: Running):
+async def test_statuses_may_come_one_by_one(running):
     _, kept, _ = await running.call("POST", "/v1/reservations", json=a_body())
     other = a_body(tableId=table_id("T2"), idempotencyKey="b")
     _, freed, _ = await running.call("POST", "/v1/reservations", json=other)

@@ -10,9 +10,7 @@ async def fetch(running, path, **headers):
 
 @pytest.mark.proves("S16")
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_the_page_runs_no_script_but_its_own_and_only_the_reader_compiles_webassembly(
-    running, prefix
-):
+async def test_only_the_reader_compiles_webassembly(running, prefix):
     page, text = await fetch(running, f"{prefix}/door")
     reader, _ = await fetch(running, f"{prefix}/door/reader.js")
 

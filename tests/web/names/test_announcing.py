@@ -155,9 +155,7 @@ async def test_without_an_address_nothing_is_announced_until_there_is_one(box, h
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
 
 
-async def test_an_address_that_is_gone_before_it_is_announced_on_ends_no_announcing(
-    box, house, told
-):
+async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told):
     told.trouble = RuntimeError("No adapter found for IP address")
     async with announcing(box, ANYWHERE, PORT, house):
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
@@ -181,9 +179,7 @@ async def test_a_look_that_fails_is_not_the_last_one(box, house, told, tmp_path,
 
 
 @pytest.mark.parametrize("trouble", [Unavailable(), ValueError("a name that spoils it")])
-async def test_a_certificate_that_cannot_be_renewed_today_is_renewed_tomorrow(
-    box, tmp_path, clock, monkeypatch, trouble
-):
+async def test_a_failed_renewal_is_tried_again_next_day(box, tmp_path, clock, monkeypatch, trouble):
     monkeypatch.setattr(tls, "_DAY_SECONDS", 0.01)
     troubles = []
 

@@ -73,9 +73,7 @@ async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
 
-async def test_by_a_doubtful_clock_nothing_is_signed_and_after_the_end_nobody_looks(
-    box, certificates
-):
+async def test_nothing_is_signed_by_a_doubtful_clock_or_after_the_end(box, certificates):
     async with looked_after(certificates, box, trusted=False):
         await rename(box, slug="dar-zitoun")
         assert dns(certificates) == ("localhost", "riad-atlas.local")

@@ -50,9 +50,7 @@ def slow_backups(monkeypatch):
     return begun, may_end
 
 
-async def test_a_manager_has_a_backup_made_and_sees_that_it_was_restored_on_trial(
-    tmp_path, manager
-):
+async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
     with_keys(tmp_path)
 
     status, _, headers = await manager.post(PART)
@@ -77,7 +75,7 @@ async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(mon
     assert begun.empty()
 
 
-async def test_why_there_is_no_backup_is_said_and_another_may_be_tried(
+async def test_a_failed_backup_is_shown_and_may_be_tried_again(
     running, tmp_path, monkeypatch, manager
 ):
     def make(maker, **_):
@@ -105,9 +103,7 @@ async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch, manager):
         may_end.set()
 
 
-async def test_the_owner_is_shown_the_recovery_kit_for_the_password_and_it_is_noted(
-    running, tmp_path, owner
-):
+async def test_the_owner_is_shown_the_recovery_kit_for_the_password(running, tmp_path, owner):
     await running.live.database.write(set_password, owner.id, HASH)
     status, sheet, headers = await owner.post("/portal/box/recovery-kit", {"password": PASSWORD})
 

@@ -66,9 +66,7 @@ async def test_an_amount_that_is_none_is_declined_and_kept(running, host, amount
     assert await rows(running, "SELECT 1 FROM payment") == []
 
 
-async def test_a_payment_typed_wrong_is_voided_with_a_reason_and_the_right_one_recorded(
-    running, host
-):
+async def test_a_wrong_payment_is_voided_with_a_reason(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "500", "method": "cash", "complete": "1"}
     await host.post(path_of(salma, "payment"), form)
@@ -97,9 +95,7 @@ async def test_a_payment_typed_wrong_is_voided_with_a_reason_and_the_right_one_r
     ]  # fmt: skip
 
 
-async def test_an_unusual_amount_is_asked_for_again_and_the_answer_is_about_that_amount(
-    running, host
-):
+async def test_an_unusual_amount_is_confirmed_as_that_amount(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "99999999", "method": "cash", "complete": "1"}
 

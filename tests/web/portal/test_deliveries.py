@@ -5,13 +5,10 @@ import re
 
 import pytest
 
-from appliance.actions.replay_deliveries import Progress, Selection
 from tests.appliance.webhooks.receivers import OK, an_answer
 from tests.builders import a_body, table_id
 from tests.conftest import Running, with_settings
 from tests.web.portal.integrations import ROOM, a_form, die, eventually, has, register, send_test
-from web.portal.integrations import replays as replays_module
-from web.portal.integrations.replays import Replays
 
 
 @pytest.fixture
@@ -19,9 +16,7 @@ def settings():
     return with_settings(webhooks={"allow_networks": ("127.0.0.0/8",), "clock_grace_minutes": 0})
 
 
-async def test_a_dead_delivery_shows_what_was_sent_and_goes_out_again_once(
-    running, receiver, manager
-):
+async def test_a_dead_delivery_is_shown_and_replayed_once(running, receiver, manager):
     receiver.always = an_answer(500, body=b"<script>no</script>")
     page, _ = await register(manager, receiver.url)
     delivery = await send_test(manager, page)
@@ -106,12 +101,6 @@ async def test_the_log_is_filtered_by_endpoint_state_type_and_day(running, recei
         assert (await manager.get(f"{ROOM}/deliveries?{wrong}"))[0] == 400
 
 
-async def test_a_replay_of_before_the_last_start_leads_to_the_log(manager):
-    status, _, headers = await manager.get(f"{ROOM}/replays/01890000-0000-7000-8000-000000000000")
-
-    assert (status, headers["Location"]) == (303, f"{ROOM}/deliveries")
-
-
 LOG = "/test/portal/integrations/deliveries"
 
 
@@ -179,23 +168,3 @@ async def test_a_reservation_leads_a_manager_to_what_was_sent_of_it(manager, boo
     link = f"{LOG}?find={booked[0]['serviceReservationId']}"
     assert f'href="{link}"' in seen
     assert link not in seen_by_host
-
-
-async def test_an_accident_in_the_middle_is_told_as_what_stopped_it(box, monkeypatch, caplog):
-    def break_off(_tx, _selection, progress):
-        if progress is None:
-            return Progress(500, 1000, 500)
-        raise ValueError
-
-    monkeypatch.setattr(replays_module, "replay_deliveries", break_off)
-    replays = Replays(box.clock)
-    replay = replays.start(box.test, Selection("an endpoint"), 1000)
-
-    async with asyncio.timeout(60):
-        while replay.runs:  # noqa: ASYNC110 - no hook for tests
-            await asyncio.sleep(0.002)
-
-    assert (replay.replayed, replay.percent) == (500, 50)
-    assert replay.refusal is not None
-    assert "replaying deliveries failed: ValueError" in caplog.text
-    await replays.close()

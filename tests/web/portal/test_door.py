@@ -219,18 +219,3 @@ async def test_a_log_that_was_changed_is_found_and_a_whole_one_is_said_to_be(run
 
     _, broken, _ = await manager.get("/portal/door/log/check")
     assert ('class="lamp ok"' in whole, 'class="lamp fail"' in broken) == (True, True)
-
-
-async def test_it_leads_to_no_reservation_and_says_whom_to_ask(running, manager):
-    _, token = await a_terminal(running, "Porte 1")
-    async with running.client.post(
-        "/terminal/v1/sync",
-        json={"scans": [a_scan(code="Zoubida")]},
-        headers={"Authorization": f"Bearer {token}"},
-    ) as response:
-        assert response.status == 200, await response.text()
-
-    status, page, _ = await manager.get("/portal/door")
-
-    assert status == 200
-    assert "/portal/reservations/None" not in page

@@ -59,26 +59,14 @@ async def test_a_letter_that_does_not_exist_is_not_found(running, booked):
         assert "NOT_FOUND" in text
 
 
-async def test_the_outbox_exists_in_test_alone(running):
-    status, _, _ = await get(running, "/outbox")
-    assert status == 404
-
-
 @pytest.mark.proves("S29")
 @pytest.mark.parametrize(
     "headers",
-    [
-        {"Host": "box.example"},
-        {"Host": "192.168.1.20:8080"},
-        {"Host": "riad-atlas.local"},
-        {"X-Forwarded-For": "203.0.113.9"},
-        {"Forwarded": "for=203.0.113.9"},
-        {"Via": "1.1 tunnel"},
-        {"Authorization": "Bearer svc_test_" + "0" * 48},
-        {"Authorization": "Basic eDp5"},
-        {"Authorization": ""},
-    ],
-)
+    [{"Host": "box.example"}, {"Host": "192.168.1.20:8080"}, {"Host": "riad-atlas.local"},
+     {"X-Forwarded-For": "203.0.113.9"}, {"Forwarded": "for=203.0.113.9"}, {"Via": "1.1 tunnel"},
+     {"Authorization": "Bearer svc_test_" + "0" * 48}, {"Authorization": "Basic eDp5"},
+     {"Authorization": ""}],
+)  # fmt: skip
 async def test_nobody_but_this_machine_or_a_key_reads_the_outbox(running, booked, headers):
     path = await letter_path(running)
 

@@ -113,15 +113,6 @@ async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(runnin
     assert noted[-1] == (f"staff:{manager.id}", "exported", '{"name":"reservations.csv"}')
 
 
-async def test_the_export_is_written_in_batches_and_complete(running, monkeypatch, manager):
-    monkeypatch.setattr("web.portal.reservations.export._BATCH", 3)
-    made = [await seat(running, date=f"2027-01-{n + 1:02d}", access_code=None) for n in range(10)]
-
-    _, text, _ = await manager.get(CSV)
-
-    assert [row[19] for row in rows_of(text)[1:]] == [each.id for each in made]
-
-
 async def test_hosts_look_and_only_managers_take_everything_with_them(running, host):
     await seat(running)
 

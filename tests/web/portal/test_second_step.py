@@ -158,17 +158,6 @@ async def test_after_five_minutes_the_password_is_asked_for_again(running):
     assert 'name="password"' in text
 
 
-async def test_it_is_removed_with_the_password(running):
-    person, _, _ = await with_second_step(running, "host")
-    assert (await person.post(f"{AT}/remove", {"password": "wrong"}))[0] == 400
-    assert await in_force(running, person)
-
-    status, _, headers = await person.post(f"{AT}/remove", {"password": PASSWORD})
-
-    assert (status, headers["Location"]) == (303, "/portal/account?note=second-step-removed")
-    assert (await send(running, name="Yasmine", password=PASSWORD))[0] == 303
-
-
 @pytest.mark.proves("S7")
 async def test_the_owner_removes_it_for_somebody_who_lost_the_phone(running):
     owner = await a_person(running, name="Owner")

@@ -221,14 +221,10 @@ async def test_a_step_can_wait_and_the_progress_is_kept(new_box):
 
 @pytest.mark.parametrize(
     ("line", "tidy"),
-    [
-        ("T1–T12, 2–4 places", "T1–T12;;2;4"),
-        ("T1, 4", "T1;;1;4"),
-        ("T1-T3 ; 2 à 6 personnes", "T1-T3;;2;6"),
-        ("T1;Terrasse;2;4", "T1;Terrasse;2;4"),
-        ("T1", "T1"),
-    ],
-)
+    [("T1–T12, 2–4 places", "T1–T12;;2;4"), ("T1, 4", "T1;;1;4"),
+     ("T1-T3 ; 2 à 6 personnes", "T1-T3;;2;6"), ("T1;Terrasse;2;4", "T1;Terrasse;2;4"),
+     ("T1", "T1")],
+)  # fmt: skip
 def test_a_short_line_says_how_many_sit_there(line, tidy):
     assert tidy_lines(line) == tidy
 
@@ -345,9 +341,7 @@ async def test_what_was_tried_is_saved_without_typing_it_again(running, owner, t
 
 
 @pytest.mark.parametrize(("host", "seconds"), [("evil.example", 0), ("smtp.example.com", 1801)])
-async def test_it_goes_to_that_server_alone_and_is_forgotten_after_half_an_hour(
-    running, owner, tried, host, seconds
-):
+async def test_a_tried_password_goes_to_its_server_alone(running, owner, tried, host, seconds):
     await owner.post(MAIL, {**TYPED, "password": "thé", "do": "try"})
     running.clock.advance(seconds)
 

@@ -111,16 +111,10 @@ async def test_guesses_are_stored_and_forgotten_after_a_day(running):
 
 @pytest.mark.parametrize(
     ("wanted", "target"),
-    [
-        ("/portal/venue?x=1", "/portal/venue?x=1"),
-        ("/test/portal/tonight", "/test/portal/tonight"),
-        ("https://evil.example/portal", "/portal"),
-        ("//evil.example/portal", "/portal"),
-        ("/\\evil.example", "/portal"),
-        ("/v1/venue", "/portal"),
-        ("/portal/../access/x", "/portal"),
-    ],
-)
+    [("/portal/venue?x=1", "/portal/venue?x=1"), ("/test/portal/tonight", "/test/portal/tonight"),
+     ("https://evil.example/portal", "/portal"), ("//evil.example/portal", "/portal"),
+     ("/\\evil.example", "/portal"), ("/v1/venue", "/portal"), ("/portal/../access/x", "/portal")],
+)  # fmt: skip
 async def test_after_signing_in_one_goes_on_within_the_portal_only(running, wanted, target):
     await an_account(running)
 

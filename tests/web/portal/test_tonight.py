@@ -48,18 +48,14 @@ async def test_the_totals_count_people_and_reservations(running, host):
     [("2026-11-20", 200, False), (TONIGHT, 200, True), ("2026-12-24", 200, True),
      ("tomorrow", 400, False), ("2026-02-30", 400, False), ("0000-00-00", 400, False)],
 )  # fmt: skip
-async def test_any_evening_has_its_board_and_those_to_come_offer_free_tables(
-    host, day, status, is_offered
-):
+async def test_coming_evenings_offer_free_tables(host, day, status, is_offered):
     answered, page, _ = await host.get(f"/portal/tonight?date={day}")
 
     assert (answered, 'class="free"' in page) == (status, is_offered)
     assert f'value="{day}"' in page or status == 400
 
 
-async def test_where_another_slot_overlaps_a_taken_table_is_offered_neither_there_nor_in_the_form(
-    running, host
-):
+async def test_a_table_taken_in_an_overlapping_slot_is_not_offered(running, host):
     late = SlotEntry(name="Late", start="21:00", end="23:30", days_of_week=tuple(range(7)))
     await running.live.database.write(add_slot, late)
     await seat(running, slot="19:30", starts=19 * 60 + 30, ends=22 * 60)
@@ -134,9 +130,7 @@ async def listen(person, path="/portal/tonight/events"):
     return Events(response)
 
 
-async def test_a_change_names_its_row_and_its_version_to_whoever_looks_at_that_evening(
-    running, host
-):
+async def test_an_event_names_the_row_and_the_version_that_changed(running, host):
     events = await listen(host)
     await events.next("totals")
 

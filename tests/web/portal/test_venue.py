@@ -128,14 +128,11 @@ async def test_a_slot_is_added_and_can_be_booked(running, manager):
 
 @pytest.mark.parametrize(
     "form",
-    [
-        [("start", "19:30"), ("end", "21:00"), ("days", "6")],
-        [("start", "25:00"), ("end", "21:00"), ("days", "6")],
-        [("start", "18:00"), ("end", ""), ("days", "6")],
-        [("start", "18:00"), ("end", "19:00")],
-        [("start", "18:00"), ("end", "19:00"), ("days", "7")],
-    ],
-)
+    [[("start", "19:30"), ("end", "21:00"), ("days", "6")],
+     [("start", "25:00"), ("end", "21:00"), ("days", "6")],
+     [("start", "18:00"), ("end", ""), ("days", "6")], [("start", "18:00"), ("end", "19:00")],
+     [("start", "18:00"), ("end", "19:00"), ("days", "7")]],
+)  # fmt: skip
 async def test_a_slot_that_cannot_be_is_refused(running, form, manager):
     assert (await manager.post("/portal/venue/slots", form))[0] == 400
     assert len(await slots_of(running)) == 3
@@ -143,9 +140,7 @@ async def test_a_slot_that_cannot_be_is_refused(running, form, manager):
 
 @pytest.mark.proves("decision: Tables, slots or rules that change under reservations?")
 @pytest.mark.parametrize("how", ["weekday", "start", "removed"])
-async def test_reservations_whose_slot_goes_are_shown_first_and_keep_their_time(
-    running, how, manager
-):
+async def test_reservations_of_a_changed_slot_are_shown_first(running, how, manager):
     coming = await guest(running, slot="19:30", date=NEXT_SATURDAY)
     slot = (await slots_of(running))["19:30"]
     path = f"/portal/venue/slots/{slot.id}"

@@ -179,30 +179,6 @@ async def test_a_receiver_is_lent_to_test_keys_with_the_scope_and_to_nobody_else
         assert response.status == 404
 
 
-async def test_the_next_try_of_a_delivery_is_counted_from_what_is_recorded(running):
-    lent, endpoint = await registered(running)
-    await switched(running, lent, mode="fail", status=500)
-    delivery = await asked_for_a_test_event(running, endpoint)
-    await attempt_of(running, delivery)
-
-    headers = {"X-Service-Delivery": delivery}
-    async with running.client.post(path_of(lent), data=b"{}", headers=headers) as response:
-        assert response.status == 500
-
-    assert [echo["attempt"] for echo in await arrived(running, lent, 2)] == [2, 1]
-
-
-async def test_after_a_restart_the_receiver_is_there_again_and_its_memory_is_empty(running):
-    lent, endpoint = await registered(running)
-    await asked_for_a_test_event(running, endpoint)
-    await arrived(running, lent)
-
-    restarted = Sandbox(running.test, running.clock, running.box.tokens)
-
-    assert restarted.find(lent["token"]).received == 0
-    assert [found.id for found in restarted.endpoints_of(lent["token"])] == [endpoint["id"]]
-
-
 async def active_urls(running):
     _, listed, _ = await running.call("GET", "/test/v1/webhooks")
     return [item["url"] for item in listed["items"] if item["active"]]
@@ -226,9 +202,7 @@ async def test_lent_receivers_never_use_up_the_five(running, clock):
         assert (status, body["code"]) == (409, "TOO_MANY_ENDPOINTS")
 
 
-async def test_the_endpoint_of_a_receiver_that_nobody_watches_ends_with_its_next_delivery(
-    running, clock
-):
+async def test_the_endpoint_of_an_unwatched_receiver_is_deactivated(running, clock):
     lent, endpoint = await registered(running)
     clock.advance(3601)
     await told(running, lent)
