@@ -39,7 +39,6 @@ async def test_a_missing_or_unknown_key_is_unauthorized(running, header):
 async def test_no_call_works_without_a_key(running, prefix, method, path, scope):
     async with running.client.request(method, prefix + path) as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (401, "UNAUTHORIZED")
 
 
@@ -60,7 +59,6 @@ async def test_each_call_needs_its_scope_and_only_that(running, method, path, sc
 async def test_a_key_of_the_other_environment_is_unauthorized(running):
     on_live, live, _ = await running.call("GET", "/v1/venue", key=running.test_key)
     on_test, test, _ = await running.call("GET", "/test/v1/venue", key=running.live_key)
-
     assert (on_live, live["code"]) == (401, "UNAUTHORIZED")
     assert (on_test, test["code"]) == (401, "UNAUTHORIZED")
 
@@ -137,7 +135,6 @@ async def test_the_minute_slides_and_refused_calls_do_not_count(limited):
 async def test_the_rate_is_checked_before_the_scope(limited):
     key = await a_key(limited.live, ("availability:read",))
     refused = [(await limited.call("GET", "/v1/venue", key=key))[0] for _ in range(61)]
-
     assert refused == [403] * 60 + [429]
 
 

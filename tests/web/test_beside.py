@@ -16,6 +16,8 @@ from appliance.tokens import Keyring, Tokens
 from tests.web.processes import Serving
 from web.main import main
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 VENUE = """
 name = "Riad Atlas"
 slug = "riad-atlas"

@@ -22,7 +22,6 @@ async def ask(running: Running, path="/health"):
 @pytest.mark.parametrize("path", ["/health", "/ready"])
 async def test_a_box_that_reads_and_writes_says_ok_and_nothing_more(running, path):
     assert await ask(running, path) == (200, {"status": "ok"})
-
     for environment in running.box.environments:
         beat = await environment.database.read(find_heartbeat)
         assert beat == running.clock.now()
@@ -45,9 +44,7 @@ async def test_it_is_proved_at_most_once_a_second_however_many_ask(running):
 @pytest.mark.parametrize("path", ["/health", "/ready"])
 async def test_a_broken_writer_is_unavailable_in_the_documented_form(running, path):
     running.test.database._writer._broken = True
-
     status, body = await ask(running, path)
-
     assert (status, body["code"]) == (503, "UNAVAILABLE")
 
 

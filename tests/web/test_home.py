@@ -47,6 +47,5 @@ class TestWhereGuestsMayBook:
     async def test_the_start_page_leads_to_the_booking_page(self, running):
         async with running.client.get("/", headers=BROWSER) as response:
             assert 'href="/book"' in await response.text()
-
         async with running.client.get("/book", headers=BROWSER) as response:
             assert response.status == 200

@@ -1,13 +1,16 @@
 import subprocess
 import sys
 
+import pytest
+
 from web.main import main, make_parser
+
+pytestmark = pytest.mark.process
 
 
 def test_a_reader_that_has_seen_enough_is_no_accident():
     pipe = f"{sys.executable} -m web.main version | true"
     child = subprocess.run(["bash", "-c", pipe], capture_output=True, text=True, check=True)
-
     assert child.stderr == ""
 
 

@@ -18,9 +18,7 @@ class Artist:
 
 async def test_a_code_that_many_ask_for_at_once_is_drawn_once(monkeypatch):
     artist, images = Artist(monkeypatch), PassImages()
-
     drawn = await asyncio.gather(*(images.svg("A") for _ in range(20)))
-
     assert set(drawn) == {"<svg>A</svg>"}
     assert artist.asked == ["A"]
 

@@ -64,7 +64,6 @@ async def watched(request, tmp_path, clock):
 )
 async def test_a_proxy_that_is_not_named_is_told(watched, remote, host, headers, scheme, is_told):
     found = await watched.see(remote, host, headers, scheme)
-
     assert found == ([(PROXY_UNKNOWN, remote)] if is_told else [])
 
 
@@ -84,7 +83,6 @@ async def test_a_named_proxy_that_is_silent_is_told(
     watched, remote, host, headers, scheme, is_told
 ):
     found = await watched.see(remote, host, headers, scheme)
-
     assert found == ([(PROXY_SILENT, remote)] if is_told else [])
 
 
@@ -102,7 +100,6 @@ async def test_once_it_says_who_asks_it_is_told_no_more(watched, clock):
 @pytest.mark.parametrize("watched", ["unnamed", "with others"], indirect=True)
 async def test_the_line_that_mends_it_is_a_setting_as_it_is_written(watched):
     await watched.see(PROXY, PUBLIC, FOR)
-
     [noted] = watched.box.live.database.peek(list_conditions)
     named = watched.box.settings.server.trusted_proxies
     assert tomllib.loads(noted.detail) == {"trusted_proxies": [*named, PROXY]}
@@ -145,7 +142,6 @@ def a_request(*lines, remote="10.0.0.1"):
 )  # fmt: skip
 def test_the_nearest_address_before_our_proxies_is_the_callers(lines, peer):
     request = a_request(*(("X-Forwarded-For", line) for line in lines))
-
     assert peer_of(request, PROXIES) == peer
 
 
@@ -156,7 +152,6 @@ def test_the_nearest_address_before_our_proxies_is_the_callers(lines, peer):
 )  # fmt: skip
 def test_the_last_word_on_the_protocol_is_our_proxys(lines, private):
     request = a_request(*(("X-Forwarded-Proto", line) for line in lines))
-
     assert is_private(request, PROXIES) is private
 
 

@@ -73,7 +73,6 @@ async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, m
 
 async def test_a_stranger_who_sends_too_much_gets_a_page(running):
     path, headers = "/portal/sign-in", {**BROWSER, "Sec-Fetch-Site": "same-origin"}
-
     async with running.client.post(path, data=TOO_LARGE, headers=headers) as answer:
         assert (answer.status, answer.content_type) == (413, "text/html")
 
@@ -81,9 +80,7 @@ async def test_a_stranger_who_sends_too_much_gets_a_page(running):
 @pytest.mark.parametrize("headers", [BROWSER, {**BROWSER, "HX-Request": "true"}])
 async def test_a_list_that_is_too_long_is_refused_on_a_page_of_the_portal(running, headers):
     manager = await a_person(running, "manager", "Yasmine")
-
     status, page, _ = await manager.post("/portal/venue/preview", TOO_LARGE, **headers)
-
     assert status == 413
     assert ("Yasmine" in page) == ("HX-Request" not in headers)
 

@@ -12,7 +12,6 @@ from appliance.actions.revoke_key import revoke_key
 from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.actions.sign_in import change_password
 from appliance.clock import StoppedClock
-from appliance.store.endpoints import list_endpoints
 from appliance.store.keys import list_keys
 from appliance.store.session import session
 from appliance.store.staff import list_staff
@@ -51,24 +50,6 @@ async def test_a_key_that_is_revoked_meanwhile_books_nothing(running, withheld):
 
     assert (status, answer["code"]) == (401, "KEY_REVOKED")
     assert database.peek(lambda reader: reader.value("SELECT count(*) FROM reservation")) == 0
-
-
-async def test_nor_does_it_register_an_endpoint_while_a_name_server_is_asked(running, monkeypatch):
-    database = running.live.database
-    [key] = [k for k in database.peek(list_keys) if k.revoked_at is None]
-
-    async def check_slowly(_self, url):
-        await database.write(revoke_key, key.id)
-        return url
-
-    monkeypatch.setattr("appliance.webhooks.dispatcher.Dispatcher.check_url", check_slowly)
-
-    status, answer, _ = await running.call(
-        "POST", "/v1/webhooks", json={"url": "https://receiver.example/hook"}
-    )
-
-    assert (status, answer["code"]) == (401, "KEY_REVOKED")
-    assert database.peek(list_endpoints) == []
 
 
 async def test_a_terminal_that_is_revoked_meanwhile_decides_no_scan(running, withheld):
@@ -137,13 +118,10 @@ async def refusal(running):
 @pytest.mark.parametrize("instant", ["2027-11-21T19:00:00Z", "2026-11-21T22:00:00Z"])
 async def test_a_key_revoked_by_a_clock_ahead_is_refused_at_once(running, key, instant):
     revoke_beside(running, key.id, instant)
-
     assert await refusal(running) == (401, "KEY_REVOKED")
 
 
 async def test_a_revoked_key_stays_refused_when_the_clock_is_set_back(running, key):
     await running.live.database.write(revoke_key, key.id)
-
     running.clock.set("2025-11-21T19:00:00Z")
-
     assert await refusal(running) == (401, "KEY_REVOKED")

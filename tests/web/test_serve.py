@@ -15,6 +15,8 @@ from tests.quickest import quickest
 from tests.web.processes import Serving
 from web.main import main
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 VENUE = """
 name = "Riad Atlas"
 slug = "riad-atlas"
@@ -171,15 +173,6 @@ def test_a_second_process_on_the_same_directory_is_refused(data):
         assert first.process.poll() is None
 
 
-def test_a_killed_box_starts_again_by_itself(data, capsys):
-    key = new_key(capsys, data)["key"]
-    with serve(data) as serving:
-        serving.process.kill()
-
-    with serve(data) as serving:
-        assert call(serving, "GET", "/v1/venue", key)[0] == 200
-
-
 def test_a_port_in_use_is_one_sentence(data):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -196,12 +189,10 @@ def test_a_port_in_use_is_one_sentence(data):
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
-    [
-        (lambda data: (data / "secrets" / "master.key").unlink(), "restore it from a backup"),
-        (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
-        (lambda data: (data / "live.db").unlink(), "live.db is missing"),
-    ],
-)
+    [(lambda data: (data / "secrets" / "master.key").unlink(), "restore it from a backup"),
+     (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
+     (lambda data: (data / "live.db").unlink(), "live.db is missing")],
+)  # fmt: skip
 def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(data, capsys, spoil, said):
     spoil(data)
 

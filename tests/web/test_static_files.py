@@ -30,7 +30,6 @@ async def test_a_file_asked_for_by_its_contents_is_kept_for_a_year(browser):
 @pytest.mark.parametrize("url", ["/static/guest.css", "/static/guest.css?v=another"])
 async def test_a_file_asked_for_otherwise_is_asked_for_again_next_time(browser, url):
     answer = await browser.get(url)
-
     assert answer.status == 200
     assert answer.headers["Cache-Control"] == "no-cache"
 
@@ -47,7 +46,6 @@ async def test_another_content_has_another_address(tmp_path):
     (tmp_path / "guest.css").write_text("a{}")
     before = StaticFiles(tmp_path).url("guest.css")
     (tmp_path / "guest.css").write_text("b{}")
-
     assert StaticFiles(tmp_path).url("guest.css") != before
 
 

@@ -103,7 +103,6 @@ async def test_a_checked_in_reservation_may_be_cancelled_and_keeps_its_check_in(
 @pytest.mark.parametrize("path_id", ["no-uuid", "2f1c8d5e-0000-4000-8000-000000000000", "%00", "'"])
 async def test_cancelling_what_is_not_there_is_not_found(running, path_id):
     status, body, _ = await running.call("DELETE", f"/v1/reservations/{path_id}")
-
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 

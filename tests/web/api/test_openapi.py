@@ -41,7 +41,6 @@ def test_each_route_is_described_with_its_method_id_and_scope(document):
 
 def test_every_refusal_that_a_partner_can_get_is_documented(document):
     documented = set(document["components"]["schemas"]["ErrorCode"]["enum"])
-
     assert documented == {r.code for r in Refusal.__subclasses__() if r not in NOT_FOR_PARTNERS}
 
 
@@ -117,14 +116,8 @@ def test_everything_we_send_can_be_held_against_its_last_member(document):
 
 
 ROOT = Path(__file__).parents[3]
-
-
 DESCRIPTION = build_document(PARTNER_ROUTE_TABLE, [])["info"]["description"]
-
-
 TEXTS = {"readme": (ROOT / "README.md").read_text("utf-8"), "openapi": DESCRIPTION}
-
-
 (CASE, *_) = json.loads((ROOT / "tests/vectors/webhook_signature.json").read_text("utf-8"))["cases"]
 
 
@@ -139,7 +132,6 @@ def sample(text: str) -> Any:
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_printed_check_takes_the_vector(text):
     is_genuine = sample(TEXTS[text])
-
     assert is_genuine(CASE["secrets"][0], CASE["header"], CASE["body"].encode(), CASE["t"])
 
 

@@ -18,7 +18,6 @@ from web.routes import PARTNER_ROUTE_TABLE
 NOBODY = "00000000-0000-4000-8000-000000000000"
 RECEIVER = {"url": "https://127.0.0.1:9009/hook"}  # nobody listens there
 ROUTES = {route.operation_id: route for route in PARTNER_ROUTE_TABLE}
-
 Before = Callable[[Running], Awaitable[str | None]]
 
 
@@ -224,9 +223,7 @@ async def test_our_faults_are_answered_as_documented(
 ):
     body = {"createReservation": a_body(), "createWebhook": RECEIVER}.get(operation)
     monkeypatch.setattr("web.authentication.Gate._identify", _raising(accident))
-
     answered = await ask(running, operation, json=body)
-
     assert_documented(document, operation, expected, answered)
 
 
@@ -263,9 +260,7 @@ async def test_an_unknown_path_or_method_is_documented(
     running, document, method, path, name, status
 ):
     response = document["components"]["responses"][name]
-
     sent, body, headers = await running.call(method, path)
-
     assert sent == status
     assert faults_of_answer(document, response, headers, body) == []
 

@@ -98,7 +98,6 @@ async def test_without_a_slot_a_table_is_available_only_when_its_whole_evening_i
 )
 async def test_a_bad_availability_query_is_refused(running, query, code):
     status, body, _ = await running.call("GET", f"/v1/availability?{query}")
-
     assert (status, body.get("code")) == (400 if code else 200, code)
 
 
@@ -230,7 +229,6 @@ async def test_filters_are_inclusive_and_pages_follow_each_other(running, query,
 )  # fmt: skip
 async def test_a_bad_list_query_is_refused_never_clamped(running, query, code, field):
     status, body, _ = await running.call("GET", f"/v1/reservations?{query}")
-
     assert (status, body["code"], body["field"]) == (400, code, field)
 
 
@@ -242,9 +240,7 @@ async def execute(running: Running, sql: str, **values: object) -> None:
 @pytest.mark.parametrize("kind", ["standard", "péniche"])
 async def test_the_type_of_a_table_is_an_open_text(running, kind):
     await execute(running, "UPDATE venue_table SET type = :kind WHERE number = 'T1'", kind=kind)
-
     _, body, _ = await running.call("GET", "/v1/venue")
-
     assert body["tables"][0]["type"] == kind
 
 
@@ -260,9 +256,7 @@ async def test_the_type_of_a_table_is_an_open_text(running, kind):
 )  # fmt: skip
 async def test_policies_are_null_or_an_open_object(running, stored, shown):
     await execute(running, "UPDATE venue SET policies = :stored", stored=stored)
-
     _, body, _ = await running.call("GET", "/v1/venue")
-
     assert body["policies"] == shown
 
 
@@ -285,16 +279,13 @@ async def test_the_status_of_the_venue_is_told_and_reading_goes_on(running, stat
 @pytest.mark.proves("V15")
 @pytest.mark.parametrize(
     ("query", "code", "field"),
-    [
-        (f"availability?date={TONIGHT}&date=2026-11-22", "INVALID_DATE", "date"),
-        (f"availability?date={TONIGHT}&slot=19:30&slot=22:00", "INVALID_SLOT", "slot"),
-        ("reservations?limit=1&limit=2", "VALIDATION_ERROR", "limit"),
-        (f"reservations?from={TONIGHT}&from={TONIGHT}", "INVALID_DATE", "from"),
-    ],
-)
+    [(f"availability?date={TONIGHT}&date=2026-11-22", "INVALID_DATE", "date"),
+     (f"availability?date={TONIGHT}&slot=19:30&slot=22:00", "INVALID_SLOT", "slot"),
+     ("reservations?limit=1&limit=2", "VALIDATION_ERROR", "limit"),
+     (f"reservations?from={TONIGHT}&from={TONIGHT}", "INVALID_DATE", "from")],
+)  # fmt: skip
 async def test_one_value_is_not_chosen_among_several(running, query, code, field):
     status, body, _ = await running.call("GET", f"/v1/{query}")
-
     assert (status, body["code"], body["field"]) == (400, code, field)
 
 

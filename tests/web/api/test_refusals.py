@@ -106,7 +106,6 @@ async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(running, change
 )  # fmt: skip
 async def test_a_body_at_its_limits_is_taken(running, changes):
     status, _ = await post(running, a_body(**changes))
-
     assert status == 201
 
 
@@ -155,7 +154,6 @@ async def test_json_that_breaks_parsers_is_invalid_json(running, raw):
 @pytest.mark.proves("decision: What is a guest count?")
 async def test_a_huge_integer_is_a_guest_count_out_of_range(running):
     raw = VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 30)
-
     assert await post_raw(running, raw) == (400, "GUESTS_OUT_OF_RANGE")
 
 
@@ -180,7 +178,6 @@ async def test_a_body_over_64_kib_is_too_large(running, chunked):
 async def test_an_unknown_path_is_not_found_even_without_a_key(running, prefix):
     async with running.client.get(f"{prefix}/v1/nothing") as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (404, "NOT_FOUND")
     assert set(body) == {"error", "error_en", "code"}
 
@@ -189,7 +186,6 @@ async def test_an_unknown_path_is_not_found_even_without_a_key(running, prefix):
 async def test_a_wrong_method_names_the_right_ones(running):
     async with running.client.put("/v1/reservations") as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (405, "METHOD_NOT_ALLOWED")
     assert response.headers["Allow"] == "GET, POST"
 

@@ -81,7 +81,6 @@ async def test_fifty_identical_requests_at_once_make_one_reservation(running):
 @pytest.mark.proves("interface 4: Rule 2", "interface 7: TABLE_TAKEN", "V2", "V15")
 async def test_fifty_requests_for_one_table_at_once_grant_it_once(running):
     answers = await asyncio.gather(*(create(running, idempotencyKey=f"k{i}") for i in range(50)))
-
     assert sorted(status for status, _, _ in answers) == [201] + [409] * 49
     assert {body["code"] for status, body, _ in answers if status == 409} == {"TABLE_TAKEN"}
 
@@ -91,7 +90,6 @@ async def test_a_refused_attempt_is_not_stored_so_its_key_may_be_tried_again(run
     await create(running, idempotencyKey="first")
     refused, _, _ = await create(running, idempotencyKey="second")
     status, _, _ = await create(running, idempotencyKey="second", tableId=table_id("T2"))
-
     assert (refused, status) == (409, 201)
 
 
@@ -136,19 +134,15 @@ async def test_two_keys_may_use_the_same_idempotency_key(running):
 )
 async def test_holders_conflict_when_their_intervals_overlap(running, first, second, expected):
     await create(running, slot=first, idempotencyKey="a")
-
     status, _, _ = await create(running, slot=second, idempotencyKey="b")
-
     assert status == expected
 
 
 @pytest.mark.proves("decision: Slots that cross midnight?")
 async def test_a_slot_that_crosses_midnight_belongs_to_the_evening_on_which_it_starts(running):
     await create(running, slot="22:00", idempotencyKey="a")
-
     same_evening, _, _ = await create(running, slot=None, idempotencyKey="b")
     next_day, _, _ = await create(running, date="2026-11-22", slot=None, idempotencyKey="c")
-
     assert (same_evening, next_day) == (409, 201)
 
 
@@ -193,7 +187,6 @@ def _offer_after_midnight(tx: Transaction) -> None:
 )
 async def test_refusals_that_depend_on_the_venue(running, changes, status, code):
     found, body, _ = await create(running, **changes)
-
     assert (found, body["code"]) == (status, code)
     assert set(body) <= {"error", "error_en", "code", "field"}
 
@@ -217,9 +210,7 @@ async def test_a_venue_that_is_not_active_refuses_creation(running, venue_status
 async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running):
     _, first, _ = await create(running)
     await running.live.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
-
     status, again, _ = await create(running)
-
     assert (status, again) == (200, first)
 
 
@@ -235,9 +226,7 @@ async def test_a_replay_is_answered_even_when_the_venue_became_inactive(running)
 )
 async def test_the_evening_rolls_over_at_its_own_hour(running, now, date, status):
     running.clock.set(now)
-
     found, _, _ = await create(running, date=date, slot=None)
-
     assert found == status
 
 

@@ -12,8 +12,6 @@ from tests.builders import a_body, a_key
 from tests.conftest import MASTER_KEY, Running, with_settings
 from tests.web.api.webhook_calls import UNKNOWN, URL, register, registered
 
-UUID_PATTERN = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-
 
 @pytest.fixture
 def settings():
@@ -90,7 +88,6 @@ async def test_omitted_or_null_events_are_all_six(running):
 )
 async def test_events_that_are_empty_or_unknown_are_refused(running, events, field):
     status, body, _ = await register(running, events=events)
-
     assert (status, body["code"], body["field"]) == (400, "INVALID_EVENT_TYPE", field)
 
 
@@ -105,7 +102,6 @@ async def test_events_that_are_empty_or_unknown_are_refused(running, events, fie
 )  # fmt: skip
 async def test_a_bad_url_is_refused_in_live(running, url):
     status, body, _ = await register(running, url=url)
-
     assert (status, body["code"], body["field"]) == (400, "INVALID_WEBHOOK_URL", "url")
     assert set(body) == {"error", "error_en", "code", "field"}
     assert (await running.call("GET", "/v1/webhooks"))[1]["items"] == []
@@ -114,7 +110,6 @@ async def test_a_bad_url_is_refused_in_live(running, url):
 @pytest.mark.proves("decision: Which URLs are refused?")
 async def test_plain_http_and_the_owners_exceptions_are_taken_in_test(running):
     url = "http://127.0.0.1:9000/hook"
-
     assert (await registered(running, "/test", url=url))["url"] == url
 
 
@@ -139,7 +134,6 @@ async def test_the_sixth_active_endpoint_is_refused_until_one_is_deactivated(run
 @pytest.mark.proves("interface 4: Rule 4", "V15")
 async def test_of_twenty_simultaneous_registrations_five_succeed(running):
     answers = await asyncio.gather(*(register(running) for _ in range(20)))
-
     assert sorted(status for status, _, _ in answers) == [201] * 5 + [409] * 15
     _, listed, _ = await running.call("GET", "/v1/webhooks")
     assert sum(item["active"] for item in listed["items"]) == 5
@@ -160,7 +154,6 @@ async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(run
 @pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", "1", "%00"])
 async def test_an_unknown_endpoint_cannot_be_deactivated(running, endpoint_id):
     status, body, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint_id}")
-
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
@@ -194,9 +187,7 @@ async def test_the_environments_do_not_see_each_others_endpoints(running):
 )  # fmt: skip
 async def test_the_scope_is_asked_for_before_anything_else(running, method, path):
     key = await a_key(running.live, ("venue:read",))
-
     status, body, _ = await running.call(method, path, key=key, data=b"{broken")
-
     assert (status, body["code"]) == (403, "SCOPE_MISSING")
 
 
@@ -264,9 +255,7 @@ async def test_one_endpoint_alone_receives_it(running):
 async def test_an_inactive_endpoint_is_known_and_receives_nothing(running):
     endpoint = await registered(running, "/test")
     await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
-
     status, body, _ = await try_out(running, json={"endpointId": endpoint["id"]})
-
     assert (status, body) == (202, {"queued": 0, "deliveryIds": []})
 
 
@@ -274,19 +263,16 @@ async def test_an_inactive_endpoint_is_known_and_receives_nothing(running):
 @pytest.mark.parametrize("endpoint_id", [UNKNOWN, "nonsense", ""])
 async def test_an_unknown_endpoint_is_not_found(running, endpoint_id):
     status, body, _ = await try_out(running, json={"endpointId": endpoint_id})
-
     assert (status, body["code"]) == (404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize("endpoint_id", [1, {}])
 async def test_an_endpoint_id_is_a_text(running, endpoint_id):
     status, body, _ = await try_out(running, json={"endpointId": endpoint_id})
-
     assert (status, body["code"], body["field"]) == (400, "VALIDATION_ERROR", "endpointId")
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{"])
 async def test_a_body_that_is_there_is_an_object(running, body):
     status, answer, _ = await try_out(running, data=body)
-
     assert (status, answer["code"]) == (400, "INVALID_JSON")

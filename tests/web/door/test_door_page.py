@@ -43,6 +43,5 @@ async def fetch_status(running, url):
 async def test_the_manifest_speaks_the_visitors_language(running, language, direction):
     _, text = await fetch(running, "/door/manifest.webmanifest", **{"Accept-Language": language})
     manifest = json.loads(text)
-
     assert (manifest["dir"], manifest["scope"]) == (direction, "/door")
     assert {icon["purpose"] for icon in manifest["icons"]} == {"any", "maskable"}

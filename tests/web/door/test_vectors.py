@@ -9,6 +9,8 @@ import pytest
 from appliance.model.access_code import lookalikes, parse_access_code
 from tests.appliance.model.test_keyboard_layouts import ARABIC, AZERTY, typed
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[3]
 FRONTEND = ROOT / "web" / "frontend"
 VECTORS = json.loads((ROOT / "tests" / "vectors" / "guest_pass.json").read_text())
@@ -65,9 +67,7 @@ def judge(texts):
 @pytest.mark.parametrize("by", ["browser", "library"])
 def test_the_app_accepts_the_vectors_that_are_valid_and_no_other(by):
     vectors = VECTORS["vectors"]
-
     answers = judge([vector.get("read", vector["text"]) for vector in vectors])
-
     for vector, answer in zip(vectors, answers, strict=True):
         assert answer[by] == (vector.get("pass") if vector["valid"] else None), vector["note"]
 
@@ -84,9 +84,7 @@ def test_no_changed_character_is_accepted():
 @pytest.mark.parametrize("keys", [AZERTY, ARABIC | {"B": "\ufefb"}], ids=["azerty", "arabic"])
 def test_every_layout_is_turned_back(keys):
     vector = VECTORS["vectors"][0]
-
     (answer,) = judge([typed(vector["text"], keys)])
-
     assert answer["browser"] == vector["pass"]
 
 
@@ -94,11 +92,7 @@ TYPED = [
     "SVC-7K2M", "svc 7k2m", "7k2m", " 7-k.2_m ", "SVC–7K2M", "٧K٢M", "۷K۲M", "svc ٧k٢m",
     "7K2", "7K2MX", "SVC", "svcsvc7k2m", "Zoë1", "", "٧٢٧٢", "HÉLÈ",
 ]  # fmt: skip
-
-
 STORED = ["SVC-7K2M", "SVC-JKZM", "SVC-8B8B", "SVC-B8B8", "SVC-QDQD", "SVC-UVUV"]
-
-
 CODES = """
 import { isLookalike, parseAccessCode } from "./src/door/access_code";
 
@@ -119,8 +113,6 @@ def test_the_browser_reads_codes_as_the_box_does():
 
 
 FOLDED = json.loads((ROOT / "tests" / "vectors" / "folded.json").read_text("utf-8"))["vectors"]
-
-
 FOLDING = """
 import { fold } from "./src/_fold";
 import { fold as atTheDoor } from "./src/door/offline";
@@ -131,5 +123,4 @@ export const judge = (texts) => texts.map((text) => [fold(text), atTheDoor(text)
 
 def test_the_browser_folds_as_the_vectors_say():
     told = run(FOLDING, [vector["text"] for vector in FOLDED])
-
     assert told == [[vector["folded"]] * 2 for vector in FOLDED]

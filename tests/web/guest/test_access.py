@@ -30,10 +30,8 @@ async def test_the_card_says_who_when_where_and_the_code(world, guest):
 
 async def test_the_pass_on_the_card_is_the_reservations_own(world, guest):
     reservation = await world.reserve(pass_id=b"12345678", guests=7, slot=None)
-
     html = await (await guest.get(world.access(reservation))).text()
     read = decode_pass(pass_in(html)).guest_pass
-
     assert (read.version, read.pass_id, read.guests, read.slot) == (0x01, b"12345678", 7, None)
 
 
@@ -92,7 +90,6 @@ async def test_no_page_of_a_guest_is_kept_indexed_framed_or_told_to_others(world
 
 async def test_the_page_holds_nothing_that_its_policy_refuses(world, guest):
     html = await (await guest.get(world.access(await world.reserve()))).text()
-
     assert re.findall(r"<style|\sstyle=|\son\w+=|javascript:", html) == []
     assert re.findall(r"<script(?![^>]*\ssrc=)", html) == []
     assert re.findall(r'(?:src|href)="https?:', html) == []  # a venue without an address

@@ -122,7 +122,6 @@ async def test_who_finds_the_hour_full_hears_which_hours_are_not(world, guest):
 )  # fmt: skip
 async def test_a_field_that_is_wrong_says_so_and_books_nothing(world, guest, changes):
     answer = await send(guest, a_form(await token_of(world, guest), **changes))
-
     assert answer.status == 400
     assert 'role="alert"' in await answer.text()
     assert await reservations(world) == []
@@ -136,7 +135,6 @@ async def test_a_field_that_is_wrong_says_so_and_books_nothing(world, guest, cha
 )  # fmt: skip
 async def test_what_is_not_offered_is_not_booked(world, guest, changes):
     answer = await send(guest, a_form(await token_of(world, guest), **changes))
-
     assert answer.status == 409
     assert 'role="alert"' in await answer.text()
     assert await reservations(world) == []
@@ -188,7 +186,6 @@ class TestUnlessTheVenueOpensIt:
     @pytest.mark.parametrize("method", ["GET", "POST"])
     async def test_the_live_page_books_nothing(self, guest, method):
         answer = await guest.request(method, "/book", headers=SAME_ORIGIN)
-
         assert answer.status == 404
 
     async def test_the_test_page_does(self, worlds, guest):

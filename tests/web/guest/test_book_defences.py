@@ -25,7 +25,6 @@ def early(clock):
 
 async def test_a_program_that_fills_in_everything_books_nothing(world, guest):
     answer = await send(guest, a_form(await token_of(world, guest), website="https://spam.example"))
-
     assert answer.status == 400
     assert await reservations(world) == []
 
@@ -46,7 +45,6 @@ async def test_a_form_sent_too_fast_books_nothing_until_it_is_sent_again(world, 
 @pytest.mark.parametrize("token", ["", "x" * 44, None])
 async def test_a_form_that_this_box_never_showed_books_nothing(world, guest, token):
     answer = await send(guest, a_form(token))
-
     assert answer.status == 400
     assert await reservations(world) == []
 
@@ -75,9 +73,7 @@ async def test_looking_at_what_is_free_changes_nothing(world, guest):
 
 async def test_what_a_guest_typed_stays_text(world, guest):
     nasty = '"><script>alert(1)</script>'
-
     answer = await send(guest, a_form(await token_of(world, guest), name=nasty, email="x"))
-
     assert "<script>alert" not in await answer.text()
 
 
@@ -135,13 +131,11 @@ class TestFromManyAddresses:
 
     async def test_many_forms_at_once_hold_no_more_than_one_after_the_other(self, world, book):
         await asyncio.gather(*(book("203.0.113.5") for _ in range(12)))
-
         assert len(await reservations(world)) == 6
 
     @pytest.mark.proves("V2")
     async def test_an_ipv6_network_is_one_address(self, book):
         answers = [(await book(f"2001:db8::{number:x}")).status for number in range(7)]
-
         assert answers == [303] * 6 + [429]
         assert (await book("2001:db8:0:1::1")).status == 303
 

@@ -70,14 +70,11 @@ async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest
 async def test_a_link_of_the_other_environment_opens_nothing(worlds, guest):
     live, test = worlds
     token = test.environment.keyring.access_token(await live.reserve())
-
     assert (await guest.get(f"/access/{token}")).status == 404
     assert (await guest.get(f"/test/access/{token}")).status == 404
 
 
 GUESSES = 2000
-
-
 SAMPLES = 200
 
 

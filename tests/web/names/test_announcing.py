@@ -123,7 +123,6 @@ async def test_links_of_both_environments_follow_and_keep_the_last_address(box, 
 )
 def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remembered, found):
     house.address = None
-
     assert find_address(host, PORT, remembered) == found
 
 

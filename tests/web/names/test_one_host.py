@@ -8,6 +8,8 @@ import pytest
 from tests.journeys.box_process import found_box, venuebox
 from tests.web.processes import Serving
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 EVERYWHERE, ALONE = "0.0.0.0", "127.0.0.1"  # noqa: S104 - a box serves its house
 SETTINGS = """
 [server]

@@ -70,7 +70,6 @@ def test_keys_travel_over_https_or_not_at_all(settings, remote, scheme, proto, p
 )  # fmt: skip
 def test_the_https_address_is_the_public_one_or_the_boxs_own(app_url, port, host, base):
     secure = Secure(ServerSettings(app_url=app_url), port)
-
     assert secure.base_for(a_request(OTHER, host=host)) == base
 
 
@@ -195,14 +194,12 @@ def test_the_box_is_announced_under_its_slug():
 @pytest.mark.proves("V3")
 @pytest.mark.parametrize(
     ("app_url", "settings", "host", "scheme", "strict"),
-    [
-        ("https://riad.example", {}, "riad.example", "https", True),
-        ("https://riad.example", {}, "riad.example", "http", False),
-        ("https://riad.example", {}, "riad-atlas.local", "https", False),
-        ("https://riad.example", {"allow_http": True}, "riad.example", "https", False),
-        ("https://riad-atlas.local", {}, "riad-atlas.local", "https", False),
-    ],
-)
+    [("https://riad.example", {}, "riad.example", "https", True),
+     ("https://riad.example", {}, "riad.example", "http", False),
+     ("https://riad.example", {}, "riad-atlas.local", "https", False),
+     ("https://riad.example", {"allow_http": True}, "riad.example", "https", False),
+     ("https://riad-atlas.local", {}, "riad-atlas.local", "https", False)],
+)  # fmt: skip
 async def test_strict_transport_security_is_sent_at_the_public_address(
     app_url, settings, host, scheme, strict
 ):
@@ -230,5 +227,4 @@ async def test_strict_transport_security_is_sent_at_the_public_address(
 )
 def test_this_machine_is_told_from_a_tunnel(app_url, remote, host, sits_here):
     secure = Secure(ServerSettings(app_url=app_url), 8443)
-
     assert secure.is_this_machine(a_request(remote, host=host)) == sits_here

@@ -28,9 +28,7 @@ class Mailbox(Message):
 async def test_what_the_box_reports_is_shown_as_text(running, manager):
     condition = Condition("box_offline", "", running.clock.now(), "no way out <b>")
     await running.live.database.write(put_condition, condition)
-
     _, text, _ = await manager.get("/portal/box")
-
     assert "no way out &lt;b&gt;" in text
 
 
@@ -87,8 +85,6 @@ async def test_only_an_owner_restarts_the_box_and_only_where_it_can(running):
 
 
 PATH = "/portal/box/settings"
-
-
 FORM = {
     "booking.enabled": "1",
     "guest.cancel_hours": "6",
@@ -96,8 +92,6 @@ FORM = {
     "door.early_minutes": "45",
     "retention.contact_days": "7",
 }
-
-
 BUTTON = 'action="/portal/box/restart"'
 
 
@@ -175,7 +169,6 @@ async def test_a_value_that_is_not_allowed_is_said_beside_its_field(owner, tmp_p
 async def test_a_manager_reads_them_and_changes_nothing(owner, tmp_path, manager):
     assert (await manager.post(PATH, FORM))[0] == 403
     _, page, _ = await manager.get("/portal/box")
-
     assert (f'action="{PATH}"' in page, "disabled" in page) == (False, True)
     assert not (tmp_path / "settings.toml").exists()
 

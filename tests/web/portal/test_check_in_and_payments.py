@@ -47,9 +47,7 @@ async def test_payments_add_up_and_the_full_one_confirms(running, host):
 async def test_a_payment_that_is_sent_twice_is_received_once(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "200", "method": "cash"}
-
     await asyncio.gather(*(host.post(path_of(salma, "payment"), form) for _ in range(5)))
-
     assert await rows(running, "SELECT amount FROM payment") == [(200,)]
 
 
@@ -129,9 +127,7 @@ async def test_a_check_in_by_hand_counts_who_came_and_names_who_did_it(running, 
 async def test_a_check_in_form_that_is_sent_twice_counts_once(running, host):
     salma = await seat(running, guests=4)
     form = {"token": "a-token-of-the-page", "arrivals": "2"}
-
     await asyncio.gather(*(host.post(path_of(salma, "check-in"), form) for _ in range(5)))
-
     assert (await as_it_is(running, salma)).arrived == 2
 
 

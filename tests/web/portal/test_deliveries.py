@@ -102,8 +102,6 @@ async def test_the_log_is_filtered_by_endpoint_state_type_and_day(running, recei
 
 
 LOG = "/test/portal/integrations/deliveries"
-
-
 LINE = re.compile(r'href="/test/portal/integrations/deliveries/([0-9a-f-]{36})"')
 
 
@@ -141,9 +139,7 @@ async def test_a_reservation_is_found_by_its_code_and_by_its_id(manager, booked,
 
 async def test_a_delivery_is_opened_by_the_id_that_its_receiver_saw(manager, booked):
     delivery_id = (await all_of(manager))[0]
-
     status, _, headers = await manager.get(f"{LOG}?find={delivery_id}")
-
     assert status == 303
     assert headers["Location"].partition("?")[0] == f"{LOG}/{delivery_id}"
 
@@ -157,14 +153,3 @@ async def test_what_is_not_known_is_nothing_and_stays_in_the_field(manager, book
 
     assert LINE.findall(page) == []
     assert f'value="{text}"' in page
-
-
-async def test_a_reservation_leads_a_manager_to_what_was_sent_of_it(manager, booked, host):
-    path = f"/test/portal/reservations/{booked[0]['serviceReservationId']}"
-
-    _, seen, _ = await manager.get(path)
-    _, seen_by_host, _ = await host.get(path)
-
-    link = f"{LOG}?find={booked[0]['serviceReservationId']}"
-    assert f'href="{link}"' in seen
-    assert link not in seen_by_host

@@ -47,7 +47,6 @@ async def test_an_endpoint_receives_at_once_signed_with_the_secret_said_once(rec
 )
 async def test_an_endpoint_is_checked_as_in_the_interface(running, manager, room, form, said):
     status, text, _ = await manager.post(f"{room}/endpoints", form)
-
     assert (status, said in text) == (400, True)
     for environment in running.box.environments:
         assert environment.database.peek(list_endpoints) == []

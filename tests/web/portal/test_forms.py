@@ -77,7 +77,6 @@ async def test_a_step_of_the_setup_says_what_is_wrong_beside_its_field(new_box, 
 @pytest.mark.parametrize(("name", "status"), [("", 400), (LONG, 400), ("OWNER 5", 409)])
 async def test_a_refused_invitation_keeps_what_was_typed(name, status, owner):
     answered, page, _ = await owner.post("/portal/people", {"name": name, "role": "manager"})
-
     assert (answered, said_at(page, "name") != "") == (status, True)
     assert value_of(page, "name") == name
     assert '<option value="manager" selected>' in page
@@ -110,8 +109,6 @@ async def test_a_list_of_tables_that_is_empty_or_too_long_is_asked_for_once_more
 
 
 LINK = r"https://box\.example/portal/welcome#[\w-]{43}"
-
-
 CLOSINGS, SLOTS = "/portal/venue/closings", "/portal/venue/slots"
 
 
@@ -147,15 +144,6 @@ async def test_the_link_is_shown_to_nobody_else_and_not_two_minutes_later(runnin
 
     assert status == 200
     assert re.search(LINK, page) is None
-
-
-async def test_a_link_for_a_new_password_stays_the_one_that_is_shown(owner, host):
-    path = f"/portal/people/{host.id}/link"
-    once = await token_on(owner, "/portal/people", path)
-
-    answers = await twice(owner, path, {"once": once})
-
-    assert len({re.search(LINK, page)[0] for _, page, _ in answers}) == 1
 
 
 async def test_one_terminal_is_made_and_its_token_is_shown_to_both(running, owner):
@@ -223,9 +211,7 @@ async def test_the_switch_of_languages_leads_to_a_page_after_every_refused_form(
 
 async def test_it_leads_back_to_the_very_thing_that_the_form_was_about(running, host):
     salma = await seat(running)
-
     _, page, _ = await host.post(path_of(salma, "amend"), {"seen": "0"})
-
     assert way_back(page) == path_of(salma)
 
 

@@ -90,10 +90,8 @@ async def test_a_form_that_is_wrong_keeps_what_was_typed_and_makes_no_key(runnin
 
 async def test_a_revoked_key_is_refused_at_its_next_call(running, manager):
     page, key = await make_key(manager)
-
     await manager.post(f"{page}/revoke")
     status, body, _ = await running.call("GET", "/v1/venue", key=key)
-
     assert (status, body["code"]) == (401, "KEY_REVOKED")
 
 

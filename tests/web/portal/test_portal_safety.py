@@ -207,23 +207,6 @@ async def test_a_guests_text_is_no_formula_in_any_exported_file(running, everyth
     assert len(files) >= 2
 
 
-async def test_a_cookie_that_somebody_planted_never_becomes_a_session(running, everything):
-    planted = "x" * 43
-    before = {"Cookie": f"__Host-venuebox-session={planted}"}
-    async with running.client.get(
-        "/portal/tonight", headers=before, allow_redirects=False
-    ) as response:
-        assert response.status == 303
-    await a_person(running, "host", "Somebody else")
-    async with running.client.get(
-        "/portal/tonight", headers=before, allow_redirects=False
-    ) as response:
-        assert response.status == 303
-        assert planted not in str(response.headers)
-    [(hashes,)] = await rows(running, "SELECT count(*) FROM session WHERE length(hash) <> 32")
-    assert hashes == 0
-
-
 @pytest.mark.proves("S15", "V1")
 async def test_only_a_form_is_read_and_never_another_kind_of_body(running, everything):
     salma = await seat(running, table="T3", access_code=None)

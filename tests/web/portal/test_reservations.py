@@ -1,6 +1,5 @@
 """What staff do with one reservation, through the forms of its page, alone and at the same time."""
 
-import asyncio
 import json
 
 import pytest
@@ -16,9 +15,7 @@ from tests.web.portal.seating import an_amendment, as_it_is, path_of, rows, seat
 
 async def test_the_drawer_is_a_part_of_a_page(running, host):
     salma = await seat(running)
-
     _, part, _ = await host.get(path_of(salma) + "?part=1")
-
     assert part.lstrip().startswith("<article")
     assert f'data-version="{salma.version}"' in part
 
@@ -179,30 +176,6 @@ async def test_a_host_who_does_not_know_that_the_guests_came_in_cancels_nothing(
 
     assert status == 409
     assert (await as_it_is(running, salma)).status == "confirmed"
-
-
-async def test_ten_hosts_act_on_one_evening_at_once_and_no_update_is_lost(running):
-    hosts = [await a_person(running, "host", f"Host {n}") for n in range(10)]
-    salma = await seat(running, notes="")
-
-    async def add_a_note(person, n):
-        """As a person does it: look, add one's line, send; when declined, look again."""
-        for _ in range(200):
-            seen = await as_it_is(running, salma)
-            notes = f"{seen.notes or ''}{n};"
-            form = an_amendment(seen, notes=notes, guests=seen.guests)
-            status, _, _ = await person.post(path_of(salma, "amend"), form)
-            if status == 303:
-                return
-            assert status == 409
-        raise AssertionError(n)
-
-    await asyncio.gather(*(add_a_note(person, n) for n, person in enumerate(hosts)))
-
-    now = await as_it_is(running, salma)
-    assert sorted(now.notes.strip(";").split(";")) == [str(n) for n in range(10)]
-    assert now.version == salma.version + 10
-    assert len(await rows(running, "SELECT 1 FROM history WHERE what = 'amended'")) == 10
 
 
 async def test_who_asks_to_be_forgotten_is_listed_until_a_manager_has_erased_them(running):

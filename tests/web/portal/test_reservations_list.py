@@ -59,9 +59,7 @@ async def test_status_and_source_exclude_the_others(running, host):
 
 async def test_requests_wait_on_top_whatever_is_looked_for(running, host):
     asked = await seat(running, status="requested", date="2026-12-24", access_code=None)
-
     _, page, _ = await host.get(f"{LIST}?q=nobody")
-
     assert page.index(path_of(asked)) < page.index("sheet filters")
 
 
@@ -85,7 +83,6 @@ async def test_pages_of_fifty(running, host):
 )  # fmt: skip
 async def test_an_address_that_makes_no_sense_harms_nothing(running, host, query, status):
     await seat(running)
-
     assert (await host.get(f"{LIST}?{query}"))[0] == status
 
 
@@ -115,7 +112,6 @@ async def test_the_export_has_what_the_filters_ask_for_with_what_was_paid(runnin
 
 async def test_hosts_look_and_only_managers_take_everything_with_them(running, host):
     await seat(running)
-
     assert (await host.get(CSV))[0] == 403
     assert "export.csv" not in (await host.get(LIST))[1]
     assert "export.csv" in (await (await a_person(running, "manager")).get(LIST))[1]

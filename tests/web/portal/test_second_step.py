@@ -141,9 +141,7 @@ async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(runn
 @pytest.mark.parametrize("form", ["", "x" * 43, "é"])
 async def test_a_form_that_the_box_did_not_make_opens_nothing(running, form):
     _, secret, _ = await with_second_step(running)
-
     status, _, response = await send(running, asked=form, code=shown(running, secret))
-
     assert (status, len(response.cookies)) == (401, 0)
 
 
@@ -175,9 +173,7 @@ async def test_the_owner_removes_it_for_somebody_who_lost_the_phone(running):
 
 async def test_the_owners_own_is_not_removed_without_the_password(running):
     owner, _, _ = await with_second_step(running)
-
     status, _, _ = await owner.post(f"/portal/people/{owner.id}/second-step/remove")
-
     assert status == 404
     assert await in_force(running, owner)
 

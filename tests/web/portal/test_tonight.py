@@ -32,17 +32,6 @@ async def test_the_board_shows_who_sits_where_how_many_and_from_where(running, h
     assert ">P</span>" in second
 
 
-async def test_the_totals_count_people_and_reservations(running, host):
-    await seat(running, guests=4, arrived=3, checked_in_at=running.clock.now())
-    await seat(running, table="T2", access_code=None)
-
-    _, page, _ = await host.get("/portal/tonight")
-
-    assert "<b>3</b> / 6 guests arrived" in page
-    assert "<b>1</b> / 2 reservations" in page
-    assert '<span class="party">3/4</span>' in page
-
-
 @pytest.mark.parametrize(
     ("day", "status", "is_offered"),
     [("2026-11-20", 200, False), (TONIGHT, 200, True), ("2026-12-24", 200, True),
@@ -50,7 +39,6 @@ async def test_the_totals_count_people_and_reservations(running, host):
 )  # fmt: skip
 async def test_coming_evenings_offer_free_tables(host, day, status, is_offered):
     answered, page, _ = await host.get(f"/portal/tonight?date={day}")
-
     assert (answered, 'class="free"' in page) == (status, is_offered)
     assert f'value="{day}"' in page or status == 400
 

@@ -47,14 +47,11 @@ async def test_an_order_that_was_dragged_is_kept_and_one_of_another_time_is_not(
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"number": "T2"}, {"number": ""}, {"capacity_min": "0"}, {"capacity_max": "1"},
-        {"capacity_max": "x"}, {"minimum_spend": "-1"}, {"type": ""}, {"name": "x" * 101},
-    ],
+    [{"number": "T2"}, {"number": ""}, {"capacity_min": "0"}, {"capacity_max": "1"},
+     {"capacity_max": "x"}, {"minimum_spend": "-1"}, {"type": ""}, {"name": "x" * 101}],
 )  # fmt: skip
 async def test_a_table_that_cannot_be_is_refused(running, changes, manager):
     status, _, _ = await manager.post(T1, await table_form(manager, **changes))
-
     assert status == 400
     assert (await running.live.database.read(get_table, table_id("T1"))).capacity_max == 4
 
@@ -166,7 +163,6 @@ async def test_reservations_of_a_changed_slot_are_shown_first(running, how, mana
 async def test_a_slot_edit_of_another_time_is_refused(running, manager):
     slot = (await slots_of(running))["19:30"]
     form = [("seen", "0" * 32), ("start", "19:30"), ("end", "23:00"), ("days", "6")]
-
     assert (await manager.post(f"/portal/venue/slots/{slot.id}", form))[0] == 409
     assert (await manager.post(f"/portal/venue/slots/{slot.id}/remove", form))[0] == 409
 
@@ -213,11 +209,8 @@ async def test_who_is_expected_on_a_closing_day_is_shown_first_and_stays(running
 
 @pytest.mark.parametrize(
     "form",
-    [
-        {"first": ""}, {"first": "2026-02-30"}, {"first": "2026-11-20"},
-        {"first": "2026-11-28", "last": "2026-11-27"},
-        {"first": "2026-11-28", "last": "2099-01-01"},
-    ],
+    [{"first": ""}, {"first": "2026-02-30"}, {"first": "2026-11-20"},
+     {"first": "2026-11-28", "last": "2026-11-27"}, {"first": "2026-11-28", "last": "2099-01-01"}],
 )  # fmt: skip
 async def test_a_period_that_cannot_be_is_refused(running, form, manager):
     assert (await manager.post("/portal/venue/closings", form))[0] == 400
@@ -275,20 +268,15 @@ async def test_the_rules_are_saved_and_partners_read_them(running, manager):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"name": ""}, {"slug": "Riad Atlas"}, {"status": "asleep"}, {"reservation_mode": "x"},
-        {"request_expiry_hours": "0"}, {"currency": "mad"}, {"evening_ends_at": "13:00"},
-        {"time_zone": "Mars/Base"}, {"time_zone": "../../etc/passwd"}, {"time_zone": ""},
-        {"time_zone": "Africa"}, {"evening_ends_at": "6"},
-        {"map_url": "javascript:alert(1)"}, {"map_url": "http://maps.example/riad"},
-        {"address": "a" * 201},
-    ],
+    [{"name": ""}, {"slug": "Riad Atlas"}, {"status": "asleep"}, {"reservation_mode": "x"},
+     {"request_expiry_hours": "0"}, {"currency": "mad"}, {"evening_ends_at": "13:00"},
+     {"time_zone": "Mars/Base"}, {"time_zone": "../../etc/passwd"}, {"time_zone": ""},
+     {"time_zone": "Africa"}, {"evening_ends_at": "6"}, {"map_url": "javascript:alert(1)"},
+     {"map_url": "http://maps.example/riad"}, {"address": "a" * 201}],
 )  # fmt: skip
 async def test_rules_that_cannot_be_are_refused(running, changes, manager):
     before = await running.live.database.read(get_venue)
-
     status, _, _ = await manager.post("/portal/venue/rules", await rules_form(manager, **changes))
-
     assert status == 400
     assert await running.live.database.read(get_venue) == before
 
@@ -344,7 +332,6 @@ async def test_policies_are_saved_with_pairs_of_the_houses_own(running, manager)
 @pytest.mark.parametrize("others", ["no colon", "a: 1\na: 2", ": x", "minimumAge: 3"])
 async def test_a_pair_that_is_none_is_refused(others, manager):
     form = await rules_form(manager, others=others)
-
     assert (await manager.post("/portal/venue/policies", form))[0] == 400
 
 

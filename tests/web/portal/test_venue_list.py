@@ -40,14 +40,12 @@ async def test_a_pasted_list_is_shown_first_and_then_added_behind_the_others(run
 )  # fmt: skip
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are(line, what):
     found = parse_tables(f"A1\n{line}\nA2", frozenset({"T1"}))
-
     assert [(fault.line, fault.what) for fault in found.faults] == [(2, what)]
     assert [table.number for table in found.tables] == ["A1", "A2"]
 
 
 def test_a_header_line_of_a_spreadsheet_is_no_table_and_zeros_are_kept():
     found = parse_tables("Numéro;Nom;Min;Max\nA08-A10;Loge 08")
-
     assert [(table.number, table.name) for table in found.tables] == [
         ("A08", "Loge 08"), ("A09", "Loge 09"), ("A10", "Loge 10"),
     ]  # fmt: skip

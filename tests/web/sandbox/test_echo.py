@@ -7,7 +7,6 @@ import socket
 
 import pytest
 
-from appliance.actions.roll_secret import roll_secret
 from tests.conftest import running_box, with_settings
 from tests.web.sandbox.sandbox_world import (
     arrived,
@@ -216,21 +215,6 @@ async def test_the_endpoint_of_an_unwatched_receiver_is_deactivated(running, clo
     assert echo["signature"]["verdict"] == "valid"
 
 
-async def test_both_secrets_are_tried_for_a_day_after_a_roll(running):
-    lent, endpoint = await registered(running)
-    running_secret = endpoint["secret"]
-    await running.test.database.write(roll_secret, running.test.keyring, endpoint["id"])
-
-    await asked_for_a_test_event(running, endpoint)
-
-    [echo] = await arrived(running, lent)
-    assert echo["signature"]["verdict"] == "valid"
-    assert len(echo["signature"]["expected"]) == len(echo["signature"]["given"]) == 2
-    t, body = echo["signature"]["t"], echo["body"].encode()
-    old = hmac.new(running_secret.encode(), b"%d." % t + body, "sha256").hexdigest()
-    assert old in echo["signature"]["expected"]
-
-
 @pytest.fixture
 def sandbox(box):
     return Sandbox(box.test, box.clock, box.tokens)
@@ -239,9 +223,7 @@ def sandbox(box):
 async def test_live_refuses_the_echo_receiver_as_any_other_address_of_the_box(running):
     lent = await borrowed(running)
     url = lent["url"].replace("https://box.example", "https://127.0.0.1:8443")
-
     status, refusal, _ = await running.call("POST", "/v1/webhooks", json={"url": url})
-
     assert (status, refusal["code"]) == (400, "INVALID_WEBHOOK_URL")
 
 
