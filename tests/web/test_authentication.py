@@ -1,4 +1,4 @@
-"""Keys, scopes and rates: contract sections 5 and 8."""
+"""Keys, scopes and rates: interface, sections 5 and 8."""
 
 from pathlib import Path
 

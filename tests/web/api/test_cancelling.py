@@ -1,4 +1,4 @@
-"""Cancelling: contract sections 3 and 4, rule 3."""
+"""Cancelling: interface, sections 3 and 4, rule 3."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document is whole: routes, refusals, limits and examples (contract 2 to 8)."""
+"""The OpenAPI document is whole: routes, refusals, limits and examples (interface, 2 to 8)."""
 
 import json
 import re

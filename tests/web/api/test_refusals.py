@@ -1,4 +1,4 @@
-"""Every 400 of section 7 and of decisions.md, in its order; bodies that break parsers."""
+"""Every 400, in the order of docs/decisions/requests-and-errors.md; bodies that break parsers."""
 
 import json
 

@@ -1,5 +1,5 @@
 """Stored markup, formulas in spreadsheets, other people's frames and sessions: over every page of
-the portal, those included that are added later (reliability.md S15, S16, S21).
+the portal, those included that are added later (docs/security.md, S15, S16, S21).
 """
 
 import io
