@@ -25,10 +25,8 @@ CALLS = [
 )  # fmt: skip
 async def test_a_missing_or_unknown_key_is_unauthorized(running, header):
     headers = {} if header is None else {"Authorization": header}
-
     async with running.client.get("/v1/venue", headers=headers) as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (401, "UNAUTHORIZED")
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
@@ -47,10 +45,8 @@ async def test_no_call_works_without_a_key(running, prefix, method, path, scope)
 async def test_each_call_needs_its_scope_and_only_that(running, method, path, scope):
     without = await a_key(running.live, tuple(s for s in SCOPES if s != scope))
     only = await a_key(running.live, (scope,))
-
     refused, body, _ = await running.call(method, path, key=without)
     allowed, _, _ = await running.call(method, path, key=only)
-
     assert (refused, body["code"]) == (403, "SCOPE_MISSING")
     assert allowed not in {401, 403}
 
@@ -68,9 +64,7 @@ async def test_a_revoked_key_is_refused_on_the_next_request(running):
     before, _, _ = await running.call("GET", "/v1/venue")
     key = running.live.database.peek(list_keys)[0]
     await running.live.database.write(mark_key_revoked, key.id)
-
     after, body, _ = await running.call("GET", "/v1/venue")
-
     assert (before, after, body["code"]) == (200, 401, "KEY_REVOKED")
 
 
@@ -109,9 +103,7 @@ async def limited(tmp_path: Path, clock: StoppedClock):
 async def test_the_sixty_first_request_in_a_minute_is_refused(limited):
     other = await a_key(limited.live)
     statuses = [(await limited.call("GET", "/v1/venue"))[0] for _ in range(61)]
-
     status, body, headers = await limited.call("GET", "/v1/venue")
-
     assert statuses == [200] * 60 + [429]
     assert (status, body["code"], headers["Retry-After"]) == (429, "RATE_LIMITED", "60")
     assert (await limited.call("GET", "/v1/venue", key=other))[0] == 200
@@ -143,7 +135,6 @@ async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_
     wrong = "svc_live_" + "0" * 48
     statuses = [(await limited.call("GET", "/v1/venue", key=wrong))[0] for _ in range(61)]
     status, _, _ = await limited.call("GET", "/v1/venue")
-
     assert statuses == [401] * 60 + [429]
     assert status == 200
 

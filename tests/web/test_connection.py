@@ -61,7 +61,6 @@ def send(port, raw):
 @pytest.mark.parametrize("raw", MALFORMED.values(), ids=MALFORMED.keys())
 def test_what_is_no_http_gets_the_documented_error_body_and_not_its_own_words(serving, raw):
     status, headers, body = send(serving.port, raw)
-
     assert "400" in status
     assert json.loads(body).keys() == {"error", "error_en", "code"}
     assert json.loads(body)["code"] == "VALIDATION_ERROR"
@@ -242,9 +241,7 @@ def test_who_speaks_for_many_has_the_total_alone(address):
 @pytest.mark.proves("S19")
 def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
     limit = ConnectionLimit(100, per_address=2)
-
     peers, entered = enter(limit, *[f"2001:db8::{number:x}" for number in range(10)])
-
     assert entered == [True] * 8 + [False] * 2
     assert enter(limit, "2001:db8:0:1::1")[1] == [True]
     limit.leave(peers[0])

@@ -107,7 +107,6 @@ def test_the_printed_lines_book_open_scan_and_the_signed_events_arrive(demo, pat
 def test_every_printed_address_answers(demo):
     places = [line for line in demo.lines if line.startswith("  ")]
     printed_ones = re.findall(r"http://127\.0\.0\.1:[^\s)]+", "\n".join(places))
-
     for url in printed_ones:
         assert fetch(url.partition("#")[0], Accept="text/html")[0] == 200, url
     paths = {url.removeprefix(demo.address) for url in printed_ones}
@@ -153,9 +152,7 @@ def test_it_takes_everything_along_when_it_stops():
     with Serving("--demo", "--port", "0") as serving:
         folder = Path(printed(serving, r"--data (\S+)"))
         assert (folder / "live.db").exists()
-
         assert serving.terminate() < 10
-
         assert serving.process.returncode == 0
     assert not folder.exists()
 

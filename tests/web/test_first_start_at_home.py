@@ -60,9 +60,7 @@ async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_direc
     said = {"Host": "riad.example", "X-Forwarded-Proto": "https"}
     async with running_box(new_directory, clock, public) as new_box:
         request = make_mocked_request("GET", "/portal/setup", headers=said, app=new_box.app)
-
         led = new_box.app[FIRST_START].leads_elsewhere(request.clone(remote="192.168.1.2"))
-
     assert led is None  # the page that says why follows
 
 

@@ -41,13 +41,6 @@ async def test_it_is_proved_at_most_once_a_second_however_many_ask(running):
     assert running.live.database.commits == before + 2
 
 
-@pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_a_broken_writer_is_unavailable_in_the_documented_form(running, path):
-    running.test.database._writer._broken = True
-    status, body = await ask(running, path)
-    assert (status, body["code"]) == (503, "UNAVAILABLE")
-
-
 async def test_a_write_that_the_disk_refuses_is_unavailable_and_heals_by_itself(running):
     connection = running.live.database._writer_connection
     connection.pragma("query_only", 1)

@@ -112,7 +112,6 @@ def entries_noted():
 @pytest.mark.parametrize("code", ["fr", "en", "ar"])
 def test_each_entry_of_the_security_log_has_words(code):
     names = set(entries_noted())
-
     assert {"signed_in", "restarted", "restored"} <= names
     for name in names:
         said = what_happened(SecurityEntry(1, 0, "box", name, {}), {}, LANGUAGES.get(code))
@@ -122,7 +121,6 @@ def test_each_entry_of_the_security_log_has_words(code):
 
 def test_a_value_in_a_sentence_stays_as_it_was_typed():
     refusal = field_invalid("number", "le numéro {number}.", "the number {number}.", number="{x}")
-
     assert rule_text(refusal, FRENCH) == "Le numéro {x}."
     assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
     with pytest.raises(Refusal) as raised:

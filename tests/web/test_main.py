@@ -40,5 +40,4 @@ def test_commands_other_than_serve_do_not_load_the_web(tmp_path):
         "import sys; from web.main import main; main(['version'], {});"
         "assert 'aiohttp' not in sys.modules, 'aiohttp was loaded'"
     )
-
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

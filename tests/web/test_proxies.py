@@ -89,7 +89,6 @@ async def test_a_named_proxy_that_is_silent_is_told(
 @pytest.mark.parametrize("watched", ["named"], indirect=True)
 async def test_once_it_says_who_asks_it_is_told_no_more(watched, clock):
     assert await watched.see(PROXY, PUBLIC, {})
-
     assert await watched.see(PROXY, PUBLIC, FOR | PROTO)  # not each minute anew
     clock.advance(61)
     assert await watched.see(PROXY, PUBLIC, FOR | PROTO) == []

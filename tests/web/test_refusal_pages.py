@@ -24,9 +24,7 @@ async def test_a_stranger_in_a_browser_gets_the_page_of_a_dead_link(running, pat
 @pytest.mark.parametrize("path", ["/portal/nowhere", "/test/portal/reservations/new/x"])
 async def test_somebody_of_the_house_stays_in_the_portal(running, path):
     host = await a_person(running, "host", "Yasmine")
-
     status, page, headers = await host.get(path, **BROWSER)
-
     assert (status, headers["Cache-Control"]) == (404, "no-store")
     assert "Yasmine" in page
     assert f'href="{"/test" if path.startswith("/test") else ""}/portal/tonight"' in page
@@ -65,7 +63,6 @@ async def test_a_guest_whom_the_box_cannot_serve_just_now_gets_a_page(running, m
         raise Unavailable
 
     monkeypatch.setattr(running.live.database, "read", read)
-
     async with running.client.get(path, headers=BROWSER) as answer:
         assert (answer.status, answer.content_type) == (503, "text/html")
         assert "Retry-After" in answer.headers

@@ -195,9 +195,7 @@ def test_a_port_in_use_is_one_sentence(data):
 )  # fmt: skip
 def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(data, capsys, spoil, said):
     spoil(data)
-
     status = main(["serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0"], {})
-
     complaint = capsys.readouterr().err
     assert status == 1
     assert said in complaint

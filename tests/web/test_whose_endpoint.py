@@ -73,9 +73,7 @@ async def test_what_the_venue_registered_is_no_keys_own(running):
     manager = await a_person(running, "manager")
     form = {"url": SECRET_URL, "event": "reservation.created", "once": "x"}
     await manager.post("/portal/integrations/endpoints", form)
-
     [found] = (await listed(running)).values()
-
     assert (found["createdByThisKey"], found["url"]) == (False, "https://93.184.216.34/hook")
 
 
@@ -103,9 +101,7 @@ async def test_no_alert_for_what_a_key_registered_itself_or_what_is_off_already(
     endpoint = await registered(running)
     await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}")
     other = await a_key(running.live)
-
     await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=other)
-
     assert await alerts(running.live) == []
 
 

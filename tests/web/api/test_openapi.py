@@ -35,7 +35,6 @@ def test_each_route_is_described_with_its_method_id_and_scope(document):
         for path, item in document["paths"].items()
         for method, operation in item.items()
     }
-
     assert described == {(r.method, r.path, r.operation_id, r.scope) for r in PARTNER_ROUTE_TABLE}
 
 
@@ -109,9 +108,7 @@ def test_everything_we_send_can_be_held_against_its_last_member(document):
     received = {"CreateReservation", "Customer", "RegisterWebhookEndpoint", "WebhookTest"}
     schemas = close_answers(document["components"]["schemas"])
     objects = {n: s for n, s in schemas.items() if "properties" in s}
-
     closed = {name for name, schema in objects.items() if not schema["additionalProperties"]}
-
     assert closed == set(objects) - received
 
 

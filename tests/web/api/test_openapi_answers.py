@@ -179,11 +179,9 @@ def assert_documented(document, operation, expected, answered):
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_an_answer_is_what_the_document_says(running, document, case):
     made = await case.before(running)
-
     answered = await ask(
         running, case.operation, made or case.id, params=case.query, json=case.body
     )
-
     assert_documented(document, case.operation, (case.status, case.code), answered)
 
 
@@ -248,21 +246,6 @@ def test_every_documented_answer_is_asked_for_by_a_test_above():
             documented |= {(int(status), code) for code in codes}
 
         assert seen == documented, operation
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "name", "status"),
-    [("GET", "/v1/tickets", "UnknownPath", 404), ("GET", "/", "UnknownPath", 404),
-     ("PUT", "/v1/venue", "MethodNotAllowed", 405),
-     ("PATCH", "/v1/reservations", "MethodNotAllowed", 405)],
-)  # fmt: skip
-async def test_an_unknown_path_or_method_is_documented(
-    running, document, method, path, name, status
-):
-    response = document["components"]["responses"][name]
-    sent, body, headers = await running.call(method, path)
-    assert sent == status
-    assert faults_of_answer(document, response, headers, body) == []
 
 
 def _raising(error):

@@ -177,9 +177,7 @@ async def test_external_references_are_absent_on_others_and_on_own_without_one(r
 async def test_contacts_are_absent_in_prepaid_mode(running):
     await running.call("POST", "/v1/reservations", json=a_body())
     await set_mode(running, "prepaid")
-
     _, body, _ = await running.call("GET", "/v1/reservations")
-
     assert body["contactDetailsIncluded"] is False
     assert not {"customerEmail", "customerPhone"} & set(body["items"][0])
 

@@ -80,7 +80,6 @@ async def post_raw(running: Running, raw: bytes):
 )  # fmt: skip
 async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(running, changes, code, field):
     status, body = await post(running, a_body(**changes))
-
     assert (status, body["code"], body["field"]) == (400, code, field)
     assert body["error"]
     assert body["error_en"]

@@ -113,11 +113,9 @@ async def test_a_rotated_key_inherits_replays_references_and_the_right_to_cancel
 async def test_two_keys_may_use_the_same_idempotency_key(running):
     other = await a_key(running.live)
     await create(running)
-
     status, _, _ = await running.call(
         "POST", "/v1/reservations", json=a_body(tableId=table_id("T2")), key=other
     )
-
     assert status == 201
 
 
@@ -150,10 +148,8 @@ async def test_a_slot_that_crosses_midnight_belongs_to_the_evening_on_which_it_s
 async def test_a_slot_after_midnight_is_not_granted_beside_the_one_that_runs_into_it(running):
     await running.live.database.write(_offer_after_midnight)
     await create(running, slot="22:00", idempotencyKey="a")  # until 01:00
-
     status, body, _ = await create(running, slot="00:30", idempotencyKey="b")
     _, seen, _ = await running.call("GET", f"/v1/availability?date={TONIGHT}&slot=00:30")
-
     assert (status, body["code"]) == (409, "TABLE_TAKEN")
     assert seen["tables"][0]["blockedBy"] == "partner"
 
@@ -199,9 +195,7 @@ async def test_a_venue_that_is_not_active_refuses_creation(running, venue_status
     await running.live.database.write(
         lambda tx: tx.execute("UPDATE venue SET status = :s", {"s": venue_status})
     )
-
     status, body, _ = await create(running, tableId="2f1c8d5e-0000-4000-8000-000000000000")
-
     assert (status, body["code"]) == (409, "VENUE_INACTIVE")  # and before TABLE_NOT_FOUND
     assert "field" not in body
 
@@ -260,7 +254,6 @@ async def test_an_ended_slot_is_not_available_nor_bookable(running, prefix, now,
 @pytest.mark.proves("decision: What is the test environment?")
 async def test_a_reservation_in_the_test_environment_is_nothing_in_live(running):
     status, body, _ = await running.call("POST", "/test/v1/reservations", json=a_body())
-
     assert status == 201
     assert body["guestAccessUrl"].startswith("https://box.example/test/access/")
     _, live, _ = await running.call("GET", "/v1/reservations")
@@ -284,7 +277,6 @@ async def test_the_outcome_of_the_email_is_replayed(running, prefix, customer, n
         body = a_body(customer=customer, notifyCustomer=notify)
         _, answer, _ = await running.call("POST", f"{prefix}/v1/reservations", json=body)
         told.append(answer["notifications"])
-
     assert told == [{"email": outcome, "sms": "skipped"}] * 2
 
 

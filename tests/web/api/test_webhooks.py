@@ -53,9 +53,7 @@ async def test_the_list_shows_everything_but_the_secret(running):
 @pytest.mark.proves("S18")
 async def test_the_secret_is_stored_wrapped_for_its_environment_alone(running):
     secret = (await registered(running))["secret"].encode()
-
     stored = running.live.database.peek(lambda r: r.value("SELECT secret FROM endpoint"))
-
     assert secret not in stored
     assert Keyring(MASTER_KEY, "live").unwrap(stored) == secret
     with pytest.raises(ValueError, match="wrapped"):
@@ -142,7 +140,6 @@ async def test_of_twenty_simultaneous_registrations_five_succeed(running):
 @pytest.mark.proves("interface 4: DELETE /v1/webhooks/{id}")
 async def test_deactivating_twice_is_once_and_any_spelling_of_the_id_will_do(running):
     endpoint = await registered(running)
-
     for spelling in (endpoint["id"], endpoint["id"].upper()):
         status, body, _ = await running.call("DELETE", f"/v1/webhooks/{spelling}")
         assert (status, body) == (200, {"id": endpoint["id"], "active": False})
@@ -161,7 +158,6 @@ async def test_an_unknown_endpoint_cannot_be_deactivated(running, endpoint_id):
 async def test_endpoints_belong_to_the_venue_and_every_key_manages_them(running):
     endpoint = await registered(running)
     other = await a_key(running.live)
-
     _, listed, _ = await running.call("GET", "/v1/webhooks", key=other)
     assert [item["id"] for item in listed["items"]] == [endpoint["id"]]
     status, _, _ = await running.call("DELETE", f"/v1/webhooks/{endpoint['id']}", key=other)
@@ -171,10 +167,8 @@ async def test_endpoints_belong_to_the_venue_and_every_key_manages_them(running)
 @pytest.mark.proves("decision: What is the test environment?")
 async def test_the_environments_do_not_see_each_others_endpoints(running):
     endpoint = await registered(running)
-
     _, listed, _ = await running.call("GET", "/test/v1/webhooks")
     status, _, _ = await running.call("DELETE", f"/test/v1/webhooks/{endpoint['id']}")
-
     assert listed["items"] == []
     assert status == 404
 

@@ -27,7 +27,6 @@ async def test_only_the_reader_compiles_webassembly(running, prefix):
 async def test_the_service_worker_keeps_files_that_exist_and_rules_the_door_alone(running, prefix):
     worker, text = await fetch(running, f"{prefix}/door/service-worker.js")
     shell = json.loads(text.partition("=")[2].partition(";\n")[0])
-
     assert worker.headers["Service-Worker-Allowed"] == shell["page"] == f"{prefix}/door"
     assert not [url for url in shell["assets"] if "/terminal/" in url]
     for url in [shell["page"], *shell["assets"]]:

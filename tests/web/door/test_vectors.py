@@ -77,7 +77,6 @@ def test_no_changed_character_is_accepted():
     changed = [
         text[:n] + ("A" if sign != "A" else "B") + text[n + 1 :] for n, sign in enumerate(text)
     ]
-
     assert judge(changed) == [{"browser": None, "library": None}] * len(changed)
 
 
@@ -105,7 +104,6 @@ export const judge = ({ typed, stored }) => ({
 
 def test_the_browser_reads_codes_as_the_box_does():
     told = run(CODES, {"typed": TYPED, "stored": STORED})
-
     assert told["parsed"] == [parse_access_code(text) for text in TYPED]
     assert told["alike"] == [
         [other for other in STORED if other in lookalikes(one)] for one in STORED

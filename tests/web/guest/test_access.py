@@ -38,9 +38,7 @@ async def test_the_pass_on_the_card_is_the_reservations_own(world, guest):
 @pytest.mark.parametrize("status", ["cancelled", "declined"])
 async def test_a_freed_table_shows_neither_pass_nor_code_nor_buttons(world, guest, status):
     reservation = await world.reserve(status=status, access_code="SVC-7K2M")
-
     html = await (await guest.get(world.access(reservation))).text()
-
     assert pass_in(html) is None
     assert "SVC-7K2M" not in html
     assert "calendar.ics" not in html
@@ -53,10 +51,8 @@ async def test_a_freed_table_shows_neither_pass_nor_code_nor_buttons(world, gues
 )
 async def test_the_page_speaks_the_visitors_language(world, guest, accepted, code, direction):
     path = world.access(await world.reserve())
-
     answer = await guest.get(path, headers={"Accept-Language": accepted})
     html = await answer.text()
-
     assert f'<html lang="{code}" dir="{direction}">' in html
     assert answer.headers["Content-Language"] == code
 
@@ -151,7 +147,6 @@ async def test_the_service_worker_keeps_to_the_cards_of_its_environment(worlds, 
     for world in worlds:
         answer = await guest.get(f"{world.environment.prefix}/access/service-worker.js")
         scope = f"{world.environment.prefix}/access/"
-
         assert answer.headers["Service-Worker-Allowed"] == scope
         assert f'"scope": "{scope}"' in await answer.text()
         assert answer.content_type == "text/javascript"

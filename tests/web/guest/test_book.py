@@ -70,9 +70,7 @@ async def test_each_reservation_mode_has_its_status_and_letter(
 
 async def test_a_double_tap_books_once(world, guest):
     form = a_form(await token_of(world, guest))
-
     answers = await asyncio.gather(*(send(guest, form) for _ in range(5)))
-
     assert {answer.status for answer in answers} == {303}
     assert len({answer.headers["Location"] for answer in answers}) == 1
     assert len(await reservations(world)) == 1
@@ -83,9 +81,7 @@ async def test_the_house_chooses_the_smallest_table_that_seats_the_party(world, 
     await world.database.write(
         lambda tx: tx.execute("UPDATE venue_table SET capacity_max = 2 WHERE number = 'T4'")
     )
-
     await send(guest, a_form(await token_of(world, guest), **{"table-19:30": ""}))
-
     assert [row[0] for row in await reservations(world)] == ["T4"]
 
 
@@ -171,9 +167,7 @@ async def test_a_closing_day_says_so(world, guest):
 async def test_a_venue_that_is_not_active_takes_no_booking(world, guest, method):
     token = await token_of(world, guest)
     await world.database.write(lambda tx: tx.execute("UPDATE venue SET status = 'inactive'"))
-
     answer = await guest.request(method, "/book", data=a_form(token), headers=SAME_ORIGIN)
-
     assert answer.status == 404
     assert await reservations(world) == []
 
@@ -191,9 +185,7 @@ class TestUnlessTheVenueOpensIt:
     async def test_the_test_page_does(self, worlds, guest):
         test_world = worlds[1]
         token = await token_of(test_world, guest, "/test/book")
-
         answer = await send(guest, a_form(token), "/test/book")
-
         assert answer.headers["Location"].startswith("/test/book/")
         assert len(await reservations(test_world)) == 1
 

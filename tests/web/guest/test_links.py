@@ -58,12 +58,10 @@ async def test_expired_unknown_and_malformed_links_get_the_same_friendly_page(wo
 @pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 async def test_a_link_lives_until_noon_of_the_day_after_the_evening(world, guest):
     path = world.access(await world.reserve())
-
     world.clock.set("2026-11-22T11:59:59Z")
     before = (await guest.get(path)).status
     world.clock.set("2026-11-22T12:00:00Z")
     after = (await guest.get(path)).status
-
     assert (before, after) == (200, 404)
 
 

@@ -148,9 +148,7 @@ async def test_without_an_address_nothing_is_announced_until_there_is_one(box, h
     async with announcing(box, ANYWHERE, 8080, house):
         await until(lambda: house.listeners)
         assert told.now == []
-
         house.give("192.168.1.9")
-
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
 
 

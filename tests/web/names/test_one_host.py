@@ -39,10 +39,8 @@ def test_a_box_that_is_opened_to_the_house_names_its_https(tmp_path, unused_tcp_
     data = found_box(tmp_path).data
     host = ALONE if started_with else EVERYWHERE
     settings(data, host, "http://192.168.1.20:8080", unused_tcp_port)
-
     with Serving("--data", str(data), *started_with, "--port", "0"):
         found = links(data)
-
     assert all(link.startswith(f"https://192.168.1.20:{unused_tcp_port}/") for link in found)
 
 

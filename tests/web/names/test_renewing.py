@@ -65,9 +65,7 @@ async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
     async with looked_after(certificates, box):
         await box.live.database.write(lambda tx: tx.execute("UPDATE venue SET slug = 'dar-zitoun'"))
         assert dns(certificates) == ("localhost", "riad-atlas.local")
-
         box.look_again()
-
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
 

@@ -87,7 +87,6 @@ def test_plain_http_at_the_public_name_is_redirected(host, proto, accept, elsewh
     server = ServerSettings(app_url="https://riad.example", trusted_proxies=(OTHER,))
     said = {} if proto is None else {"X_Forwarded_Proto": proto}
     request = a_request(OTHER, path="/door?lang=fr", host=host, Accept=accept, **said)
-
     for tls_port in (8443, 0):
         assert Secure(server, tls_port).public_address_of(request) == elsewhere
 
@@ -183,7 +182,6 @@ async def holds(limit, count):
 
 def test_the_box_is_announced_under_its_slug():
     info = describe("Riad-Atlas", "Riad Atlas. Le bon", ["192.168.1.20", "fd00::2"], 8443, tls=True)
-
     assert info.type == "_https._tcp.local."
     assert info.server == "riad-atlas.local."
     assert info.port == 8443
@@ -205,10 +203,8 @@ async def test_strict_transport_security_is_sent_at_the_public_address(
 ):
     secure = Secure(ServerSettings(app_url=app_url, **settings), 8443)
     response = web.Response()
-
     for prepare in secure.on_prepare:
         await prepare(a_request(OTHER, host=host, scheme=scheme), response)
-
     assert ("Strict-Transport-Security" in response.headers) == strict
 
 

@@ -47,9 +47,7 @@ async def test_another_browser_is_signed_out_from_here(running):
 async def test_everywhere_else_leaves_this_browser_alone(running):
     here = await a_person(running, "door")
     there = await another_browser(running, here)
-
     await here.post("/portal/account/sessions/end-others")
-
     assert (await there.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
     assert (await here.get("/portal/account"))[0] == 200
 
@@ -80,9 +78,7 @@ async def test_the_present_password_cannot_be_guessed_at_an_open_browser(running
     here = await with_password(running, "door")
     for _ in range(5):
         await here.post("/portal/account/password", {"password": "wrong", "new": NEW})
-
     status, _, _ = await here.post("/portal/account/password", {"password": OLD, "new": NEW})
-
     assert status == 429
 
 

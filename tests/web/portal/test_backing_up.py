@@ -52,10 +52,8 @@ def slow_backups(monkeypatch):
 
 async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
     with_keys(tmp_path)
-
     status, _, headers = await manager.post(PART)
     part = await when_made(manager)
-
     assert (status, headers["Location"]) == (303, "/portal/box#backups")
     [made] = (tmp_path / "backups").glob("*.venuebox-backup")
     assert str(made.parent) in part

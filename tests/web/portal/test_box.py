@@ -1,28 +1,16 @@
 """The page about the box: checks, log, letters, settings, restart, clock."""
 
-import asyncio
 import json
 
 import pytest
-from aiosmtpd.controller import Controller
-from aiosmtpd.handlers import Message
 
 from appliance.log_files import FILE
 from appliance.settings import read_settings
 from appliance.store.conditions import Condition, list_conditions, put_condition
 from appliance.store.security_log import list_security_entries
-from tests.conftest import running_box, with_settings
+from tests.conftest import with_settings
 from tests.web.portal.people import a_person
 from web.portal.context import RESTART
-
-
-class Mailbox(Message):
-    def __init__(self):
-        super().__init__()
-        self.letters = []
-
-    def handle_message(self, message):
-        self.letters.append(message)
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):
@@ -49,25 +37,6 @@ async def test_the_log_is_shown_by_its_end_in_words(tmp_path, manager):
 
     assert "2026-11-21 19:00:00 warning web: n499 &lt;i&gt;\n{cut</pre>" in text
     assert "n400 " not in text
-
-
-async def test_a_test_letter_reaches_the_mailbox(tmp_path, clock, unused_tcp_port):
-    mailbox = Mailbox()
-    server = Controller(mailbox, hostname="127.0.0.1", port=unused_tcp_port)
-    server.start()
-    try:
-        mail = {"host": "127.0.0.1", "port": unused_tcp_port, "security": "none",
-                "sender": "box@example.com"}  # fmt: skip
-        async with running_box(tmp_path, clock, with_settings(mail=mail)) as running:
-            manager = await a_person(running, "manager")
-            form = {"recipient": "yasmine@example.com"}
-            status, _, _ = await manager.post("/portal/box/test-letter", form)
-    finally:
-        await asyncio.to_thread(server.stop)
-
-    assert status == 200
-    [letter] = mailbox.letters
-    assert letter["To"] == "yasmine@example.com"
 
 
 async def test_only_an_owner_restarts_the_box_and_only_where_it_can(running):
@@ -158,7 +127,6 @@ async def test_a_setting_that_is_set_back_needs_no_restart(running, owner, tmp_p
 )  # fmt: skip
 async def test_a_value_that_is_not_allowed_is_said_beside_its_field(owner, tmp_path, name, value):
     status, page, _ = await owner.post(PATH, {**FORM, name: value})
-
     assert status == 400
     field = page[page.index(f'name="{name}"') :]
     assert f'value="{value}"' in field[:200]

@@ -150,6 +150,5 @@ async def test_what_is_not_known_is_nothing_and_stays_in_the_field(manager, book
         LOG, params={"find": text}, headers=manager.headers
     ) as response:
         page = await response.text()
-
     assert LINE.findall(page) == []
     assert f'value="{text}"' in page

@@ -70,9 +70,7 @@ async def test_a_terminal_without_a_name_or_a_known_role_is_refused(running, for
 async def test_a_revoked_terminal_is_refused_at_its_next_request(running, manager):
     terminal_id, token = await a_terminal(running)
     assert (await scan(running, token, "SVC-2222"))[0] == 200
-
     status, _, _ = await manager.post(f"/portal/door/terminals/{terminal_id}/revoke")
-
     assert status == 303
     assert (await scan(running, token, "SVC-3333", "scan-2"))[0] == 401
 
@@ -105,7 +103,6 @@ async def test_a_conflict_says_what_to_do_and_goes_when_it_is_dealt_with(running
 
 async def test_what_is_not_there_is_not_found(manager):
     unknown = "01890000-0000-7000-8000-000000000000"
-
     for path in (f"terminals/{unknown}", "terminals/x", "pairings/xyz"):
         assert (await manager.get(f"/portal/door/{path}"))[0] == 404
     for path in (f"terminals/{unknown}/revoke", f"conflicts/{unknown}/acknowledge",
@@ -117,9 +114,7 @@ async def test_what_is_not_there_is_not_found(manager):
 async def test_a_new_signing_key_leaves_old_passes_good(running, manager):
     _, text = await a_pass(running)
     _, token = await a_terminal(running)
-
     status, _, _ = await manager.post("/portal/door/keys/rotate")
-
     assert status == 303
     assert (await scan(running, token, text))[1]["result"] == "checked_in"
 

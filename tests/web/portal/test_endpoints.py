@@ -74,9 +74,7 @@ async def test_of_two_who_roll_what_they_saw_the_second_is_told(running, receive
     page, _ = await register(person, receiver.url)
     theirs = await a_form(other, page)
     await person.post(f"{page}/roll", await a_form(person, page))
-
     status, _, _ = await other.post(f"{page}/roll", theirs)
-
     assert status == 409
 
 
@@ -143,9 +141,7 @@ async def test_staff_tick_the_seventh_event_for_a_partners_endpoint(running, man
 @pytest.mark.parametrize("form", [[], [("event", "nothing.known")]])
 async def test_no_event_or_an_unknown_one_changes_nothing(running, form, manager):
     endpoint_id = await an_endpoint_of_a_partner(running)
-
     status, _, _ = await manager.post(f"{ROOM}/endpoints/{endpoint_id}/events", form)
-
     assert status == 400
     kept = running.test.database.peek(get_endpoint, endpoint_id).events
     assert kept == ("reservation.created", "reservation.checked_in")
@@ -154,9 +150,7 @@ async def test_no_event_or_an_unknown_one_changes_nothing(running, form, manager
 async def test_an_endpoint_that_was_given_it_is_listed_with_it(running, manager):
     _, form, _ = await manager.get(f"{ROOM}/endpoints/new")
     assert [name for name, checked in TICK.findall(form) if not checked] == [EXTRA]
-
     await register(manager, "https://127.0.0.1:9009/hook", "reservation.checked_in", EXTRA)
-
     _, listed, _ = await running.call("GET", "/test/v1/webhooks")
     assert [item["events"] for item in listed["items"]] == [["reservation.checked_in", EXTRA]]
     assert EXTRA not in listed["events"]

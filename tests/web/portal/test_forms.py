@@ -15,7 +15,7 @@ from appliance.settings import Settings
 from appliance.tokens import Tokens
 from tests.conftest import running_box
 from tests.web.portal.people import a_person
-from tests.web.portal.seating import path_of, rows, seat
+from tests.web.portal.seating import rows
 from tests.web.test_principals import a_path
 from web.portal.routes import PORTAL_ROUTES
 
@@ -103,7 +103,6 @@ async def test_a_list_of_tables_that_is_empty_or_too_long_is_asked_for_once_more
     status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "  "})
     assert (status, said_at(page, "list") != "") == (400, True)
     status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "T" * 50_001})
-
     assert (status, said_at(page, "list") != "") == (400, True)
     assert "T" * 50_001 in page
 
@@ -125,9 +124,7 @@ async def token_on(person, path, action):
 
 async def test_an_invitation_is_made_once_and_its_link_is_shown_to_both(running, owner):
     once = await token_on(owner, "/portal/people", "/portal/people")
-
     answers = await twice(owner, "/portal/people", {"once": once, "name": "Karim", "role": "host"})
-
     assert [status for status, _, _ in answers] == [200, 200]
     assert len({re.search(LINK, page)[0] for _, page, _ in answers}) == 1
     assert await rows(running, "SELECT count(*) FROM staff WHERE name = 'Karim'") == [(1,)]
@@ -161,9 +158,7 @@ async def test_one_terminal_is_made_and_its_token_is_shown_to_both(running, owne
 async def test_a_slot_that_is_added_twice_is_added(running, owner):
     once = await token_on(owner, SLOTS, SLOTS)
     form = {"once": once, "name": "Late", "start": "02:00", "end": "03:00", "days": "5"}
-
     answers = await twice(owner, SLOTS, form)
-
     assert {status for status, _, _ in answers} == {303}
     assert await rows(running, "SELECT count(*) FROM slot WHERE name = 'Late'") == [(1,)]
 
@@ -209,12 +204,6 @@ async def test_the_switch_of_languages_leads_to_a_page_after_every_refused_form(
     assert met > 20
 
 
-async def test_it_leads_back_to_the_very_thing_that_the_form_was_about(running, host):
-    salma = await seat(running)
-    _, page, _ = await host.post(path_of(salma, "amend"), {"seen": "0"})
-    assert way_back(page) == path_of(salma)
-
-
 @pytest.mark.parametrize(
     ("shown", "back"),
     [
@@ -228,9 +217,7 @@ async def test_it_leads_back_to_the_very_thing_that_the_form_was_about(running, 
 async def test_the_switch_keeps_what_the_page_shows(shown, back, host):
     _, page, _ = await host.get(shown)
     action = html.unescape(re.search(r'action="(/portal/language[^"]*)"', page)[1])
-
     status, _, headers = await host.post(action, {"language": "fr"})
-
     assert (status, headers["Location"]) == (303, back)
     _, page, _ = await host.get(back)
     assert '<html lang="fr"' in page

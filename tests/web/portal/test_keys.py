@@ -64,9 +64,7 @@ async def test_a_secret_is_shown_to_its_session_for_minutes(
 async def test_a_double_click_makes_one_key(running, manager):
     before = len(running.live.database.peek(list_keys))
     form = {"name": "Twice", "access": "all", **await a_form(manager, f"{ROOM}/keys/new")}
-
     answers = await asyncio.gather(*(manager.post(f"{ROOM}/keys", form) for _ in range(3)))
-
     assert {status for status, _, _ in answers} == {303}
     assert len({headers["Location"] for _, _, headers in answers}) == 1
     assert len(running.live.database.peek(list_keys)) == before + 1

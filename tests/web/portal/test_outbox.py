@@ -69,7 +69,6 @@ async def test_a_letter_that_does_not_exist_is_not_found(running, booked):
 )  # fmt: skip
 async def test_nobody_but_this_machine_or_a_key_reads_the_outbox(running, booked, headers):
     path = await letter_path(running)
-
     for asked in (OUTBOX, path):
         status, text, _ = await get(running, asked, **headers)
         assert status == 401

@@ -124,5 +124,4 @@ async def test_a_line_that_was_changed_is_noticed(running, owner):
         tx.execute("UPDATE security_log SET detail = '{}' WHERE seq = 2")
 
     await running.live.database.write(forge)
-
     assert await running.live.database.read(find_broken_security_link) == 2

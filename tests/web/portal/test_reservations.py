@@ -94,9 +94,7 @@ async def test_only_free_tables_are_offered_and_a_taken_one_is_refused(running, 
 async def test_guests_contact_and_notes_are_corrected(running, host):
     salma = await seat(running)
     form = an_amendment(salma, guests=4, customer_phone="+212 611 222 333", notes="VIP", vip="1")
-
     status, _, _ = await host.post(path_of(salma, "amend"), form)
-
     now = await as_it_is(running, salma)
     assert status == 303
     assert (now.guests, now.customer_phone, now.notes, now.vip) == (4, "+212 611 222 333", "VIP", 1)
@@ -125,9 +123,7 @@ async def test_a_refused_change_keeps_what_was_typed(running, host, field, wrong
 
 async def test_cancelling_frees_the_table_and_tells_the_partner(running, host):
     salma = await seat(running)
-
     status, _, _ = await host.post(path_of(salma, "cancel"), {"seen": salma.version})
-
     assert status == 303
     assert (await as_it_is(running, salma)).status == "cancelled"
     assert await rows(running, "SELECT type FROM event") == [("reservation.cancelled",)]
@@ -171,9 +167,7 @@ async def test_two_hosts_who_edit_the_same_reservation_lose_nothing(running, hos
 async def test_a_host_who_does_not_know_that_the_guests_came_in_cancels_nothing(running, host):
     salma = await seat(running)
     await (await a_person(running, "door")).post(path_of(salma, "check-in"), {"arrivals": "2"})
-
     status, _, _ = await host.post(path_of(salma, "cancel"), {"seen": salma.version})
-
     assert status == 409
     assert (await as_it_is(running, salma)).status == "confirmed"
 

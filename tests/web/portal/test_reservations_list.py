@@ -5,7 +5,7 @@ import pytest
 from appliance.actions.record_payment import record_payment
 from tests.spreadsheets import rows_of
 from tests.web.portal.people import a_person
-from tests.web.portal.seating import path_of, rows, seat
+from tests.web.portal.seating import rows, seat
 
 LIST = "/portal/reservations"
 CSV = "/portal/reservations/export.csv"
@@ -50,17 +50,10 @@ async def test_a_name_a_code_a_table_and_digits_of_a_phone_find(running, host, w
 async def test_status_and_source_exclude_the_others(running, host):
     gone = await seat(running, status="cancelled", source="partner", access_code=None)
     here = await seat(running, source="platform", access_code=None)
-
     assert await found(host, "status=cancelled") == [gone.id]
     assert await found(host, "source=platform&status=") == [here.id]
     assert await found(host, "status=cancelled&source=platform") == []
     _, _, _ = await host.get(f"{LIST}?status=cancelled&source=platform")
-
-
-async def test_requests_wait_on_top_whatever_is_looked_for(running, host):
-    asked = await seat(running, status="requested", date="2026-12-24", access_code=None)
-    _, page, _ = await host.get(f"{LIST}?q=nobody")
-    assert page.index(path_of(asked)) < page.index("sheet filters")
 
 
 async def test_pages_of_fifty(running, host):
@@ -134,7 +127,6 @@ async def an_evening(running):
 async def test_an_hour_past_midnight_is_the_last_of_its_evening(an_evening, order, manager):
     _, text, _ = await manager.get(f"{LIST}/export.csv?order={order}")
     _, page, _ = await manager.get(f"{LIST}?order={order}")
-
     assert [row[3] for row in rows_of(text)[1:]] == ["all", "19:30", "22:00", "01:00"]
     table = page.partition("<tbody>")[2]
     assert table.index("19:30") < table.index("22:00") < table.index("01:00")
@@ -145,8 +137,6 @@ async def test_a_page_past_the_end_is_the_last_one(running, query, host):
     for n in range(51):
         await seat(running, date=f"2027-01-{n % 30 + 1:02d}", table=f"T{n // 30 + 1}",
                    access_code=None)  # fmt: skip
-
     _, page, _ = await host.get(f"{LIST}?{query}")
-
     assert page.partition("<tbody>")[2].count("<tr>") == 1
     assert "page=1" in page

@@ -43,9 +43,7 @@ async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, ho
 @pytest.mark.parametrize(("ticked", "letters"), [({"letter": "1"}, 1), ({}, 0)])
 async def test_the_letter_goes_out_when_it_is_ticked(running, host, ticked, letters):
     form = a_form(customer_email="karim@guest.example", language="ar", **ticked)
-
     _, _, headers = await host.post(NEW, form)
-
     assert ("note=entered-letter" in headers["Location"]) is bool(letters)
     assert await rows(running, "SELECT kind, recipient, language FROM letter") == (
         [("confirmation", "karim@guest.example", "ar")] * letters
@@ -103,9 +101,7 @@ async def test_a_venue_that_is_not_active_takes_nothing(running, host):
     await running.live.database.write(
         lambda tx: tx.execute("UPDATE venue SET status = 'suspended'")
     )
-
     status, _, _ = await host.post(NEW, a_form())
-
     assert status == 409
 
 
@@ -123,7 +119,6 @@ async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(runnin
 
 async def test_asking_for_free_tables_makes_nothing_and_keeps_what_was_typed(running, host):
     status, page, _ = await host.post(NEW, a_form(offer="1", date="2026-11-22", slot="12:00"))
-
     assert status == 200
     assert value_of(page, "customer_name") == "Karim Alaoui"
     assert 'value="12:00" selected' in page
@@ -171,18 +166,11 @@ def times(page):
 
 async def test_a_slot_not_offered_never_becomes_the_whole_evening(running, host, brunch):
     _, page, _ = await host.post(NEW, a_form(slot="12:00", offer="1", date=MONDAY))
-
     assert times(page)[1] == [""]
     assert value_of(page, "wanted") == table_id("T2")
     status, page, _ = await host.post(NEW, a_form(date=MONDAY, slot=""))
     assert status == 400
     assert await rows(running, "SELECT 1 FROM reservation") == []
-
-
-async def test_the_table_is_chosen_again_with_the_next_hour(running, host, brunch):
-    form = a_form(offer="1", date=MONDAY, slot="22:00", table="", wanted=table_id("T2"))
-    _, page, _ = await host.post(NEW, form)
-    assert f'<option value="{table_id("T2")}" selected>' in page
 
 
 @pytest.mark.parametrize(("least", "most", "party"), [(4, 8, "4"), (2, 4, "2"), (1, 1, "1")])

@@ -149,9 +149,7 @@ async def test_after_five_minutes_the_password_is_asked_for_again(running):
     _, secret, _ = await with_second_step(running)
     form = await asked(running)
     running.clock.advance(300)
-
     status, text, _ = await send(running, asked=form, code=shown(running, secret))
-
     assert status == 401
     assert 'name="password"' in text
 

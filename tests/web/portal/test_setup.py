@@ -187,9 +187,7 @@ async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_pat
 
 async def test_a_step_can_wait_and_the_progress_is_kept(new_box):
     owner = await the_owner(new_box)
-
     _, _, headers = await owner.post("/portal/setup/later", {"step": "venue"})
-
     assert headers["Location"] == "/portal/setup/tables"
     _, text, _ = await owner.get("/portal/setup/tables")
     assert text.count('class="behind"') == 1
@@ -228,16 +226,6 @@ async def save_unchanged(owner, **changes):
     return await owner.post(
         VENUE_STEP, {**form, "reservation_mode": "free", "auto_confirm": "1", **changes}
     )
-
-
-async def test_saving_the_venue_unchanged_changes_nothing(running, owner):
-    place = {"address": "12 derb El Ferrane", "map_url": "https://maps.example/riad"}
-    kept = await change(running.live, status="inactive", policies={"minimumAge": 18}, **place)
-
-    status, _, _ = await save_unchanged(owner)
-
-    assert status == 303
-    assert await running.live.database.read(get_venue) == kept
 
 
 async def test_a_test_environment_that_was_made_different_is_left_alone(running, owner):
@@ -319,9 +307,7 @@ async def test_what_was_tried_is_saved_without_typing_it_again(running, owner, t
 async def test_a_tried_password_goes_to_its_server_alone(running, owner, tried, host, seconds):
     await owner.post(MAIL, {**TYPED, "password": "thé", "do": "try"})
     running.clock.advance(seconds)
-
     status, _, _ = await owner.post(MAIL, {**TYPED, "host": host, "password": "", "do": "save"})
-
     assert status == 400
     assert saved(running) is None or saved(running).host == ""
 

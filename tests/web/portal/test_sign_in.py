@@ -132,7 +132,6 @@ async def test_use_keeps_a_session_alive_for_a_week_and_no_longer(running, owner
         assert (await owner.get("/portal"))[2]["Location"] == "/portal/tonight"
         running.clock.advance(10 * 3600)
     running.clock.advance(10 * 3600)
-
     assert (await owner.get("/portal"))[2]["Location"].startswith("/portal/sign-in")
 
 

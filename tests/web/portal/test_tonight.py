@@ -6,10 +6,9 @@ import re
 import pytest
 
 from appliance.actions.edit_slots import add_slot
-from appliance.actions.sign_in import start_session
 from appliance.model.venue_file import SlotEntry
 from tests.builders import TONIGHT, table_id
-from tests.web.portal.people import Person, a_person
+from tests.web.portal.people import a_person
 from tests.web.portal.seating import path_of, seat
 
 
@@ -73,9 +72,7 @@ async def test_the_door_sees_first_names_on_board_and_sheet_and_makes_no_reserva
 
 async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, host):
     await seat(running)
-
     _, part, _ = await host.get(f"/portal/tonight/rows?tables={table_id('T1')}")
-
     assert f'id="t-{table_id("T1")}"' in part
     assert f'id="t-{table_id("T2")}"' not in part
     assert 'id="totals"' in part
@@ -84,9 +81,7 @@ async def test_rows_of_some_tables_come_alone_with_totals_and_requests(running, 
 
 async def test_the_sheet_for_paper_has_everybody_with_a_box_for_each_guest(running, host):
     await seat(running, guests=3, notes="Anniversaire")
-
     _, page, _ = await host.get("/portal/tonight/sheet")
-
     assert "Salma Idrissi" in page
     assert page.count("☐") == 3
     assert "Anniversaire" in page
@@ -158,22 +153,3 @@ async def test_nothing_of_the_evening_is_told_to_a_session_that_is_over(running,
     told = await events.response.content.read()
     assert b"revoked" in told
     assert b"event: row" not in told
-
-
-async def test_everywhere_else_closes_the_boards_that_stand_open_there(running, monkeypatch, host):
-    monkeypatch.setattr("web.portal.tonight.events._HEARTBEAT_SECONDS", 3600.0)
-    session = await running.live.database.write(start_session, host.id, None, "Safari, iPhone")
-    there = Person(host.id, running, session)
-    async with (
-        running.client.get("/portal/tonight/events", headers=host.headers) as mine,
-        running.client.get("/portal/tonight/events", headers=there.headers) as theirs,
-    ):
-        await mine.content.readuntil(b"\n\n")
-        async with asyncio.timeout(60):
-            await theirs.content.readuntil(b"\n\n")
-
-            await host.post("/portal/account/sessions/end-others")
-
-            assert b"event: revoked" in await theirs.content.read()
-        assert not mine.content.is_eof()
-        mine.close()

@@ -104,9 +104,7 @@ async def test_a_table_without_reservations_goes_and_a_used_one_stays(running, m
 async def test_ten_managers_edit_one_table_at_once_and_one_wins(running, manager):
     table = await running.live.database.read(get_table, table_id("T1"))
     forms = [await table_form(manager, name=f"Nom {n}") for n in range(10)]
-
     answers = await asyncio.gather(*(manager.post(T1, form) for form in forms))
-
     assert sorted(answer[0] for answer in answers) == [303] + [409] * 9
     after = await running.live.database.read(get_table, table_id("T1"))
     assert after.name != table.name
@@ -158,13 +156,6 @@ async def test_reservations_of_a_changed_slot_are_shown_first(running, how, mana
         lambda reader: reader.row("SELECT slot, starts, ends, status FROM reservation")
     )
     assert kept == ("19:30", coming.starts, coming.ends, "confirmed")
-
-
-async def test_a_slot_edit_of_another_time_is_refused(running, manager):
-    slot = (await slots_of(running))["19:30"]
-    form = [("seen", "0" * 32), ("start", "19:30"), ("end", "23:00"), ("days", "6")]
-    assert (await manager.post(f"/portal/venue/slots/{slot.id}", form))[0] == 409
-    assert (await manager.post(f"/portal/venue/slots/{slot.id}/remove", form))[0] == 409
 
 
 @pytest.mark.proves("decision: A closing day?")

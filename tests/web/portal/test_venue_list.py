@@ -63,7 +63,6 @@ async def test_two_who_add_the_same_table_at_once_add_one(running, manager):
     answers = await asyncio.gather(
         *(manager.post("/portal/venue/tables", {"list": "A1"}) for _ in range(4))
     )
-
     assert sorted(answer[0] for answer in answers) == [303, 400, 400, 400]
     assert (await numbers(running.live)).count("A1") == 1
 
@@ -84,9 +83,7 @@ def upload(*parts, end="--"):
 async def test_a_file_is_read_as_utf_8_whatever_it_says(path, kind, owner):
     head = f'name="file"; filename="tables.csv"\r\nContent-Type: {kind}'.encode()
     sent = upload((b'name="list"', b""), (head, "\ufeffA1;Été;2;4".encode()))
-
     status, page, _ = await owner.send("POST", path, **sent)
-
     assert status == 200
     assert "A1" in page
     assert "Été" in page
