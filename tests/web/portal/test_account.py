@@ -11,6 +11,7 @@ from appliance.store.sessions import list_sessions
 from appliance.store.staff import find_password, set_password
 from tests.web.portal.people import (
     FROM_OURS,
+    HASH,
     NEW_HASH,
     NEW_PASSWORD,
     PASSWORD,
@@ -20,6 +21,8 @@ from tests.web.portal.people import (
     with_password,
 )
 from web.portal.passwords import PASSWORDS
+
+__all__ = ["HASH", "OLD"]  # for tests/browser/test_portal_box.py
 
 OLD, NEW, THEIRS = PASSWORD, NEW_PASSWORD, "et du sucre"
 
@@ -81,6 +84,8 @@ async def test_the_present_password_cannot_be_guessed_at_an_open_browser(running
     status, _, _ = await here.post("/portal/account/password", {"password": OLD, "new": NEW})
     assert status == 429
 
+
+__all__ = ["HASH", "OLD"]  # for tests/browser/test_portal_box.py
 
 OLD, NEW, THEIRS = "le thé est servi à minuit", "une menthe fraîche au matin", "et du sucre"
 
