@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Self
 
 READY_SECONDS = 60.0
-
 _ANY_CLOCK = "VENUEBOX_WEBHOOKS_CLOCK_GRACE_MINUTES"  # the machine may have no time server
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from appliance.clock import StoppedClock
-from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
+from appliance.model.api_key import SCOPES
 from appliance.store.keys import list_keys, mark_key_revoked
-from tests.builders import a_body, a_key
-from tests.conftest import Running, running_box, with_settings
+from tests.builders import a_key
+from tests.conftest import running_box, with_settings
 from web.routes import PARTNER_ROUTE_TABLE
 
 CALLS = [
@@ -20,24 +20,13 @@ CALLS = [
 @pytest.mark.proves("interface 7: UNAUTHORIZED", "S31")
 @pytest.mark.parametrize(
     "header",
-    [
-        None,
-        "",
-        "Bearer",
-        "Bearer ",
-        "Bearer svc_live_" + "0" * 48,
-        "Bearer svc_live_" + "0" * 47,
-        "Basic dXNlcjpwYXNz",
-        "Bearer svc_live_\udcff",
-        "svc_live_" + "0" * 48,
-    ],
-)
-async def test_a_missing_or_unknown_key_is_unauthorized(running: Running, header: str | None):
+    [None, "", "Bearer", "Bearer ", "Bearer svc_live_" + "0" * 48, "Bearer svc_live_" + "0" * 47,
+     "Basic dXNlcjpwYXNz", "Bearer svc_live_\udcff", "svc_live_" + "0" * 48],
+)  # fmt: skip
+async def test_a_missing_or_unknown_key_is_unauthorized(running, header):
     headers = {} if header is None else {"Authorization": header}
-
     async with running.client.get("/v1/venue", headers=headers) as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (401, "UNAUTHORIZED")
     assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
@@ -45,77 +34,48 @@ async def test_a_missing_or_unknown_key_is_unauthorized(running: Running, header
 @pytest.mark.proves("interface 7: UNAUTHORIZED", "S3")
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_no_call_works_without_a_key(
-    running: Running, prefix: str, method: str, path: str, scope: str
-):
+async def test_no_call_works_without_a_key(running, prefix, method, path, scope):
     async with running.client.request(method, prefix + path) as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (401, "UNAUTHORIZED")
 
 
 @pytest.mark.proves("interface 4: Scopes", "interface 7: SCOPE_MISSING", "S3")
 @pytest.mark.parametrize(("method", "path", "scope"), CALLS)
-async def test_each_call_needs_its_scope_and_only_that(
-    running: Running, method: str, path: str, scope: str
-):
+async def test_each_call_needs_its_scope_and_only_that(running, method, path, scope):
     without = await a_key(running.live, tuple(s for s in SCOPES if s != scope))
     only = await a_key(running.live, (scope,))
-
     refused, body, _ = await running.call(method, path, key=without)
     allowed, _, _ = await running.call(method, path, key=only)
-
     assert (refused, body["code"]) == (403, "SCOPE_MISSING")
     assert allowed not in {401, 403}
 
 
-@pytest.mark.proves("interface 7: SCOPE_MISSING")
-async def test_a_read_only_key_reads_and_does_not_write(running: Running):
-    key = await a_key(running.live, READ_ONLY_SCOPES)
-
-    read, _, _ = await running.call("GET", "/v1/reservations", key=key)
-    written, body, _ = await running.call("POST", "/v1/reservations", json=a_body(), key=key)
-
-    assert (read, written, body["code"]) == (200, 403, "SCOPE_MISSING")
-
-
 @pytest.mark.proves("decision: A key of the other environment?", "S2", "V8")
-async def test_a_key_of_the_other_environment_is_unauthorized(running: Running):
+async def test_a_key_of_the_other_environment_is_unauthorized(running):
     on_live, live, _ = await running.call("GET", "/v1/venue", key=running.test_key)
     on_test, test, _ = await running.call("GET", "/test/v1/venue", key=running.live_key)
-
     assert (on_live, live["code"]) == (401, "UNAUTHORIZED")
     assert (on_test, test["code"]) == (401, "UNAUTHORIZED")
 
 
 @pytest.mark.proves("interface 7: KEY_REVOKED", "S2")
-async def test_a_revoked_key_is_refused_on_the_next_request(running: Running):
+async def test_a_revoked_key_is_refused_on_the_next_request(running):
     before, _, _ = await running.call("GET", "/v1/venue")
     key = running.live.database.peek(list_keys)[0]
     await running.live.database.write(mark_key_revoked, key.id)
-
     after, body, _ = await running.call("GET", "/v1/venue")
-
     assert (before, after, body["code"]) == (200, 401, "KEY_REVOKED")
 
 
 @pytest.mark.proves("decision: In which order is a call checked?")
-async def test_the_key_is_checked_before_the_body(running: Running):
+async def test_the_key_is_checked_before_the_body(running):
     async with running.client.post("/v1/reservations", data=b"{") as response:
         assert response.status == 401
 
 
-async def test_the_last_use_of_a_key_is_noted_to_the_minute(running: Running):
-    await running.call("GET", "/v1/venue")
-    await running.call("GET", "/v1/venue")  # the note is written beside the first request
-    await running.live.database.write(lambda tx: tx.now)  # and before this
-    key = running.live.database.peek(list_keys)[0]
-
-    assert key.last_used_at == running.clock.now()
-
-
 @pytest.mark.proves("S1")
-async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running: Running):
+async def test_nothing_of_a_key_but_its_hash_and_ends_is_stored(running):
     await running.call("GET", "/v1/venue")
     path = running.live.database.path
     stored = [path, path.with_name("live.db-wal")]
@@ -140,17 +100,17 @@ async def limited(tmp_path: Path, clock: StoppedClock):
     "interface 8: Request rate",
     "V2",
 )
-async def test_the_sixty_first_request_in_a_minute_is_refused(limited: Running):
+async def test_the_sixty_first_request_in_a_minute_is_refused(limited):
+    other = await a_key(limited.live)
     statuses = [(await limited.call("GET", "/v1/venue"))[0] for _ in range(61)]
-
     status, body, headers = await limited.call("GET", "/v1/venue")
-
     assert statuses == [200] * 60 + [429]
     assert (status, body["code"], headers["Retry-After"]) == (429, "RATE_LIMITED", "60")
+    assert (await limited.call("GET", "/v1/venue", key=other))[0] == 200
 
 
 @pytest.mark.proves("decision: The code of a 429, and what counts?", "interface 8: Request rate")
-async def test_the_minute_slides_and_refused_calls_do_not_count(limited: Running):
+async def test_the_minute_slides_and_refused_calls_do_not_count(limited):
     for _ in range(30):
         await limited.call("GET", "/v1/venue")
     limited.clock.advance(40)
@@ -163,54 +123,24 @@ async def test_the_minute_slides_and_refused_calls_do_not_count(limited: Running
     assert statuses == [200] * 30 + [429]
 
 
-@pytest.mark.proves("decision: The code of a 429, and what counts?")
-async def test_each_key_has_its_own_budget(limited: Running):
-    other = await a_key(limited.live)
-    for _ in range(61):
-        await limited.call("GET", "/v1/venue")
-
-    status, _, _ = await limited.call("GET", "/v1/venue", key=other)
-
-    assert status == 200
-
-
 @pytest.mark.proves("decision: In which order is a call checked?")
-async def test_the_rate_is_checked_before_the_scope(limited: Running):
+async def test_the_rate_is_checked_before_the_scope(limited):
     key = await a_key(limited.live, ("availability:read",))
     refused = [(await limited.call("GET", "/v1/venue", key=key))[0] for _ in range(61)]
-
     assert refused == [403] * 60 + [429]
 
 
 @pytest.mark.proves("decision: The code of a 429, and what counts?")
-async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_anything(
-    limited: Running,
-):
+async def test_calls_without_a_valid_key_are_limited_by_address_and_cost_no_key_anything(limited):
     wrong = "svc_live_" + "0" * 48
     statuses = [(await limited.call("GET", "/v1/venue", key=wrong))[0] for _ in range(61)]
     status, _, _ = await limited.call("GET", "/v1/venue")
-
     assert statuses == [401] * 60 + [429]
     assert status == 200
 
 
-@pytest.mark.proves("S20", "V4")
-async def test_what_a_stranger_claims_about_its_address_is_not_believed(limited: Running):
-    wrong = "svc_live_" + "0" * 48
-    for i in range(60):
-        await limited.call(
-            "GET", "/v1/venue", key=wrong, headers={"X-Forwarded-For": f"10.0.0.{i}"}
-        )
-
-    status, _, _ = await limited.call(
-        "GET", "/v1/venue", key=wrong, headers={"X-Forwarded-For": "10.1.1.1"}
-    )
-
-    assert status == 429
-
-
 @pytest.mark.proves("S20")
-async def test_a_trusted_proxy_tells_the_address(tmp_path: Path, clock: StoppedClock):
+async def test_a_trusted_proxy_tells_the_address(tmp_path, clock):
     settings = with_settings(server={"trusted_proxies": ("127.0.0.0/8",)})
     wrong = "svc_live_" + "0" * 48
     async with running_box(tmp_path, clock, settings) as running:

@@ -16,6 +16,8 @@ from appliance.tokens import Keyring, Tokens
 from tests.web.processes import Serving
 from web.main import main
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 VENUE = """
 name = "Riad Atlas"
 slug = "riad-atlas"
@@ -91,19 +93,7 @@ async def test_a_replay_beside_the_running_box_starts_within_seconds(data, recei
     assert one.headers["x-service-event"] == "webhook.test"
 
 
-async def test_a_replay_while_the_box_is_off_is_sent_after_its_start(data, receiver):
-    _, _, delivery_id = a_dead_delivery(data, receiver)
-
-    await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-
-    with serving(data):
-        [request] = await receiver.got(1)
-    assert request.id == delivery_id
-
-
-async def test_a_secret_rolled_beside_the_running_box_signs_the_next_delivery(
-    data, receiver, capsys
-):
+async def test_a_secret_rolled_by_a_command_signs_the_next_delivery(data, receiver, capsys):
     endpoint_id, old, delivery_id = a_dead_delivery(data, receiver)
     with serving(data):
         await command(data, "endpoint", "roll", endpoint_id, "--json")
@@ -114,41 +104,3 @@ async def test_a_secret_rolled_beside_the_running_box_signs_the_next_delivery(
     header, body = request.headers["x-service-signature"], request.raw.decode()
     for secret in (new, old):
         assert stripe.WebhookSignature.verify_header(body, header, secret)
-
-
-async def test_an_endpoint_switched_off_and_on_beside_the_running_box(data, receiver):
-    endpoint_id, _, delivery_id = a_dead_delivery(data, receiver)
-    with serving(data):
-        await command(data, "endpoint", "deactivate", endpoint_id)
-        await command(data, "endpoint", "activate", endpoint_id)
-        await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-
-        [request] = await receiver.got(1)
-    assert request.id == delivery_id
-
-
-async def test_the_pipe_is_there_while_the_box_runs_and_gone_when_it_left(data):
-    with serving(data) as running:
-        assert (data / "poke").is_fifo()
-        running.terminate()
-
-    assert not (data / "poke").exists()
-
-
-async def test_row_26_a_second_process_on_the_directory_refuses_to_start_and_the_first_goes_on(
-    data, receiver
-):
-    _, _, delivery_id = a_dead_delivery(data, receiver)
-    with serving(data):
-        second = serving(data)
-        try:
-            status = await asyncio.to_thread(second.process.wait, 60)
-            complaint = second.complaint()
-        finally:
-            second.close()
-        await command(data, "replay", "--environment", "live", "--delivery", delivery_id)
-        [request] = await receiver.got(1)
-
-    assert status == 1
-    assert "another venuebox already uses" in complaint
-    assert request.id == delivery_id

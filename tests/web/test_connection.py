@@ -1,7 +1,9 @@
-"""What is no HTTP, or hardly: answered like every other fault, and never quoted in the log."""
+"""Malformed HTTP is answered like every other fault; held connections shut nobody out."""
 
 import asyncio
+import contextlib
 import gzip
+import http.client
 import json
 import socket
 from functools import partial
@@ -55,10 +57,10 @@ def send(port, raw):
     return status, headers, body
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("raw", MALFORMED.values(), ids=MALFORMED.keys())
 def test_what_is_no_http_gets_the_documented_error_body_and_not_its_own_words(serving, raw):
     status, headers, body = send(serving.port, raw)
-
     assert "400" in status
     assert json.loads(body).keys() == {"error", "error_en", "code"}
     assert json.loads(body)["code"] == "VALIDATION_ERROR"
@@ -66,31 +68,21 @@ def test_what_is_no_http_gets_the_documented_error_body_and_not_its_own_words(se
     assert "X-Content-Type-Options: nosniff" in headers
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", ["/v1/venue", "/terminal/v1/me", "/test/outbox"])
 @pytest.mark.parametrize(
     "header",
-    [
-        b"Authorization: Bearer term_" + b"\xff" * 64,
-        b"Authorization: Bearer svc_test_" + b"\xff" * 48,
-    ],
-)
+    [b"Authorization: Bearer term_" + b"\xff" * 64,
+     b"Authorization: Bearer svc_test_" + b"\xff" * 48],
+)  # fmt: skip
 def test_a_token_of_stray_bytes_is_nobody(serving, path, header):
     status, _, body = send(serving.port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n".encode()
                            + header + b"\r\nConnection: close\r\n\r\n")  # fmt: skip
-
     assert "401" in status
     assert json.loads(body)["code"] == "UNAUTHORIZED"
 
 
-def test_a_cookie_of_stray_bytes_is_nobody(serving):
-    cookie = b"Cookie: __Host-venuebox-terminal=\xff\xff\r\nConnection: close\r\n\r\n"
-
-    start = b"GET /terminal/v1/me HTTP/1.1\r\nHost: localhost\r\n"
-    status, _, _ = send(serving.port, start + cookie)
-
-    assert "401" in status
-
-
+@pytest.mark.process
 @pytest.mark.proves("V5")
 def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
     body = gzip.compress(json.dumps({"code": "12345678"}).encode())
@@ -105,6 +97,7 @@ def test_a_packed_body_is_not_unpacked_and_no_accident(serving):
     assert json.loads(answer)["code"] == "INVALID_JSON"
 
 
+@pytest.mark.process
 def test_a_body_that_breaks_off_and_one_in_broken_chunks_leave_the_box_quiet(tmp_path):
     data = new_box(tmp_path)
     with Serving("--data", str(data), "--host", "127.0.0.1", "--port", "0") as serving:
@@ -150,36 +143,6 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
                 await out.wait_closed()
             await inner.shutdown(0)
             await asyncio.sleep(0)
-
-
-@pytest.mark.proves("S19")
-async def test_a_large_request_is_parsed_a_little_at_a_time():
-    sizes = []
-
-    class Measured(Connection):
-        def data_received(self, data):
-            sizes.append(len(data))
-            super().data_received(data)
-
-    async def answer(request: web.BaseRequest) -> web.Response:
-        return web.Response(text=str(len(await request.read())))
-
-    inner = web.Server(answer)
-    server = await asyncio.get_running_loop().create_server(
-        partial(Measured, inner, ConnectionLimit(9), keep_alive=5), "127.0.0.1", 0
-    )
-    async with server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(b"POST / HTTP/1.1\r\nHost: b\r\nConnection: close\r\n")
-        writer.write(b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 50_000)
-        writer.write(b"0\r\n\r\n")
-        async with asyncio.timeout(60):
-            answered = await reader.read()
-        writer.close()
-        await writer.wait_closed()
-
-    assert answered.endswith(b"50000")
-    assert max(sizes) <= 16 * 1024
 
 
 LONG = 8_000_000  # more than two systems keep between them
@@ -238,51 +201,91 @@ async def test_who_never_reads_an_answer_is_hung_up_on():
                 await held.gone.wait()
 
 
-async def test_who_reads_slowly_gets_all_of_it():
-    server, address = await an_answer_of(LONG, Held(), 5)
-    async with server:
-        with await ask_and_read_nothing(address, 200_000) as asking:
-            loop, got = asyncio.get_running_loop(), 0
-            async with asyncio.timeout(60):
-                while chunk := await loop.sock_recv(asking, 100_000):
-                    got += len(chunk)
-                    await asyncio.sleep(0.002)
-
-    assert got > LONG
+FILES = 200
 
 
-class Sieve(asyncio.Transport):
-    """Of what was written so much is left at each look."""
+class Peer(asyncio.Transport):
+    """A connection from that address."""
 
-    def __init__(self, *left):
-        super().__init__()
-        self.left = list(left)
-        self.aborted = asyncio.Event()
-
-    def get_write_buffer_size(self):
-        return self.left.pop(0)
-
-    def set_write_buffer_limits(self, high=None, low=None):
-        assert (high, low) == (1, 0)
+    def __init__(self, address):
+        super().__init__({"peername": (address, 50_000)})
+        self.is_open = True
 
     def abort(self):
-        self.aborted.set()
-
-    def close(self):
-        """Nothing follows."""
+        self.is_open = False
 
 
-async def test_as_long_as_something_is_taken_nobody_hangs_up():
-    async def answer(_request: web.BaseRequest) -> web.Response:
-        return web.Response()
+def enter(limit, *addresses):
+    """A connection from each, and which of them were let in."""
+    peers = [Peer(address) for address in addresses]
+    entered = [limit.enter(peer) for peer in peers]
+    assert [peer for peer, let_in in zip(peers, entered, strict=True) if let_in] == [
+        peer for peer in peers if peer.is_open
+    ]
+    return peers, entered
 
-    sieve = Sieve(9000, 8000, 7999, 7999, 5)
-    found = Connection(web.Server(answer), ConnectionLimit(9), keep_alive=5, reading_patience=0)
-    found.connection_made(sieve)
-    found.pause_writing()
 
-    async with asyncio.timeout(60):
-        await sieve.aborted.wait()
+@pytest.mark.proves("S19")
+def test_one_device_may_hold_so_many_and_another_still_comes_in():
+    limit = ConnectionLimit(10, per_address=2)
+    assert enter(limit, *["192.168.1.5"] * 3)[1] == [True, True, False]
+    assert enter(limit, "192.168.1.6")[1] == [True]
 
-    assert sieve.left == [5]
-    found.connection_lost(None)
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.7", "2001:db8::7"])
+def test_who_speaks_for_many_has_the_total_alone(address):
+    limit = ConnectionLimit(9, ["10.0.0.0/8", "2001:db8::7"], per_address=1)
+    assert enter(limit, *[address] * 10)[1] == [True] * 9 + [False]
+
+
+@pytest.mark.proves("S19")
+def test_a_device_that_changes_its_ipv6_address_is_still_one_device():
+    limit = ConnectionLimit(100, per_address=2)
+    peers, entered = enter(limit, *[f"2001:db8::{number:x}" for number in range(10)])
+    assert entered == [True] * 8 + [False] * 2
+    assert enter(limit, "2001:db8:0:1::1")[1] == [True]
+    limit.leave(peers[0])
+    assert enter(limit, "2001:db8::99")[1] == [True]
+
+
+@pytest.mark.proves("S19")
+@pytest.mark.parametrize("addresses", [11, 250])
+def test_a_newcomer_takes_the_oldest_place_of_whoever_holds_most(addresses):
+    limit = ConnectionLimit(2048)
+    crowd = [enter(limit, *[f"10.0.0.{number}"] * 200)[0] for number in range(addresses)]
+    held = [peer for peers in crowd for peer in peers if peer.is_open]
+    most = max(sum(peer.is_open for peer in peers) for peers in crowd)
+
+    _, entered = enter(limit, *[f"192.168.1.{number}" for number in range(40)])
+
+    assert len(held) == 2048
+    assert entered == [True] * 40
+    assert sum(peer.is_open for peer in held) == 2048 - 40
+    assert max(sum(peer.is_open for peer in peers) for peers in crowd) <= most
+    assert not any(peers[0].is_open for peers in crowd if sum(p.is_open for p in peers) < most)
+
+
+def ask(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request("GET", "/nowhere")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.process
+@pytest.mark.proves("S19")
+def test_a_newcomer_is_answered_while_another_address_holds_every_place(tmp_path):
+    box = ("--data", str(new_box(tmp_path)), "--host", "127.0.0.1", "--port", "0")
+    with Serving(*box, files=FILES) as serving, contextlib.ExitStack() as crowd:
+        for _ in range(2 * FILES):
+            crowd.enter_context(
+                socket.create_connection(
+                    ("127.0.0.1", serving.port), timeout=60, source_address=("127.0.0.2", 0)
+                )
+            )
+
+        assert [ask(serving.port) for _ in range(20)] == [404] * 20
+        serving.terminate()
+        assert serving.complaint() == ""

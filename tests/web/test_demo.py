@@ -4,24 +4,20 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from unittest.mock import Mock
 from urllib.parse import urlencode
 
 import pytest
 
-from appliance.settings import Settings
-from tests.conftest import with_settings
 from tests.web.processes import Serving
-from web.demo.run import _demo_settings
 from web.main import main
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 CURL = """
 import sys, urllib.request
@@ -80,10 +76,6 @@ def wait_for_event(demo, kind, name):
     raise AssertionError(f"{kind} for {name} did not arrive: {received(demo)}")
 
 
-def test_ready_is_its_last_word(demo):
-    assert demo.lines[-1] == f"ready {demo.address}"
-
-
 @pytest.fixture
 def path_with_curl(tmp_path):
     """PATH; where the machine has no curl, with a stand-in for the options that the guide uses."""
@@ -112,26 +104,9 @@ def test_the_printed_lines_book_open_scan_and_the_signed_events_arrive(demo, pat
     assert wait_for_event(demo, "reservation.checked_in", "Amina")["signature"] == "valid"
 
 
-def test_tonight_has_guests_from_all_three_sources_in_both_environments(demo):
-    for environment, prefix in (("live", ""), ("test", "/test")):
-        key = printed(demo, rf"(svc_{environment}_[0-9a-f]{{48}})")
-        url = f"{demo.address}{prefix}/v1/reservations"
-        _, body = fetch(url, Authorization=f"Bearer {key}")
-
-        items = json.loads(body)["items"]
-        assert {item["source"] for item in items} == {"partner", "manual", "platform"}
-        assert any("externalRef" in item for item in items)
-
-
-def test_what_happened_before_the_stranger_came_was_delivered_too(demo):
-    for name in ("Salma", "Nadia", "Mehdi", "Sara"):
-        assert wait_for_event(demo, "reservation.created", name)["signature"] == "valid"
-
-
 def test_every_printed_address_answers(demo):
     places = [line for line in demo.lines if line.startswith("  ")]
     printed_ones = re.findall(r"http://127\.0\.0\.1:[^\s)]+", "\n".join(places))
-
     for url in printed_ones:
         assert fetch(url.partition("#")[0], Accept="text/html")[0] == 200, url
     paths = {url.removeprefix(demo.address) for url in printed_ones}
@@ -155,33 +130,6 @@ def test_the_sign_in_link_makes_its_owner_once(demo):
     assert again == 404
 
 
-def test_the_pairing_link_makes_a_browser_a_door(demo):
-    code = printed(demo, r"pair a phone +\S+/door#pair=([\w-]{43})\b")
-
-    status, _ = fetch(
-        f"{demo.address}/terminal/v1/pair",
-        json.dumps({"code": code}).encode(),
-        Content_Type="application/json",
-    )
-
-    assert status in {200, 201}
-
-
-def test_the_guests_link_itself_may_be_scanned(demo):
-    link = printed(demo, r"a guest's link +(\S+)")
-    token = printed(demo, r"scanner, live +terminal token (\S+)")
-    scan = {"scanId": "00000000-0000-4000-8000-000000000001", "code": link}
-    _, verdict = fetch(
-        f"{demo.address}/terminal/v1/scans",
-        json.dumps(scan).encode(),
-        Authorization=f"Bearer {token}",
-        Content_Type="application/json",
-    )
-
-    assert json.loads(verdict)["result"] == "checked_in"
-    wait_for_event(demo, "reservation.checked_in", "Salma")
-
-
 def test_the_receiver_shows_what_is_forged_and_shows_it_harmlessly(demo):
     page = printed(demo, r"(http://\S+/) +\(as JSON")
 
@@ -200,43 +148,13 @@ def test_the_receiver_shows_what_is_forged_and_shows_it_harmlessly(demo):
     assert "<script>alert" not in shown
 
 
-def test_the_receivers_page_learns_of_news_by_itself(demo):
-    page = printed(demo, r"(http://\S+/) +\(as JSON")
-    host, _, port = page.removeprefix("http://").rstrip("/").partition(":")
-    with socket.create_connection((host, int(port)), timeout=5) as watcher:
-        watcher.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert b"text/event-stream" in watcher.recv(4096)
-
-        fetch(f"{page}test", b"{}")
-
-        assert b"data: more" in watcher.recv(4096)
-
-
 def test_it_takes_everything_along_when_it_stops():
     with Serving("--demo", "--port", "0") as serving:
         folder = Path(printed(serving, r"--data (\S+)"))
         assert (folder / "live.db").exists()
-
         assert serving.terminate() < 10
-
         assert serving.process.returncode == 0
     assert not folder.exists()
-
-
-def test_in_a_directory_of_its_own_each_start_is_a_fresh_evening(tmp_path):
-    data = str(tmp_path / "demo")
-    keys = []
-    for _ in range(2):
-        with Serving("--demo", "--data", data, "--port", "0") as serving:
-            keys.append(printed(serving, r"(svc_live_[0-9a-f]{48})"))
-            _, body = fetch(
-                f"{serving.address}/v1/reservations", Authorization=f"Bearer {keys[-1]}"
-            )
-            assert json.loads(body)["total"] == 7
-            serving.terminate()
-
-    assert keys[0] != keys[1]
-    assert (tmp_path / "demo" / "live.db").exists()
 
 
 def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
@@ -254,50 +172,4 @@ def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
 @pytest.mark.parametrize("host", ["::", "192.168.1.5", "box.example"])
 def test_it_listens_on_this_machine_alone(host, capsys):
     assert main(["serve", "--demo", "--host", host, "--port", "0"], {}) == 1
-
     assert "this machine alone" in capsys.readouterr().err
-
-
-class Sink(BaseHTTPRequestHandler):
-    """A newcomer's own server."""
-
-    def do_POST(self):
-        self.server.received.append(self.headers["X-Service-Event"])
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-def test_a_server_of_ones_own_on_this_machine_receives_what_the_demo_sends(demo):
-    key = printed(demo, r"(svc_test_[0-9a-f]{48})")
-
-    def call(path, body):
-        headers = {"Authorization": f"Bearer {key}", "Content_Type": "application/json"}
-        status, answer = fetch(f"{demo.address}/test{path}", json.dumps(body).encode(), **headers)
-        return status, json.loads(answer)
-
-    with HTTPServer(("127.0.0.1", 0), Sink) as server:
-        server.received, server.timeout = [], 30
-        registered, endpoint = call(
-            "/v1/webhooks", {"url": f"http://localhost:{server.server_port}/hooks/venue"}
-        )
-        assert registered == 201
-        assert call("/v1/webhooks/test", {"endpointId": endpoint["id"]})[0] == 202
-        server.handle_request()
-
-    assert server.received == ["webhook.test"]
-
-
-def test_what_is_set_is_added_to_and_stays():
-    given = with_settings(
-        webhooks={"allow_networks": ("10.0.0.5:9000",)}, door={"early_minutes": 30}
-    )
-    receiver = Mock(authority="127.0.0.1:8411")
-
-    found = _demo_settings(given, receiver)
-
-    assert set(found.webhooks.allow_networks) > {"10.0.0.5:9000", "127.0.0.1:8411"}
-    assert found.door.early_minutes == 30
-    assert _demo_settings(Settings(), receiver).door.early_minutes > 30

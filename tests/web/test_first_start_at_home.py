@@ -1,7 +1,6 @@
 """A new box without a screen: it is set up from another machine of the house, over https alone."""
 
 import re
-import socket
 
 import pytest
 from aiohttp.test_utils import make_mocked_request
@@ -12,7 +11,6 @@ from appliance.data_directory import DataDirectory
 from appliance.settings import Settings
 from appliance.tokens import Tokens
 from tests.conftest import running_box, with_settings
-from tests.web.processes import Serving
 from web.first_start import FIRST_START, show_setup_link
 from web.names.secure import SECURE
 from web.names.whereabouts import ANY, find_local_address
@@ -29,9 +27,7 @@ def new_directory(tmp_path, clock):
     return tmp_path
 
 
-async def test_the_link_is_shown_for_this_machine_and_for_another_over_https(
-    new_directory, clock, capsys
-):
+async def test_the_link_is_shown_for_this_machine_and_over_https(new_directory, clock, capsys):
     async with running_box(new_directory, clock, Settings()) as new_box:
         new_box.box.move("http://192.168.1.20:8080")
         await show_setup_link(new_box.box, LOCAL, as_qr=False)
@@ -43,19 +39,7 @@ async def test_the_link_is_shown_for_this_machine_and_for_another_over_https(
     assert "venuebox tls show" in shown
 
 
-async def test_a_phone_reads_the_link_that_it_can_open(new_directory, clock, capsys, monkeypatch):
-    read = []
-    monkeypatch.setattr("web.first_start.link_blocks", lambda link: read.append(link) or "")
-    async with running_box(new_directory, clock, Settings()) as new_box:
-        new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, LOCAL, as_qr=True)
-
-    assert [link.partition("#")[0] for link in read] == [f"{AT_HOME}/portal/setup"]
-
-
-async def test_who_asks_in_the_open_is_led_to_https_and_the_browser_takes_the_secret_along(
-    new_directory, clock
-):
+async def test_setup_over_plain_http_is_redirected_to_https(new_directory, clock):
     behind = with_settings(server={"trusted_proxies": ["127.0.0.1"]})
     async with running_box(new_directory, clock, behind) as new_box:
         new_box.app[SECURE].tls_port = 8443
@@ -76,69 +60,14 @@ async def test_a_proxy_that_nobody_named_yet_is_not_led_back_to_itself(new_direc
     said = {"Host": "riad.example", "X-Forwarded-Proto": "https"}
     async with running_box(new_directory, clock, public) as new_box:
         request = make_mocked_request("GET", "/portal/setup", headers=said, app=new_box.app)
-
         led = new_box.app[FIRST_START].leads_elsewhere(request.clone(remote="192.168.1.2"))
-
     assert led is None  # the page that says why follows
-
-
-async def test_a_box_without_https_leads_nowhere(new_directory, clock):
-    behind = with_settings(server={"trusted_proxies": ["127.0.0.1"]})
-    async with running_box(new_directory, clock, behind) as new_box:
-        new_box.app[SECURE].tls_port = 0
-        async with new_box.client.get("/portal/setup", headers=FROM_ANOTHER) as response:
-            assert response.status == 403
 
 
 @pytest.mark.parametrize(
     ("host", "found"),
-    [
-        (EVERYWHERE, "http://127.0.0.1:8080"),
-        ("::", "http://127.0.0.1:8080"),
-        ("127.0.0.1", "http://127.0.0.1:8080"),
-        ("::1", "http://[::1]:8080"),
-        ("192.168.1.20", ""),
-    ],
-)
+    [(EVERYWHERE, "http://127.0.0.1:8080"), ("::", "http://127.0.0.1:8080"),
+     ("127.0.0.1", "http://127.0.0.1:8080"), ("::1", "http://[::1]:8080"), ("192.168.1.20", "")],
+)  # fmt: skip
 def test_the_link_for_this_machine_is_one_on_which_a_password_may_travel(host, found):
     assert find_local_address(host, 8080) == found
-
-
-async def test_a_box_at_one_address_shows_its_https_link_alone(new_directory, clock, capsys):
-    async with running_box(new_directory, clock, Settings()) as new_box:
-        new_box.box.move("http://192.168.1.20:8080")
-        await show_setup_link(new_box.box, AT_HOME, as_qr=False)
-
-    shown = capsys.readouterr().out
-    assert re.findall(r"  (https?://\S+)/portal/setup#", shown) == [AT_HOME]
-
-
-def test_a_taken_port_for_https_ends_the_start_before_a_link_is_shown(tmp_path):
-    with socket.socket() as taken:
-        taken.bind((EVERYWHERE, 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        serving = Serving(
-            "--data", str(tmp_path / "box"), "--port", "0",
-            environ={"VENUEBOX_SERVER_TLS_PORT": str(port)},
-        )  # fmt: skip
-        assert serving.process.wait(timeout=60) == 1
-        sentence = serving.complaint()
-        serving.close()
-
-    assert serving.lines == []
-    assert sentence.count("\n") == 1
-    assert "choose another with server.tls_port" in sentence
-
-
-def test_a_box_that_runs_already_is_named_and_not_its_port(tmp_path):
-    with Serving("--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", "0") as first:
-        second = Serving(
-            "--data", str(tmp_path / "box"), "--host", "127.0.0.1", "--port", str(first.port)
-        )
-        assert second.process.wait(timeout=60) == 1
-        sentence = second.complaint()
-        second.close()
-
-    assert "another venuebox already uses" in sentence
-    assert "choose another" not in sentence

@@ -22,7 +22,6 @@ async def ask(running: Running, path="/health"):
 @pytest.mark.parametrize("path", ["/health", "/ready"])
 async def test_a_box_that_reads_and_writes_says_ok_and_nothing_more(running, path):
     assert await ask(running, path) == (200, {"status": "ok"})
-
     for environment in running.box.environments:
         beat = await environment.database.read(find_heartbeat)
         assert beat == running.clock.now()
@@ -40,15 +39,6 @@ async def test_it_is_proved_at_most_once_a_second_however_many_ask(running):
     await ask(running)
 
     assert running.live.database.commits == before + 2
-
-
-@pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_a_broken_writer_is_unavailable_in_the_documented_form(running, path):
-    running.test.database._writer._broken = True
-
-    status, body = await ask(running, path)
-
-    assert (status, body["code"]) == (503, "UNAVAILABLE")
 
 
 async def test_a_write_that_the_disk_refuses_is_unavailable_and_heals_by_itself(running):
@@ -73,17 +63,6 @@ async def test_a_full_disk_is_unavailable_until_there_is_room(box, clock):
     clock.advance(1.1)
 
     assert (await health.show_health(ASK)).status == 200
-
-
-@pytest.mark.parametrize("path", ["/health", "/ready"])
-async def test_while_bookings_are_refused_for_a_full_disk_it_is_unavailable_at_once(running, path):
-    assert (await ask(running, path))[0] == 200
-
-    running.live.database.set_full(full=True)
-    assert (await ask(running, path))[0] == 503
-
-    running.live.database.set_full(full=False)
-    assert (await ask(running, path))[0] == 200
 
 
 async def test_a_disk_that_hangs_is_unavailable_in_time_and_holds_one_proof(box, clock):

@@ -16,23 +16,6 @@ async def test_programs_get_the_404_of_any_unknown_path(running, path, accept):
         assert (response.status, (await response.json())["code"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize(
-    ("wish", "language", "word"),
-    [("", "fr", "Partenaires"), ("en-GB,en", "en", "Partners"), ("ar", "ar", "الشركاء")],
-)
-async def test_a_browser_is_greeted_in_its_language_and_french_without_a_wish(
-    running, wish, language, word
-):
-    async with running.client.get("/", headers={**BROWSER, "Accept-Language": wish}) as response:
-        page = await response.text()
-
-    assert response.status == 200
-    assert response.headers["Content-Language"] == language
-    assert word in page
-    assert "Riad Atlas" in page
-    assert "Accept-Language" in response.headers["Vary"]
-
-
 async def test_every_link_of_the_start_page_leads_somewhere(running):
     async with running.client.get("/", headers=BROWSER) as response:
         links = re.findall(r'href="(/[^"?]*)"', await response.text())
@@ -64,6 +47,5 @@ class TestWhereGuestsMayBook:
     async def test_the_start_page_leads_to_the_booking_page(self, running):
         async with running.client.get("/", headers=BROWSER) as response:
             assert 'href="/book"' in await response.text()
-
         async with running.client.get("/book", headers=BROWSER) as response:
             assert response.status == 200

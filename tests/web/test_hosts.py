@@ -37,7 +37,6 @@ async def test_the_box_answers_to_addresses_and_to_its_own_names(tmp_path, clock
 )  # fmt: skip
 async def test_a_strangers_name_that_leads_to_the_box_gets_no_answer(running, host):
     status, text = await ask(running, host)
-
     assert status == 421
     assert "MISDIRECTED" in text
     assert "riad" not in text.lower()

@@ -1,5 +1,8 @@
+"""The languages: which one a visitor reads, and that every sentence is said in each of them."""
+
+import ast
 import re
-from datetime import date
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -8,130 +11,121 @@ from babel.messages.pofile import read_po
 
 from appliance import house_errors  # noqa: F401 - its refusals are found by their base
 from appliance.errors import Refusal
+from appliance.house_errors import NameTaken
+from appliance.model.booking import field_invalid
+from appliance.store.security_log import SecurityEntry
 from web.languages import isolate, load_languages
+from web.portal.answer import refusal_text, rule_text
+from web.portal.forms import Form
+from web.portal.people.log import what_happened
 
 ROOT = Path(__file__).parents[2]
+CATALOGUES = ROOT / "web" / "catalogues"
 LANGUAGES = load_languages()
+FRENCH, ARABIC = LANGUAGES.get("fr"), LANGUAGES.get("ar")
+BLANK = re.compile(r"\{\w+\}|%\(\w+\)s")
 
 
 @pytest.mark.parametrize(
     ("header", "code"),
-    [
-        ("", "fr"),
-        ("en", "en"),
-        ("ar-MA,ar;q=0.9,fr;q=0.8", "ar"),
-        ("de, fr;q=0.1, en;q=0.2", "en"),
-        ("EN-gb", "en"),
-        ("de,es", "fr"),
-        ("en;q=0", "fr"),
-        ("en;q=nonsense, ar;q=0.1", "ar"),
-        (",;=;q", "fr"),
-        ("*", "fr"),
-    ],
-)
+    [("", "fr"), ("en", "en"), ("ar-MA,ar;q=0.9,fr;q=0.8", "ar"), ("de, fr;q=0.1, en;q=0.2", "en"),
+     ("EN-gb", "en"), ("de,es", "fr"), ("en;q=0", "fr"), ("en;q=nonsense, ar;q=0.1", "ar"),
+     (",;=;q", "fr"), ("*", "fr")],
+)  # fmt: skip
 def test_a_visitor_reads_the_language_wanted_most_and_french_without_a_wish(header, code):
     assert LANGUAGES.accepted(header).code == code
 
 
-def is_ours(folder) -> bool:
-    return Path(folder).name not in {"frontend", "static"}
+def messages_of(name: str, locale: str):
+    with (CATALOGUES / name).open("rb") as file:
+        return [message for message in read_po(file, locale=locale) if message.id]
 
 
-def messages_in_the_pages():
-    words = {"_": None, "gettext": None, "ngettext": (1, 2)}
-    kinds = [("**.py", "python"), ("templates/**.html", "jinja2")]
-    found = extract_from_dir(ROOT / "web", kinds, keywords=words, directory_filter=is_ours)
-    return {message if isinstance(message, str) else message[0] for _, _, message, _, _ in found}
+def forms(text) -> list[str]:
+    return [text] if isinstance(text, str) else list(text)
+
+
+def said_in(name: str, locale: str = "ar") -> set[str]:
+    """The English of a catalogue that is translated; each translation has the same blanks."""
+    found = set()
+    for message in messages_of(name, locale):
+        known = set(BLANK.findall(" ".join(forms(message.id))))
+        for form in forms(message.string):
+            assert set(BLANK.findall(form)) <= known, message.id
+            assert not isinstance(message.id, str) or set(BLANK.findall(form)) == known, message.id
+        if all(forms(message.string)):
+            found.add(forms(message.id)[0])
+    return found
 
 
 @pytest.mark.parametrize("code", ["fr", "ar"])
 def test_every_message_of_the_pages_is_translated_and_no_other_is_kept(code):
-    with (ROOT / "web" / "catalogues" / f"{code}.po").open("rb") as file:
-        catalogue = read_po(file, locale=code)
-    translated = {
-        m.id if isinstance(m.id, str) else m.id[0]
-        for m in catalogue
-        if m.id and all(m.string if isinstance(m.string, tuple) else [m.string])
-    }
+    words = {"_": None, "gettext": None, "ngettext": (1, 2)}
+    kinds = [("**.py", "python"), ("templates/**.html", "jinja2")]
+    wanted = extract_from_dir(
+        ROOT / "web", kinds, keywords=words,
+        directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
+    )  # fmt: skip
 
-    assert messages_in_the_pages() == translated
+    assert {forms(message)[0] for _, _, message, _, _ in wanted} == said_in(f"{code}.po", code)
 
 
 def all_refusals(kind=Refusal):
     return {other for sub in kind.__subclasses__() for other in ({sub} | all_refusals(sub))}
 
 
-def test_every_refusal_is_said_in_arabic_with_the_same_blanks():
-    with (ROOT / "web" / "catalogues" / "refusals.ar.po").open("rb") as file:
-        said = {m.id: m.string for m in read_po(file, locale="ar") if m.id}
-
-    assert said.keys() == {refusal.english for refusal in all_refusals()}
-    for english, arabic in said.items():
-        assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", arabic))
-        assert LANGUAGES.get("ar").gettext(english) == arabic
+def calls(*folders: str):
+    """Every call in the code of these folders, with the name of what is called."""
+    for file in (file for folder in folders for file in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                yield getattr(node.func, "id", getattr(node.func, "attr", "")), node
 
 
-@pytest.mark.parametrize("code", ["fr", "ar"])
-def test_a_translation_fills_no_blank_that_its_message_does_not_have(code):
-    with (ROOT / "web" / "catalogues" / f"{code}.po").open("rb") as file:
-        catalogue = read_po(file, locale=code)
-    blanks = re.compile(r"%\((\w+)\)s").findall
-
-    for message in catalogue:
-        if isinstance(message.id, str):
-            assert set(blanks(message.string)) == set(blanks(message.id)), message.id
-        else:
-            for form in message.string:
-                assert set(blanks(form)) <= set(blanks(message.id[1])), message.id
+def rules_in_the_code():
+    """The English of every rule that a form of the portal can run into."""
+    before = {"field_error": "please give ", "field_invalid": ""}
+    for name, call in calls("web/portal", "appliance/actions", "appliance/model"):
+        if name in before and len(call.args) > 2:
+            yield before[name] + call.args[2].value
+        for word in call.keywords if name == "ValidationError" else ():
+            if word.arg == "rule" and isinstance(word.value, ast.Constant):
+                yield re.sub(r"^\w+: ", "", word.value.value)
 
 
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [
-        (1, "شخص واحد"),
-        (2, "شخصان"),
-        (3, "3 أشخاص"),
-        (10, "10 أشخاص"),
-        (11, "11 شخصًا"),
-        (99, "99 شخصًا"),
-        (100, "100 شخص"),
-        (103, "103 أشخاص"),
-    ],
-)
-def test_arabic_counts_guests_in_its_six_forms(count, words):
-    arabic = LANGUAGES.get("ar")
-
-    assert arabic.ngettext("%(count)s guest", "%(count)s guests", count) == words
+def test_every_refusal_and_every_rule_is_said_in_arabic():
+    assert said_in("refusals.ar.po") == {refusal.english for refusal in all_refusals()}
+    assert set(rules_in_the_code()) - said_in("rules.ar.po") == set()
 
 
-def test_french_says_zero_and_one_in_the_singular():
-    french = LANGUAGES.get("fr")
-    counted = [french.ngettext("%(count)s guest", "%(count)s guests", n) for n in (0, 1, 2)]
-
-    assert counted == ["0 personne", "1 personne", "2 personnes"]
-
-
-@pytest.mark.parametrize(
-    ("code", "short", "long"),
-    [
-        ("fr", "sam. 21 nov.", "samedi 21 novembre 2026"),
-        ("en", "Sat 21 Nov", "Saturday, 21 November 2026"),
-        ("ar", "السبت، 21 نونبر", "السبت، 21 نونبر 2026"),
-    ],
-)
-def test_dates_are_said_in_words_with_western_digits(code, short, long):
-    language = LANGUAGES.get(code)
-
-    assert language.short_date(date(2026, 11, 21)) == short
-    assert language.long_date(date(2026, 11, 21)) == long
+def entries_noted():
+    """What the security log is told: the third argument, or that of `write(note_security, …)`."""
+    noting = ("note_security", "add_security_entry")
+    for name, call in calls("appliance", "web"):
+        handed = [getattr(argument, "id", "") for argument in call.args]
+        at = 2 if name in noting else handed.index(noting[0]) + 2 if noting[0] in handed else None
+        if at is not None and isinstance(call.args[at], ast.Constant):
+            yield call.args[at].value
 
 
-def test_arabic_runs_from_right_to_left_and_the_others_do_not():
-    assert [(each.code, each.direction) for each in LANGUAGES.all()] == [
-        ("fr", "ltr"),
-        ("en", "ltr"),
-        ("ar", "rtl"),
-    ]
+@pytest.mark.proves("S23")
+@pytest.mark.parametrize("code", ["fr", "en", "ar"])
+def test_each_entry_of_the_security_log_has_words(code):
+    names = set(entries_noted())
+    assert {"signed_in", "restarted", "restored"} <= names
+    for name in names:
+        said = what_happened(SecurityEntry(1, 0, "box", name, {}), {}, LANGUAGES.get(code))
+        assert said
+        assert "_" not in said, name
+
+
+def test_a_value_in_a_sentence_stays_as_it_was_typed():
+    refusal = field_invalid("number", "le numéro {number}.", "the number {number}.", number="{x}")
+    assert rule_text(refusal, FRENCH) == "Le numéro {x}."
+    assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
+    with pytest.raises(Refusal) as raised:
+        Form({"capacity_min": "x"}).whole("capacity_min", 1, 9)
+    assert not re.search("[a-z]{3,}", refusal_text(raised.value, ARABIC))
 
 
 def test_a_name_cannot_turn_the_sentence_around_it():
@@ -139,16 +133,47 @@ def test_a_name_cannot_turn_the_sentence_around_it():
     assert isolate(None) is None
 
 
-@pytest.mark.parametrize(
-    ("code", "size", "said"),
-    [
-        ("fr", 35_489, "36\u202fko"),
-        ("fr", 1_520_000, "1,5\u202fMo"),
-        ("fr", 301_700_000, "302\u202fMo"),
-        ("en", 35_489, "36 kB"),
-        ("en", 1_460_000_000, "1.5 GB"),
-        ("ar", 301_700_000, "302 م.ب"),
-    ],
-)
-def test_a_size_is_told_in_the_units_of_its_reader(code, size, said):
-    assert LANGUAGES.get(code).size(size) == said
+class Reader(HTMLParser):
+    """What a visitor sees or hears of a template: texts, and attributes that are shown."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.silent, self.found = 0, []
+        self.feed(source)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        if self.silent or tag in {"script", "style"} or given.get("class") == "trap":
+            self.silent += tag not in {"area", "br", "hr", "img", "input", "link", "meta", "wbr"}
+        shown = ("title", "alt", "placeholder", "label", "aria-label", "aria-description")
+        self.found += [given.get(name) or "" for name in shown]
+
+    def handle_endtag(self, _tag):
+        self.silent -= bool(self.silent)
+
+    def handle_data(self, data):
+        self.found += [] if self.silent else [data]
+
+
+# Names and samples that are the same in every language.
+NAMES = {"venuebox", "VIP", "URL", "JSON", "CSV", "QR", "SVC", "XXXX", "HH", "MM", "ID", "SHA",
+         "HTTP", "HTTPS", "TLS", "IP", "TCP", "PEM", "API", "MAD", "P", "W", "M", "T", "JPEG",
+         "PNG", "SVG", "v", "ms", "kB", "MB", "GB", "Français", "English", "العربية"}  # fmt: skip
+SAMPLE = re.compile(r"\S*(?:://|@|\.example|;)\S*|[\w-]+=\S*|-----[A-Z ]+-----|\bX-[A-Za-z-]+")
+CODE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+ATTRIBUTES = re.compile(r"\{%-? macro [^%]*%\}([^<]*?)\{%-? endmacro -?%\}", re.DOTALL)
+
+
+def bare_words(source):
+    source = CODE.sub("", ATTRIBUTES.sub(r"<i \1></i>", source))
+    texts = " ".join(Reader(source).found)
+    return set(re.findall(r"[^\W\d_]+", SAMPLE.sub(" ", texts))) - NAMES
+
+
+def test_no_template_shows_a_word_that_no_catalogue_has():
+    assert bare_words('<p>Bonjour {{ _("x") }}</p><img alt="A pass">') == {"Bonjour", "A", "pass"}
+    folders = [*(ROOT / "web/templates" / room for room in ("guest", "door", "portal")),
+               ROOT / "appliance/mail/templates"]  # fmt: skip
+    for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
+        assert bare_words(file.read_text("utf-8")) == set(), file

@@ -21,7 +21,7 @@ def a_path(pattern: str) -> str:
 
 
 @pytest.mark.proves("S3", "V8")
-def test_every_route_of_the_router_declares_who_may_call_it(running: Running):
+def test_every_route_of_the_router_declares_who_may_call_it(running):
     routes = {
         (route.method, route.resource.canonical)
         for route in running.app.router.routes()
@@ -37,7 +37,7 @@ def test_every_route_of_the_router_declares_who_may_call_it(running: Running):
 
 @pytest.mark.proves("S3")
 @pytest.mark.parametrize("environment", ["", "/test"])
-async def test_nobody_passes_a_route_of_staff_without_a_session(running: Running, environment):
+async def test_nobody_passes_a_route_of_staff_without_a_session(running, environment):
     for route in PORTAL_ROUTES:
         if environment and route.of_the_house:
             continue
@@ -51,7 +51,7 @@ async def test_nobody_passes_a_route_of_staff_without_a_session(running: Running
 
 @pytest.mark.proves("S3", "V8")
 @pytest.mark.parametrize("role", ROLES)
-async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running: Running, role):
+async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running, role):
     person = await a_person(running, role)
     for route in PORTAL_ROUTES:
         if route.path in {"/portal/sign-out", "/portal/account/password"}:  # they end the session
@@ -68,7 +68,7 @@ async def test_each_role_passes_the_routes_that_are_its_own_and_no_other(running
 
 
 @pytest.mark.proves("S3", "S13")
-async def test_keys_and_terminals_are_nobody_to_the_portal(running: Running):
+async def test_keys_and_terminals_are_nobody_to_the_portal(running):
     _, terminal = await running.live.database.write(issue_terminal, "Front door")
     for token in (running.live_key, terminal):
         for route in PORTAL_ROUTES:
@@ -82,7 +82,7 @@ async def test_keys_and_terminals_are_nobody_to_the_portal(running: Running):
 
 
 @pytest.mark.proves("S3")
-async def test_a_session_opens_neither_the_partner_interface_nor_the_door(running: Running):
+async def test_a_session_opens_neither_the_partner_interface_nor_the_door(running):
     person = await a_person(running, "owner")
     for route in PARTNER_ROUTE_TABLE:
         status, _, _ = await person.send(route.method, a_path(route.path))
@@ -114,7 +114,7 @@ def changing(running: Running, *kinds: str) -> list[tuple[str, str]]:
 
 @pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize("foreign", FOREIGN)
-async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running: Running, foreign):
+async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running, foreign):
     cookie = {"Cookie": (await a_person(running, "owner")).headers["Cookie"]}
     for method, path in changing(running, "staff"):
         async with running.client.request(method, path, headers={**cookie, **foreign}) as response:
@@ -123,7 +123,7 @@ async def test_a_form_of_another_site_is_refused_whoever_is_signed_in(running: R
 
 @pytest.mark.proves("S15", "V3")
 @pytest.mark.parametrize("foreign", FOREIGN)
-async def test_a_form_of_another_site_is_refused_where_nobody_signs_in(running: Running, foreign):
+async def test_a_form_of_another_site_is_refused_where_nobody_signs_in(running, foreign):
     routes = [
         route
         for route in changing(running, "anybody", "terminal")

@@ -15,6 +15,8 @@ from tests.quickest import quickest
 from tests.web.processes import Serving
 from web.main import main
 
+pytestmark = [pytest.mark.process, pytest.mark.slow]
+
 VENUE = """
 name = "Riad Atlas"
 slug = "riad-atlas"
@@ -81,17 +83,6 @@ def a_body(venue, day, key="k-1"):
         "idempotencyKey": key,
         "notifyCustomer": False,
     }
-
-
-def test_it_says_ready_in_one_line_and_answers_from_then_on(data, capsys):
-    key = new_key(capsys, data)["key"]
-
-    with serve(data) as serving:
-        status, venue = call(serving, "GET", "/v1/venue", key)
-
-        assert serving.lines == [f"ready {serving.address}"]
-        assert serving.address == f"http://127.0.0.1:{serving.port}"
-        assert (status, venue["venue"]["name"]) == (200, "Riad Atlas")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -182,15 +173,6 @@ def test_a_second_process_on_the_same_directory_is_refused(data):
         assert first.process.poll() is None
 
 
-def test_a_killed_box_starts_again_by_itself(data, capsys):
-    key = new_key(capsys, data)["key"]
-    with serve(data) as serving:
-        serving.process.kill()
-
-    with serve(data) as serving:
-        assert call(serving, "GET", "/v1/venue", key)[0] == 200
-
-
 def test_a_port_in_use_is_one_sentence(data):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -207,17 +189,13 @@ def test_a_port_in_use_is_one_sentence(data):
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
-    [
-        (lambda data: (data / "secrets" / "master.key").unlink(), "restore it from a backup"),
-        (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
-        (lambda data: (data / "live.db").unlink(), "live.db is missing"),
-    ],
-)
+    [(lambda data: (data / "secrets" / "master.key").unlink(), "restore it from a backup"),
+     (lambda data: (data / "secrets" / "master.key").chmod(0o644), "chmod 600"),
+     (lambda data: (data / "live.db").unlink(), "live.db is missing")],
+)  # fmt: skip
 def test_what_is_lost_or_open_to_others_stops_the_start_with_what_to_do(data, capsys, spoil, said):
     spoil(data)
-
     status = main(["serve", "--data", str(data), "--host", "127.0.0.1", "--port", "0"], {})
-
     complaint = capsys.readouterr().err
     assert status == 1
     assert said in complaint
@@ -240,39 +218,6 @@ def test_commands_beside_the_box_are_in_force_on_its_next_request(data, capsys):
         other = new_key(capsys, data, "test")["key"]
         status, venue = call(serving, "GET", "/test/v1/venue", other)
         assert (status, venue["venue"]["name"]) == (200, "Riad Toubkal")
-
-
-def test_links_given_beside_the_box_have_its_address(data, capsys):
-    with serve(data) as serving:
-        said = run(capsys, data, "staff", "create", "--name", "N", "--role", "owner", "--json")
-
-        assert json.loads(said)["signInUrl"].startswith(f"{serving.address}/portal/welcome#")
-
-
-def test_an_idle_box_does_not_wake_up_once(data):
-    """No timer, no poll, no SQL: no thread of it is given the processor."""
-    with serve(data) as serving:
-        before = at_rest(serving.process.pid)
-        time.sleep(3)
-
-        assert wake_ups(serving.process.pid) == before
-
-
-def at_rest(pid):
-    """Its wake-ups, once there was none for two seconds: the watchdog looks for one."""
-    deadline, before = time.monotonic() + 60, None
-    while before != (before := wake_ups(pid)):
-        assert time.monotonic() < deadline, "it does not come to rest"
-        time.sleep(2)
-    return before
-
-
-def wake_ups(pid):
-    """How often each thread went to sleep until now."""
-    return {
-        thread.name: (thread / "status").read_text().partition("voluntary_ctxt_switches:")[2]
-        for thread in Path(f"/proc/{pid}/task").iterdir()
-    }
 
 
 def wait_until_the_use_is_noted(capsys, data):

@@ -5,11 +5,15 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from appliance.backup.shelf import list_backups
 from appliance.store.snapshot import read_schema_number
 from appliance.store.upgrade_copies import list_copies
 from tests.appliance.backup.making import a_box_with_guests
 from tests.journeys.box_process import clean_environ
+
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 NEW_VERSION = """
 import sys

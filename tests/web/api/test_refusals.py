@@ -46,58 +46,40 @@ async def post_raw(running: Running, raw: bytes):
     ("changes", "code", "field"),
     [
         ({"date": None}, "INVALID_DATE", "date"),
-        ({"date": "2026-13-01"}, "INVALID_DATE", "date"),
         ({"date": "2026-02-30"}, "INVALID_DATE", "date"),
-        ({"date": "21/11/2026"}, "INVALID_DATE", "date"),
-        ({"date": "2026-11-21T00:00"}, "INVALID_DATE", "date"),
-        ({"date": 20261121}, "INVALID_DATE", "date"),
         ({"date": "٢٠٢٦-١١-٢١"}, "INVALID_DATE", "date"),
         ({"slot": "24:00"}, "INVALID_SLOT", "slot"),
-        ({"slot": "19:60"}, "INVALID_SLOT", "slot"),
-        ({"slot": "7:30"}, "INVALID_SLOT", "slot"),
-        ({"slot": ""}, "INVALID_SLOT", "slot"),
         ({"slot": 1930}, "INVALID_SLOT", "slot"),
         ({"tableId": None}, "INVALID_TABLE", "tableId"),
         ({"tableId": "T1"}, "INVALID_TABLE", "tableId"),
-        ({"tableId": 1}, "INVALID_TABLE", "tableId"),
         ({"guests": None}, "INVALID_GUESTS", "guests"),
         ({"guests": 0}, "INVALID_GUESTS", "guests"),
-        ({"guests": -2}, "INVALID_GUESTS", "guests"),
         ({"guests": True}, "INVALID_GUESTS", "guests"),
         ({"guests": "4"}, "INVALID_GUESTS", "guests"),
-        ({"guests": 4.5}, "INVALID_GUESTS", "guests"),
         ({"customer": None}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
-        ({"customer": "Salma"}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"phone": "0600000001"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
-        ({"customer": {"name": "  "}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "\u200b\u2060"}}, "CUSTOMER_NAME_REQUIRED", "customer.name"),
         ({"customer": {"name": "S"}}, "CUSTOMER_CONTACT_REQUIRED", "customer.email"),
         ({"customer": {"name": "S", "email": "", "phone": None}}, "CUSTOMER_CONTACT_REQUIRED",
          "customer.email"),
         ({"customer": {"name": "S", "email": "nobody"}}, "INVALID_EMAIL", "customer.email"),
-        ({"customer": {"name": "S", "email": "a@b"}}, "INVALID_EMAIL", "customer.email"),
         ({"customer": {"name": "S", "email": "a@b.c\r\nBcc: d@e.f"}}, "INVALID_EMAIL",
          "customer.email"),
-        ({"customer": {"name": "S", "email": 5}}, "INVALID_EMAIL", "customer.email"),
         ({"idempotencyKey": None}, "IDEMPOTENCY_KEY_REQUIRED", "idempotencyKey"),
         ({"idempotencyKey": ""}, "IDEMPOTENCY_KEY_REQUIRED", "idempotencyKey"),
         ({"notes": "n" * 501}, "VALIDATION_ERROR", "notes"),
-        ({"notes": 5}, "VALIDATION_ERROR", "notes"),
         ({"externalRef": LONG}, "VALIDATION_ERROR", "externalRef"),
         ({"idempotencyKey": LONG}, "VALIDATION_ERROR", "idempotencyKey"),
         ({"customer": {"name": "n" * 201, "phone": "0600000001"}}, "VALIDATION_ERROR",
          "customer.name"),
         ({"customer": {"name": "S", "phone": "12345"}}, "VALIDATION_ERROR", "customer.phone"),
-        ({"customer": {"name": "S", "phone": "1" * 21}}, "VALIDATION_ERROR", "customer.phone"),
-        ({"customer": {"name": "S", "phone": 600000001}}, "VALIDATION_ERROR", "customer.phone"),
+        ({"customer": {"name": "S", "email": "s@a.co", "language": "de"}}, "VALIDATION_ERROR",
+         "customer.language"),
         ({"notifyCustomer": "yes"}, "VALIDATION_ERROR", "notifyCustomer"),
     ],
 )  # fmt: skip
-async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(
-    running: Running, changes: dict, code: str, field: str
-):
+async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(running, changes, code, field):
     status, body = await post(running, a_body(**changes))
-
     assert (status, body["code"], body["field"]) == (400, code, field)
     assert body["error"]
     assert body["error_en"]
@@ -114,26 +96,20 @@ async def test_a_bad_body_is_refused_by_name_and_leaves_no_trace(
 )
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"notes": "n" * 500},
-        {"externalRef": "x" * 120},
-        {"idempotencyKey": "x" * 120},
-        {"customer": {"name": "n" * 200, "phone": "123456"}},
-        {"customer": {"name": "S", "phone": "+212 (6) 00-00.00 01"}},
-        {"customer": {"name": "S", "email": "o'hara+tag@mail.example.co"}},
-        {"tableId": table_id("T1").upper()},
-        {"notes": None, "slot": None},
-        {"somethingNew": {"is": "ignored"}},
-    ],
-)
-async def test_a_body_at_its_limits_is_taken(running: Running, changes: dict):
+    [{"notes": "n" * 500}, {"externalRef": "x" * 120}, {"idempotencyKey": "x" * 120},
+     {"customer": {"name": "n" * 200, "phone": "123456"}},
+     {"customer": {"name": "S", "phone": "+212 (6) 00-00.00 01"}},
+     {"customer": {"name": "S", "email": "o'hara+tag@mail.example.co"}},
+     {"tableId": table_id("T1").upper()}, {"notes": None, "slot": None},
+     {"somethingNew": {"is": "ignored"}}],
+)  # fmt: skip
+async def test_a_body_at_its_limits_is_taken(running, changes):
     status, _ = await post(running, a_body(**changes))
-
     assert status == 201
 
 
 @pytest.mark.proves("decision: In which order is a body checked?")
-async def test_faults_are_named_in_the_order_of_section_7(running: Running):
+async def test_faults_are_named_in_the_order_of_section_7(running):
     body = {"notes": 5}
     expected = [
         ("INVALID_DATE", {"date": "2026-11-21", "slot": "x"}),
@@ -162,52 +138,27 @@ VALID = json.dumps(a_body()).encode()
 )
 @pytest.mark.parametrize(
     "raw",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b'"text"',
-        b"null",
-        b"\xff\xfe",
-        VALID[:-1],
-        VALID + b"x",
-        VALID.replace(b'"guests": 2', b'"guests": NaN'),
-        VALID.replace(b'"guests": 2', b'"guests": Infinity'),
-        VALID.replace(b'"guests": 2', b'"guests": 1e999'),
-        VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 5000),
-        VALID.replace(b'"guests": 2', b'"guests": 2, "guests": 3'),
-        VALID.replace(b"Salma", b"Sal\\ud800ma"),
-        VALID.replace(b"Salma", b"Sal\\u0000ma"),
-        VALID.replace(b'"guests": 2', b'"guests": 2, "x": ' + b"[" * 60000),
-        VALID.replace(b'"guests": 2', b'"guests": 2, "x": ' + b"[" * 40 + b"]" * 40),
-        b"\xef\xbb\xbf" + VALID,
-    ],
-)
-async def test_json_that_breaks_parsers_is_invalid_json(running: Running, raw: bytes):
+    [b"", b"{", b"[]", b"\xff\xfe", VALID.replace(b'"guests": 2', b'"guests": NaN'),
+     VALID.replace(b'"guests": 2', b'"guests": 1e999'),
+     VALID.replace(b'"guests": 2', b'"guests": 2, "guests": 3'),
+     VALID.replace(b"Salma", b"Sal\\ud800ma"), VALID.replace(b"Salma", b"Sal\\u0000ma"),
+     VALID.replace(b'"guests": 2', b'"guests": 2, "x": ' + b"[" * 60000),
+     VALID.replace(b'"guests": 2', b'"guests": 2, "x": ' + b"[" * 40 + b"]" * 40),
+     b"\xef\xbb\xbf" + VALID],
+)  # fmt: skip
+async def test_json_that_breaks_parsers_is_invalid_json(running, raw):
     assert await post_raw(running, raw) == (400, "INVALID_JSON")
 
 
-async def test_a_surrogate_pair_is_a_character_like_any_other(running: Running):
-    status, _ = await post_raw_status(running, VALID.replace(b"Salma", b"Sal\\ud83d\\ude00ma"))
-
-    assert status == 201
-
-
-async def post_raw_status(running: Running, raw: bytes):
-    status, answer, _ = await running.call("POST", "/v1/reservations", data=raw)
-    return status, answer
-
-
 @pytest.mark.proves("decision: What is a guest count?")
-async def test_a_huge_integer_is_a_guest_count_out_of_range(running: Running):
+async def test_a_huge_integer_is_a_guest_count_out_of_range(running):
     raw = VALID.replace(b'"guests": 2', b'"guests": ' + b"9" * 30)
-
     assert await post_raw(running, raw) == (400, "GUESTS_OUT_OF_RANGE")
 
 
 @pytest.mark.proves("decision: A body over 64 KiB?")
 @pytest.mark.parametrize("chunked", [False, True])
-async def test_a_body_over_64_kib_is_too_large(running: Running, chunked: bool):
+async def test_a_body_over_64_kib_is_too_large(running, chunked):
     raw = VALID[:-1] + b" " * 65536 + b"}"
 
     async def pieces():
@@ -223,27 +174,23 @@ async def test_a_body_over_64_kib_is_too_large(running: Running, chunked: bool):
     "interface 7: Error body",
 )
 @pytest.mark.parametrize("prefix", ["", "/test"])
-async def test_an_unknown_path_is_not_found_even_without_a_key(running: Running, prefix: str):
+async def test_an_unknown_path_is_not_found_even_without_a_key(running, prefix):
     async with running.client.get(f"{prefix}/v1/nothing") as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (404, "NOT_FOUND")
     assert set(body) == {"error", "error_en", "code"}
 
 
 @pytest.mark.proves("decision: Unknown path, wrong method?", "V4")
-async def test_a_wrong_method_names_the_right_ones(running: Running):
+async def test_a_wrong_method_names_the_right_ones(running):
     async with running.client.put("/v1/reservations") as response:
         body = await response.json()
-
     assert (response.status, body["code"]) == (405, "METHOD_NOT_ALLOWED")
     assert response.headers["Allow"] == "GET, POST"
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "S30", "V16")
-async def test_an_accident_is_an_internal_error_that_tells_nothing(
-    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
+async def test_an_accident_is_an_internal_error_that_tells_nothing(running, monkeypatch, caplog):
     def explode(*_: object) -> None:
         raise RuntimeError("secret detail")
 
@@ -257,7 +204,7 @@ async def test_an_accident_is_an_internal_error_that_tells_nothing(
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?", "V16")
-async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running: Running):
+async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running):
     connection = running.live.database._writer_connection
     connection.pragma("max_page_count", connection.pragma("page_count"))
     statuses = []
@@ -277,7 +224,7 @@ async def test_a_full_disk_is_unavailable_and_acknowledges_nothing(running: Runn
 
 
 @pytest.mark.proves("S16", "V3", "V4")
-async def test_every_answer_carries_the_security_headers(running: Running):
+async def test_every_answer_carries_the_security_headers(running):
     for method, path in (("GET", "/v1/venue"), ("GET", "/v1/nothing"), ("PUT", "/v1/venue")):
         _, _, headers = await running.call(method, path)
         assert headers["X-Content-Type-Options"] == "nosniff"

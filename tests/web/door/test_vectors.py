@@ -1,4 +1,4 @@
-"""The door app's own reading of passes, by the vectors that the box is held to."""
+"""The door app reads passes, typed codes and searches by the vectors that the box is held to."""
 
 import json
 import subprocess
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from appliance.model.access_code import lookalikes, parse_access_code
 from tests.appliance.model.test_keyboard_layouts import ARABIC, AZERTY, typed
+
+pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).parents[3]
 FRONTEND = ROOT / "web" / "frontend"
@@ -49,24 +52,22 @@ console.log(JSON.stringify(await judge(JSON.parse(input))));
 """
 
 
-def judge(texts):
+def run(program, given):
     done = subprocess.run(
-        [NODE, "--input-type=module", "-e", RUN, PROGRAM],
-        cwd=FRONTEND,
-        input=json.dumps({"publicKey": VECTORS["publicKey"], "texts": texts}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        [NODE, "--input-type=module", "-e", RUN, program],
+        cwd=FRONTEND, input=json.dumps(given), capture_output=True, text=True, check=True,
+    )  # fmt: skip
     return json.loads(done.stdout)
+
+
+def judge(texts):
+    return run(PROGRAM, {"publicKey": VECTORS["publicKey"], "texts": texts})
 
 
 @pytest.mark.parametrize("by", ["browser", "library"])
 def test_the_app_accepts_the_vectors_that_are_valid_and_no_other(by):
     vectors = VECTORS["vectors"]
-
     answers = judge([vector.get("read", vector["text"]) for vector in vectors])
-
     for vector, answer in zip(vectors, answers, strict=True):
         assert answer[by] == (vector.get("pass") if vector["valid"] else None), vector["note"]
 
@@ -76,14 +77,48 @@ def test_no_changed_character_is_accepted():
     changed = [
         text[:n] + ("A" if sign != "A" else "B") + text[n + 1 :] for n, sign in enumerate(text)
     ]
-
     assert judge(changed) == [{"browser": None, "library": None}] * len(changed)
 
 
 @pytest.mark.parametrize("keys", [AZERTY, ARABIC | {"B": "\ufefb"}], ids=["azerty", "arabic"])
 def test_every_layout_is_turned_back(keys):
     vector = VECTORS["vectors"][0]
-
     (answer,) = judge([typed(vector["text"], keys)])
-
     assert answer["browser"] == vector["pass"]
+
+
+TYPED = [
+    "SVC-7K2M", "svc 7k2m", "7k2m", " 7-k.2_m ", "SVC–7K2M", "٧K٢M", "۷K۲M", "svc ٧k٢m",
+    "7K2", "7K2MX", "SVC", "svcsvc7k2m", "Zoë1", "", "٧٢٧٢", "HÉLÈ",
+]  # fmt: skip
+STORED = ["SVC-7K2M", "SVC-JKZM", "SVC-8B8B", "SVC-B8B8", "SVC-QDQD", "SVC-UVUV"]
+CODES = """
+import { isLookalike, parseAccessCode } from "./src/door/access_code";
+
+export const judge = ({ typed, stored }) => ({
+  parsed: typed.map(parseAccessCode),
+  alike: stored.map((one) => stored.filter((other) => one !== other && isLookalike(one, other))),
+});
+"""
+
+
+def test_the_browser_reads_codes_as_the_box_does():
+    told = run(CODES, {"typed": TYPED, "stored": STORED})
+    assert told["parsed"] == [parse_access_code(text) for text in TYPED]
+    assert told["alike"] == [
+        [other for other in STORED if other in lookalikes(one)] for one in STORED
+    ]
+
+
+FOLDED = json.loads((ROOT / "tests" / "vectors" / "folded.json").read_text("utf-8"))["vectors"]
+FOLDING = """
+import { fold } from "./src/_fold";
+import { fold as atTheDoor } from "./src/door/offline";
+
+export const judge = (texts) => texts.map((text) => [fold(text), atTheDoor(text)]);
+"""
+
+
+def test_the_browser_folds_as_the_vectors_say():
+    told = run(FOLDING, [vector["text"] for vector in FOLDED])
+    assert told == [[vector["folded"]] * 2 for vector in FOLDED]

@@ -16,9 +16,3 @@ async def world(worlds):
 @pytest.fixture
 async def guest(world, aiohttp_client):
     return await aiohttp_client(world.app, headers={"Accept-Language": "fr"})
-
-
-@pytest.fixture
-def early(clock):
-    """Noon of the day, hours before the evening."""
-    clock.set("2026-11-21T12:00:00Z")

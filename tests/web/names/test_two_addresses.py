@@ -43,9 +43,7 @@ async def test_the_portal_pairs_phones_with_the_house_address(public, prefix):
 
 async def test_staff_are_invited_to_the_house_address_and_told_the_one_from_outside(public):
     owner = await a_person(public)
-
     _, text, _ = await owner.post("/portal/people", {"name": "Karim", "role": "host"})
-
     link = re.search(r'id="one-time-link">([^<]+)<', text)[1]
     assert link.startswith(f"{AT_HOME}/portal/welcome#")
     assert f"{PUBLIC}/portal/welcome#" in text

@@ -6,10 +6,16 @@ from collections.abc import Awaitable, Callable
 
 from tests.conftest import Running
 from tests.web.portal.people import Person
-from tests.web.portal.test_integrations_keys import a_form
 
 ROOM = "/test/portal/integrations"
 SECRET = re.compile(r"whsec_[\w-]{43}")
+
+
+async def a_form(person: Person, path: str) -> dict[str, str]:
+    """The hidden fields of the first form of a page that carries a token of its own."""
+    _, text, _ = await person.get(path)
+    found = {name: re.search(rf'name="{name}" value="([^"]+)"', text) for name in ("once", "seen")}
+    return {name: match[1] for name, match in found.items() if match}
 
 
 async def register(person: Person, url: str, *events: str) -> tuple[str, str]:

@@ -3,11 +3,18 @@
 from dataclasses import dataclass
 from typing import Any
 
+import argon2
+
 from appliance.actions.create_staff import create_staff
 from appliance.actions.sign_in import OpenedSession, start_session
 from appliance.store.connection import Transaction
 from appliance.store.staff import set_password
 from tests.conftest import Running
+
+PASSWORD, NEW_PASSWORD = "le thé est servi à minuit", "une menthe fraîche au matin"
+HASHER = argon2.PasswordHasher(memory_cost=64, parallelism=1, time_cost=1)
+HASH, NEW_HASH = HASHER.hash(PASSWORD), HASHER.hash(NEW_PASSWORD)
+FROM_OURS = {"Sec-Fetch-Site": "same-origin", "Accept-Language": "en"}
 
 
 @dataclass
@@ -56,6 +63,24 @@ async def a_person(running: Running, role: str = "owner", name: str | None = Non
         _sign_in, name or f"{role} {len(role)}", role
     )
     return Person(person_id, running, session)
+
+
+async def with_password(running: Running, role: str = "owner", name: str | None = None) -> Person:
+    """The same, who has the password PASSWORD."""
+    person = await a_person(running, role, name)
+    await running.live.database.write(set_password, person.id, HASH)
+    return person
+
+
+async def an_account(running: Running, name: str = "Yasmine", role: str = "owner") -> str:
+    """Somebody who has a password and is not signed in: their id."""
+
+    def make(tx: Transaction) -> str:
+        staff_id = create_staff(tx, name, role).staff_id
+        set_password(tx, staff_id, HASH)
+        return staff_id
+
+    return await running.live.database.write(make)
 
 
 def _sign_in(tx: Transaction, name: str, role: str) -> tuple[str, OpenedSession]:

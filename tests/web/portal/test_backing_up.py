@@ -14,8 +14,7 @@ from appliance.store.security_log import list_security_entries
 from appliance.store.staff import set_password
 from appliance.tokens import Tokens
 from tests.appliance.backup.making import MASTER_KEY
-from tests.web.portal.people import a_person
-from tests.web.portal.test_account import HASH, OLD
+from tests.web.portal.people import HASH, PASSWORD, a_person
 
 PART = "/portal/box/backup"
 
@@ -51,78 +50,47 @@ def slow_backups(monkeypatch):
     return begun, may_end
 
 
-async def test_a_manager_has_a_backup_made_and_sees_that_it_was_restored_on_trial(
-    running, tmp_path
-):
+async def test_a_manager_makes_a_backup_that_is_verified(tmp_path, manager):
     with_keys(tmp_path)
-    manager = await a_person(running, "manager")
-
     status, _, headers = await manager.post(PART)
     part = await when_made(manager)
-
     assert (status, headers["Location"]) == (303, "/portal/box#backups")
-    assert "found whole" in part
     [made] = (tmp_path / "backups").glob("*.venuebox-backup")
     assert str(made.parent) in part
 
 
-async def test_the_part_is_shown_to_an_owner_too(running):
-    owner = await a_person(running)
-
-    status, part, _ = await owner.get(PART)
-
-    assert status == 200
-    assert "The recovery kit" in part
-
-
-async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(running, monkeypatch):
+async def test_while_one_is_made_its_progress_is_shown_and_no_other_is_begun(monkeypatch, manager):
     begun, may_end = slow_backups(monkeypatch)
-    manager = await a_person(running, "manager")
     await manager.post(PART)
     await asyncio.to_thread(begun.get)
     await manager.post(PART)
 
     part = (await manager.get(PART))[1]
     assert 'value="25"' in part
-    assert "restoring it on trial" in part
     assert 'value="25"' in (await manager.get("/portal/box"))[1]
     may_end.set()
     await when_made(manager)
     assert begun.empty()
 
 
-async def test_why_there_is_no_backup_is_said_and_another_may_be_tried(
-    running, tmp_path, monkeypatch
+async def test_a_failed_backup_is_shown_and_may_be_tried_again(
+    running, tmp_path, monkeypatch, manager
 ):
     def make(maker, **_):
         write_record(tmp_path, Record(tried_at=running.clock.now(), trouble="no room <b>"))
         raise Trouble("no room <b>")
 
     monkeypatch.setattr(Maker, "make", make)
-    manager = await a_person(running, "manager")
 
     await manager.post(PART)
     part = await when_made(manager)
 
     assert "no room &lt;b&gt;" in part
-    assert "Back up now" in part
+    assert f'action="{PART}"' in part
 
 
-async def test_an_accident_leaves_the_page_as_it_was(running, monkeypatch):
-    def make(maker, **_):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(Maker, "make", make)
-    manager = await a_person(running, "manager")
-
-    await manager.post(PART)
-
-    assert "Back up now" in await when_made(manager)
-
-
-async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch):
+async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch, manager):
     begun, may_end = slow_backups(monkeypatch)
-    manager = await a_person(running, "manager")
     await manager.post(PART)
     await asyncio.to_thread(begun.get)
 
@@ -133,13 +101,9 @@ async def test_a_stop_does_not_wait_for_a_backup(running, monkeypatch):
         may_end.set()
 
 
-async def test_the_owner_is_shown_the_recovery_kit_for_the_password_and_it_is_noted(
-    running, tmp_path
-):
-    owner = await a_person(running)
+async def test_the_owner_is_shown_the_recovery_kit_for_the_password(running, tmp_path, owner):
     await running.live.database.write(set_password, owner.id, HASH)
-
-    status, sheet, headers = await owner.post("/portal/box/recovery-kit", {"password": OLD})
+    status, sheet, headers = await owner.post("/portal/box/recovery-kit", {"password": PASSWORD})
 
     key = ensure_recovery_key(DataDirectory(tmp_path), Tokens())
     assert status == 200
@@ -148,7 +112,6 @@ async def test_the_owner_is_shown_the_recovery_kit_for_the_password_and_it_is_no
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     entries = await running.live.database.read(list_security_entries, 10, before=2**53)
     assert (entries[0].actor, entries[0].what) == (f"staff:{owner.id}", "recovery_kit_shown")
-    assert "Was shown the recovery kit" in (await owner.get("/portal/people/log"))[1]
 
 
 async def test_nobody_else_is_and_the_password_cannot_be_guessed_there(running, tmp_path):
@@ -157,10 +120,9 @@ async def test_nobody_else_is_and_the_password_cannot_be_guessed_there(running, 
         await running.live.database.write(set_password, person.id, HASH)
     rows = key_rows(ensure_recovery_key(DataDirectory(tmp_path), Tokens()))
 
-    answers = [await manager.post("/portal/box/recovery-kit", {"password": OLD})]
+    answers = [await manager.post("/portal/box/recovery-kit", {"password": PASSWORD})]
     answers += [await owner.post("/portal/box/recovery-kit", {"password": "x"}) for _ in range(5)]
-    answers.append(await owner.post("/portal/box/recovery-kit", {"password": OLD}))
+    answers.append(await owner.post("/portal/box/recovery-kit", {"password": PASSWORD}))
 
     assert [status for status, _, _ in answers] == [403, 400, 400, 400, 400, 400, 429]
     assert not any(row in text for _, text, _ in answers for row in rows)
-    assert "The present password is another one" in answers[1][1]

@@ -1,66 +1,26 @@
-import asyncio
+"""The page about the box: checks, log, letters, settings, restart, clock."""
+
 import json
-import re
 
-from aiosmtpd.controller import Controller
-from aiosmtpd.handlers import Message
+import pytest
 
-from appliance.backup.shelf import Record, write_record
 from appliance.log_files import FILE
-from appliance.store.conditions import Condition, put_condition
-from tests.conftest import running_box, with_settings
+from appliance.settings import read_settings
+from appliance.store.conditions import Condition, list_conditions, put_condition
+from appliance.store.security_log import list_security_entries
+from tests.conftest import with_settings
 from tests.web.portal.people import a_person
 from web.portal.context import RESTART
 
 
-class Mailbox(Message):
-    def __init__(self):
-        super().__init__()
-        self.letters = []
-
-    def handle_message(self, message):
-        self.letters.append(message)
-
-
-async def test_the_page_has_a_lamp_and_a_remedy_for_what_is_not_well(running):
-    manager = await a_person(running, "manager")
-
-    status, text, _ = await manager.get("/portal/box")
-
-    assert status == 200
-    assert 'class="lamp fail"' in text or 'class="lamp warn"' in text
-    assert "backup" in text.lower()
-    assert "2026" in text
-
-
-async def test_what_the_box_reports_is_shown_as_text(running):
-    manager = await a_person(running, "manager")
+async def test_what_the_box_reports_is_shown_as_text(running, manager):
     condition = Condition("box_offline", "", running.clock.now(), "no way out <b>")
     await running.live.database.write(put_condition, condition)
-
     _, text, _ = await manager.get("/portal/box")
-
     assert "no way out &lt;b&gt;" in text
 
 
-async def test_who_reads_arabic_is_told_in_arabic_with_what_is_latin_apart(running):
-    manager = await a_person(running, "manager")
-    for name in ("mail_settings", "reader_trouble"):
-        condition = Condition(name, "", running.clock.now(), "The reader </bdi><b> is off.")
-        await running.live.database.write(put_condition, condition)
-
-    _, text, _ = await manager.get("/portal/box?lang=ar")
-
-    assert "<div><b>" in text
-    assert "لا تخرج أي رسالة قبل تصحيح إعدادات البريد</bdi>" in text
-    assert 'فيه خلل: <bdi class="code">The reader &lt;/bdi&gt;&lt;b&gt; is off</bdi></bdi>' in text
-    findings = text[text.index('class="checks"') : text.index('id="conditions"')]
-    assert re.search("[éèêà]", findings) is None
-    assert re.search("[\u2066-\u2069]", text) is None
-
-
-async def test_the_log_is_shown_by_its_end_in_words(running, tmp_path):
-    manager = await a_person(running, "manager")
+async def test_the_log_is_shown_by_its_end_in_words(tmp_path, manager):
     lines = [
         {
             "at": "2026-11-21T19:00:00.123Z",
@@ -79,46 +39,6 @@ async def test_the_log_is_shown_by_its_end_in_words(running, tmp_path):
     assert "n400 " not in text
 
 
-async def test_the_last_proven_backup_is_told_and_why_none_came_after_it(running, tmp_path):
-    manager = await a_person(running, "manager")
-    assert "None was made yet" in (await manager.get("/portal/box"))[1]
-    record = Record(running.clock.now(), "x", 35_489, 7, running.clock.now(), "no space <b>")
-    write_record(tmp_path, record)
-
-    _, text, _ = await manager.get("/portal/box")
-
-    assert "7 reservations" in text
-    assert "36 kB" in text
-    assert "no space &lt;b&gt;" in text
-
-
-async def test_a_test_letter_reaches_the_mailbox(tmp_path, clock, unused_tcp_port):
-    mailbox = Mailbox()
-    server = Controller(mailbox, hostname="127.0.0.1", port=unused_tcp_port)
-    server.start()
-    try:
-        mail = {"host": "127.0.0.1", "port": unused_tcp_port, "security": "none",
-                "sender": "box@example.com"}  # fmt: skip
-        async with running_box(tmp_path, clock, with_settings(mail=mail)) as running:
-            manager = await a_person(running, "manager")
-            form = {"recipient": "yasmine@example.com"}
-            status, text, _ = await manager.post("/portal/box/test-letter", form)
-    finally:
-        await asyncio.to_thread(server.stop)
-
-    assert (status, "The mail server took the letter" in text) == (200, True)
-    [letter] = mailbox.letters
-    assert letter["To"] == "yasmine@example.com"
-
-
-async def test_without_a_mail_server_a_test_letter_says_so(running):
-    manager = await a_person(running, "manager")
-
-    _, text, _ = await manager.post("/portal/box/test-letter", {"recipient": "a@example.com"})
-
-    assert "does not accept these settings" in text
-
-
 async def test_only_an_owner_restarts_the_box_and_only_where_it_can(running):
     asked = []
     assert RESTART not in running.app
@@ -131,3 +51,130 @@ async def test_only_an_owner_restarts_the_box_and_only_where_it_can(running):
     status, text, _ = await owner.post("/portal/box/restart")
 
     assert (status, "The box restarts" in text, asked) == (200, True, [True])
+
+
+PATH = "/portal/box/settings"
+FORM = {
+    "booking.enabled": "1",
+    "guest.cancel_hours": "6",
+    "mail.reminder_hours": "0",
+    "door.early_minutes": "45",
+    "retention.contact_days": "7",
+}
+BUTTON = 'action="/portal/box/restart"'
+
+
+@pytest.fixture
+def settings():
+    return with_settings(webhooks={"clock_grace_minutes": 0})
+
+
+@pytest.fixture
+async def owner(running):
+    running.app._state[RESTART] = list
+    return await a_person(running)
+
+
+def found_in(path):
+    settings = read_settings(path / "settings.toml", {})
+    return {name: getattr(getattr(settings, name.split(".")[0]), name.split(".")[1])
+            for name in FORM}  # fmt: skip
+
+
+async def noted(running):
+    sql = "SELECT actor, detail FROM security_log WHERE what = 'settings_changed'"
+    return await running.live.database.read(lambda reader: list(reader.rows(sql)))
+
+
+async def test_the_owner_switches_them_and_is_offered_the_restart(running, owner, tmp_path):
+    assert BUTTON not in (await owner.get("/portal/box"))[1]
+
+    status, _, headers = await owner.post(PATH, FORM)
+
+    assert (status, headers["Location"]) == (303, "/portal/box?note=saved-for-later")
+    assert found_in(tmp_path) == {
+        "booking.enabled": True, "guest.cancel_hours": 6, "mail.reminder_hours": 0,
+        "door.early_minutes": 45, "retention.contact_days": 7,
+    }  # fmt: skip
+    _, page, _ = await owner.get("/portal/box")
+    assert BUTTON in page
+    assert (
+        'name="guest.cancel_hours" type="number" inputmode="numeric" min="0" max="720" value="6"'
+        in page
+    )
+    [(actor, detail)] = await noted(running)
+    assert actor == f"staff:{owner.id}"
+    assert all(name in detail for name in FORM)
+
+
+async def test_a_setting_that_is_set_back_needs_no_restart(running, owner, tmp_path):
+    defaults = {name: str(int(value)) for name, value in found_in(tmp_path).items()}
+    del defaults["booking.enabled"]
+
+    assert (await owner.post(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    assert not (tmp_path / "settings.toml").exists()
+    assert await noted(running) == []
+    await owner.post(PATH, {**defaults, "door.early_minutes": "5"})
+    assert (await owner.post(PATH, defaults))[2]["Location"] == "/portal/box?note=saved"
+    assert BUTTON not in (await owner.get("/portal/box"))[1]
+    assert [detail for _, detail in await noted(running)] == ['{"name":"door.early_minutes"}'] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("guest.cancel_hours", "721"), ("mail.reminder_hours", "-1"), ("door.early_minutes", "9999"),
+     ("retention.contact_days", "0"), ("guest.cancel_hours", "two")],
+)  # fmt: skip
+async def test_a_value_that_is_not_allowed_is_said_beside_its_field(owner, tmp_path, name, value):
+    status, page, _ = await owner.post(PATH, {**FORM, name: value})
+    assert status == 400
+    field = page[page.index(f'name="{name}"') :]
+    assert f'value="{value}"' in field[:200]
+    assert 'aria-invalid="true"' in field[: field.index("</label>")]
+    assert not (tmp_path / "settings.toml").exists()
+
+
+async def test_a_manager_reads_them_and_changes_nothing(owner, tmp_path, manager):
+    assert (await manager.post(PATH, FORM))[0] == 403
+    _, page, _ = await manager.get("/portal/box")
+    assert (f'action="{PATH}"' in page, "disabled" in page) == (False, True)
+    assert not (tmp_path / "settings.toml").exists()
+
+
+async def leap(running):
+    """The box has noted it, in each environment."""
+    for environment in running.box.environments:
+        leapt = Condition("clock_leapt", "", running.clock.now(), "the clock leapt")
+        await environment.database.write(put_condition, leapt)
+
+
+async def names_of_conditions(running):
+    found = [await e.database.read(list_conditions) for e in running.box.environments]
+    return [condition.name for conditions in found for condition in conditions]
+
+
+async def test_an_owner_who_names_the_day_of_the_machine_lets_things_expire_again(running):
+    await leap(running)
+    owner = await a_person(running)
+    _, text, _ = await owner.get("/portal/box")
+    assert 'action="/portal/box/clock"' in text
+
+    status, _, headers = await owner.post("/portal/box/clock", {"day": "2026-11-21"})
+
+    assert (status, headers["Location"]) == (303, "/portal/box?note=clock-confirmed")
+    assert await names_of_conditions(running) == []
+    _, text, _ = await owner.get(headers["Location"])
+    assert "/portal/box/clock" not in text
+    newest = (await running.live.database.read(list_security_entries, 1))[0]
+    assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
+
+
+async def test_another_day_confirms_nothing_and_says_so_at_the_field(running):
+    await leap(running)
+    owner = await a_person(running)
+    for day in ("2027-11-21", "2026-11-22", "", "now"):
+        status, text, _ = await owner.post("/portal/box/clock", {"day": day})
+
+        assert status == 422
+        assert "clock_leapt" in await names_of_conditions(running)
+        assert 'aria-invalid="true"' in text

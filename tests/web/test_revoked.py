@@ -1,4 +1,4 @@
-"""Who withholds the rest of a request is judged when it is here, not when it began."""
+"""What was revoked is refused: while a request is under way, and whatever the clock says."""
 
 import asyncio
 import json
@@ -11,8 +11,9 @@ from appliance.actions.manage_staff import change_role, disable_staff
 from appliance.actions.revoke_key import revoke_key
 from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.actions.sign_in import change_password
-from appliance.store.endpoints import list_endpoints
+from appliance.clock import StoppedClock
 from appliance.store.keys import list_keys
+from appliance.store.session import session
 from appliance.store.staff import list_staff
 from tests.builders import a_body
 from tests.web.portal.people import a_person
@@ -49,24 +50,6 @@ async def test_a_key_that_is_revoked_meanwhile_books_nothing(running, withheld):
 
     assert (status, answer["code"]) == (401, "KEY_REVOKED")
     assert database.peek(lambda reader: reader.value("SELECT count(*) FROM reservation")) == 0
-
-
-async def test_nor_does_it_register_an_endpoint_while_a_name_server_is_asked(running, monkeypatch):
-    database = running.live.database
-    [key] = [k for k in database.peek(list_keys) if k.revoked_at is None]
-
-    async def check_slowly(_self, url):
-        await database.write(revoke_key, key.id)
-        return url
-
-    monkeypatch.setattr("appliance.webhooks.dispatcher.Dispatcher.check_url", check_slowly)
-
-    status, answer, _ = await running.call(
-        "POST", "/v1/webhooks", json={"url": "https://receiver.example/hook"}
-    )
-
-    assert (status, answer["code"]) == (401, "KEY_REVOKED")
-    assert database.peek(list_endpoints) == []
 
 
 async def test_a_terminal_that_is_revoked_meanwhile_decides_no_scan(running, withheld):
@@ -113,14 +96,32 @@ async def test_an_owner_who_is_none_any_more_invites_nobody(running, withheld, a
     assert {p.name for p in running.live.database.peek(list_staff)} == {"Hind", "Yasmine"}
 
 
-async def test_who_is_still_signed_in_may_take_their_time(running, withheld):
-    person = await a_person(running, "owner", "Yasmine")
+def revoke_beside(running, key_id, instant):
+    """`venuebox key revoke` where the machine's clock says so."""
+    database, box = running.live.database, running.box
+    with session(database.path, StoppedClock(instant), box.tokens, box.zones) as tx:
+        assert revoke_key(tx, key_id)
+    running.box.look_again()
 
-    status, _, _ = await person.post(
-        "/portal/people",
-        withheld(b"name=Omar&role=door", lambda: asyncio.sleep(0)),
-        **{"Content-Type": "application/x-www-form-urlencoded"},
-    )
 
-    assert status == 200
-    assert {p.name for p in running.live.database.peek(list_staff)} == {"Omar", "Yasmine"}
+@pytest.fixture
+def key(running):
+    """The live partner's."""
+    return running.live.database.peek(list_keys)[0]
+
+
+async def refusal(running):
+    status, body, _ = await running.call("GET", "/v1/venue")
+    return status, body.get("code")
+
+
+@pytest.mark.parametrize("instant", ["2027-11-21T19:00:00Z", "2026-11-21T22:00:00Z"])
+async def test_a_key_revoked_by_a_clock_ahead_is_refused_at_once(running, key, instant):
+    revoke_beside(running, key.id, instant)
+    assert await refusal(running) == (401, "KEY_REVOKED")
+
+
+async def test_a_revoked_key_stays_refused_when_the_clock_is_set_back(running, key):
+    await running.live.database.write(revoke_key, key.id)
+    running.clock.set("2025-11-21T19:00:00Z")
+    assert await refusal(running) == (401, "KEY_REVOKED")

@@ -1,0 +1,198 @@
+"""The box's links and its announced name follow the machine's addresses and the venue's slug."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import pytest
+from aiohttp import web
+
+from appliance.actions.apply_venue import apply_venue
+from appliance.data_directory import DataDirectory
+from appliance.errors import Unavailable
+from appliance.model.venue_file import parse_venue_file
+from appliance.tls.certificates import Certificates
+from appliance.tls.files import LEAF, read_identity
+from appliance.tls.names import Names
+from tests.appliance.commands.conftest import VENUE
+from web.names import mdns, tls, whereabouts
+from web.names.mdns import announcing
+from web.names.tls import renewing
+from web.names.whereabouts import find_address, moving
+
+ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
+
+
+class House:
+    """A network that the test plugs in and out."""
+
+    def __init__(self):
+        self.address = self.trouble = None
+        self.listeners = []
+
+    def has_way_out(self):
+        return self.address is not None
+
+    def watch(self, callback):
+        self.listeners.append(callback)
+        return lambda: self.listeners.remove(callback)
+
+    def give(self, address):
+        self.address = address
+        for callback in tuple(self.listeners):
+            callback()
+
+
+@pytest.fixture
+def house(monkeypatch):
+    """A network with one address, at which the first look fails if `trouble` is set."""
+    found = House()
+    found.address = "192.168.1.7"
+
+    def look():
+        trouble, found.trouble = found.trouble, None
+        if trouble is not None:
+            raise trouble
+        return [found.address] if found.address else []
+
+    for module in (mdns, whereabouts):
+        monkeypatch.setattr(module, "own_addresses", look)
+    monkeypatch.setattr(whereabouts, "_address_that_leads_out", lambda: found.address)
+    monkeypatch.setattr(whereabouts, "_SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(whereabouts, "_AGAIN_SECONDS", 0.0)
+    return found
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """What is announced just now and ever was; `trouble` is what the library raises, once."""
+    found = SimpleNamespace(now=[], all=[], trouble=None)
+
+    @asynccontextmanager
+    async def announced(info, _addresses):
+        trouble, found.trouble = found.trouble, None
+        if trouble is not None:
+            raise trouble
+        found.now.append(info)
+        found.all.append(info)
+        try:
+            yield
+        finally:
+            found.now.remove(info)
+
+    def describe(slug, _name, addresses, _port, *, tls):
+        return slug, tuple(addresses), tls
+
+    library = SimpleNamespace(announced=announced, describe=describe)
+    monkeypatch.setattr(mdns, "_read_announcement", lambda: library)
+    return found
+
+
+async def until(condition):
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
+
+
+async def test_links_of_both_environments_follow_and_keep_the_last_address(box, house, tmp_path):
+    directory = DataDirectory(tmp_path)
+    box.move("http://127.0.0.1:8080")
+    async with moving(box, directory, ANYWHERE, PORT, house):
+        for address in ("192.168.1.7", "192.168.1.9"):
+            await until(lambda: house.listeners)
+            house.give(address)
+            await until(lambda url=f"http://{address}:8080": box.live.links.base == url)
+            assert box.test.links.base == f"http://{address}:8080/test"
+            assert directory.remembered_address() == f"http://{address}:8080"
+
+        house.give(None)
+        await asyncio.sleep(0.05)
+        assert box.live.links.base == "http://192.168.1.9:8080"
+    assert house.listeners == []
+
+
+@pytest.mark.parametrize(
+    ("host", "remembered", "found"),
+    [
+        ("10.0.0.5", None, "http://10.0.0.5:8080"),
+        (ANYWHERE, None, "http://127.0.0.1:8080"),
+        (ANYWHERE, "http://10.0.0.9:8080", "http://10.0.0.9:8080"),
+        (ANYWHERE, "http://10.0.0.9:9090", "http://127.0.0.1:8080"),  # of another port
+        (ANYWHERE, "https://riad.example", "http://127.0.0.1:8080"),  # kept by an older version
+    ],
+)
+def test_without_a_network_it_is_where_it_listens_or_was_last(house, host, remembered, found):
+    house.address = None
+    assert find_address(host, PORT, remembered) == found
+
+
+def renamed(tx, slug):
+    apply_venue(tx, parse_venue_file(VENUE.replace("riad-atlas", slug), tx.zones))
+
+
+async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(box, house, told):
+    async with announcing(box, ANYWHERE, 8080, house):
+        await until(lambda: told.now)
+        [(before, _, _)] = told.now
+
+        await box.live.database.write(renamed, "dar-zitoun")
+
+        await until(lambda: told.now and told.now[0][0] == "dar-zitoun")
+        assert before != "dar-zitoun"
+        assert len(told.now) == 1
+    assert told.now == []
+
+
+async def test_without_an_address_nothing_is_announced_until_there_is_one(box, house, told):
+    house.address = None
+    async with announcing(box, ANYWHERE, 8080, house):
+        await until(lambda: house.listeners)
+        assert told.now == []
+        house.give("192.168.1.9")
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
+
+
+async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told):
+    told.trouble = RuntimeError("No adapter found for IP address")
+    async with announcing(box, ANYWHERE, PORT, house):
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
+
+        told.trouble = RuntimeError("No adapter found for IP address")
+        house.give("192.168.1.9")
+
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
+    assert told.now == []
+
+
+@pytest.mark.parametrize("trouble", [OSError("no netlink"), Unavailable()])
+async def test_a_look_that_fails_is_not_the_last_one(box, house, told, tmp_path, trouble):
+    box.move("http://127.0.0.1:8080")
+    house.trouble = trouble
+    async with announcing(box, ANYWHERE, PORT, house):
+        await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
+    house.trouble = trouble
+    async with moving(box, DataDirectory(tmp_path), ANYWHERE, PORT, house):
+        await until(lambda: box.live.links.base == "http://192.168.1.7:8080")
+
+
+@pytest.mark.parametrize("trouble", [Unavailable(), ValueError("a name that spoils it")])
+async def test_a_failed_renewal_is_tried_again_next_day(box, tmp_path, clock, monkeypatch, trouble):
+    monkeypatch.setattr(tls, "_DAY_SECONDS", 0.01)
+    troubles = []
+
+    def wanted():
+        if troubles:
+            raise troubles.pop()
+        return Names(("localhost",), ("127.0.0.1",))
+
+    certificates = Certificates(tmp_path / "tls", clock, lambda: "Riad", wanted, lambda: False)
+    certificates.prepare()
+    first = read_identity(tmp_path / "tls" / LEAF).certificate
+    clock.advance(800 * 86_400)
+    troubles.append(trouble)
+    looking = renewing(certificates, box.live.database, lambda: True)(web.Application())
+
+    await anext(looking)
+    await until(lambda: read_identity(tmp_path / "tls" / LEAF).certificate != first)
+
+    assert await anext(looking, None) is None

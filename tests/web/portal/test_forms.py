@@ -1,0 +1,223 @@
+"""Every form of the portal: refused in place, sent twice, and where its page leads afterwards."""
+
+import asyncio
+import html
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from appliance.commands.console import Console
+from appliance.commands.init import found_unfurnished_box
+from appliance.data_directory import DataDirectory
+from appliance.settings import Settings
+from appliance.tokens import Tokens
+from tests.conftest import running_box
+from tests.web.portal.people import a_person
+from tests.web.portal.seating import rows
+from tests.web.test_principals import a_path
+from web.portal.routes import PORTAL_ROUTES
+
+LONG = "x" * 300
+MAIL = {"host": "smtp.riad.example", "port": "587", "security": "starttls", "user": "riad",
+        "password": "a secret of ours", "sender": "riad@riad.example", "do": "save"}  # fmt: skip
+SLOT = {"name": "Late", "start": "22:00", "end": "23:30", "days": "1"}
+VENUE = {"name": "Dar Zitoun", "slug": "dar-zitoun", "time_zone": "Africa/Casablanca",
+         "currency": "MAD", "reservation_mode": "prepaid"}  # fmt: skip
+
+
+@pytest.fixture
+async def new_box(tmp_path: Path, clock):
+    found_unfurnished_box(DataDirectory(tmp_path), Console(clock, Tokens(), {}))
+    async with running_box(tmp_path, clock, Settings()) as running:
+        yield running
+
+
+def said_at(page: str, name: str) -> str:
+    """What is said beside that field, which is marked and has the keyboard."""
+    tag = re.search(rf'<(?:input|select|textarea)[^>]*\bname="{name}"[^>]*>', page)[0]
+    assert re.search(r'aria-invalid="true" aria-describedby="refused\b[^"]*" autofocus', tag), tag
+    behind = page[page.index(tag) :]
+    return re.search(r'id="refused" role="alert">([^<]*)<', behind)[1]
+
+
+def value_of(page: str, name: str) -> str:
+    return re.search(rf'<input name="{name}"[^>]*\bvalue="([^"]*)"', page)[1]
+
+
+@pytest.mark.parametrize(
+    ("step", "form", "field"),
+    [("venue", {**VENUE, "name": ""}, "name"), ("venue", {**VENUE, "name": LONG}, "name"),
+     ("venue", {**VENUE, "slug": "Dar Zitoun"}, "slug"),
+     ("venue", {**VENUE, "time_zone": "Morocco time"}, "time_zone"),
+     ("venue", {**VENUE, "currency": "dirham"}, "currency"),
+     ("tables", {"tables": "", "do": "look"}, "tables"),
+     ("slots", {**SLOT, "start": "10 pm"}, "start"), ("slots", {**SLOT, "days": "9"}, "days"),
+     ("slots", {key: SLOT[key] for key in ("name", "start", "end")}, "days"),
+     ("mail", {**MAIL, "port": "smtp"}, "port"),
+     ("mail", {**MAIL, "security": "much"}, "security"),
+     ("mail", {**MAIL, "sender": ""}, "sender"), ("mail", {**MAIL, "do": "try"}, "recipient"),
+     ("mail", {**MAIL, "host": "", "do": "try"}, "host"),
+     ("address", {"app_url": "riad.example"}, "app_url"), ("phone", {"name": ""}, "name")],
+)  # fmt: skip
+async def test_a_step_of_the_setup_says_what_is_wrong_beside_its_field(new_box, step, form, field):
+    owner = await a_person(new_box)
+
+    status, page, _ = await owner.post(f"/portal/setup/{step}", form)
+
+    assert (status, said_at(page, field) != "") == (400, True)
+    assert page.count('class="refused"') == 1
+    assert '<p class="problem"' not in page
+    for name, text in form.items():
+        if name not in {"tables", "security", "days", "do", "password", "reservation_mode"}:
+            assert value_of(page, name) == text, name
+
+
+@pytest.mark.parametrize(("name", "status"), [("", 400), (LONG, 400), ("OWNER 5", 409)])
+async def test_a_refused_invitation_keeps_what_was_typed(name, status, owner):
+    answered, page, _ = await owner.post("/portal/people", {"name": name, "role": "manager"})
+    assert (answered, said_at(page, "name") != "") == (status, True)
+    assert value_of(page, "name") == name
+    assert '<option value="manager" selected>' in page
+
+
+async def test_what_is_declined_of_a_person_is_said_on_their_card(running):
+    owner, other = await a_person(running), await a_person(running, "host")
+    await a_person(running, "door")
+
+    _, page, _ = await owner.post(f"/portal/people/{owner.id}/disable")
+    card = page[page.index(f'aria-labelledby="p-{owner.id}"') :].split("</li>")[0]
+    assert '<p class="problem" role="alert"' in card
+    assert page.count('class="problem"') == 1
+    status, page, _ = await owner.post(
+        f"/portal/people/{other.id}/role", {"seen": "host", "role": "king"}
+    )
+
+    card = page[page.index(f'aria-labelledby="p-{other.id}"') :].split("</li>")[0]
+    assert (status, 'class="problem"' in card) == (400, True)
+
+
+@pytest.mark.parametrize("path", ["preview", "tables"])
+async def test_a_list_of_tables_that_is_empty_or_too_long_is_asked_for_once_more(path, manager):
+    status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "  "})
+    assert (status, said_at(page, "list") != "") == (400, True)
+    status, page, _ = await manager.post(f"/portal/venue/{path}", {"list": "T" * 50_001})
+    assert (status, said_at(page, "list") != "") == (400, True)
+    assert "T" * 50_001 in page
+
+
+LINK = r"https://box\.example/portal/welcome#[\w-]{43}"
+CLOSINGS, SLOTS = "/portal/venue/closings", "/portal/venue/slots"
+
+
+async def twice(person, path, form):
+    return await asyncio.gather(person.post(path, form), person.post(path, form))
+
+
+async def token_on(person, path, action):
+    """The hidden token of the form with that action."""
+    _, page, _ = await person.get(path)
+    form = re.search(rf'<form method="post" action="{action}".*?</form>', page, re.DOTALL)[0]
+    return re.search(r'name="once" value="([\w-]{43})"', form)[1]
+
+
+async def test_an_invitation_is_made_once_and_its_link_is_shown_to_both(running, owner):
+    once = await token_on(owner, "/portal/people", "/portal/people")
+    answers = await twice(owner, "/portal/people", {"once": once, "name": "Karim", "role": "host"})
+    assert [status for status, _, _ in answers] == [200, 200]
+    assert len({re.search(LINK, page)[0] for _, page, _ in answers}) == 1
+    assert await rows(running, "SELECT count(*) FROM staff WHERE name = 'Karim'") == [(1,)]
+
+
+async def test_the_link_is_shown_to_nobody_else_and_not_two_minutes_later(running, owner):
+    form = {"once": "of the page", "name": "Karim", "role": "host"}
+    await owner.post("/portal/people", form)
+    other = await a_person(running, name="Omar")
+
+    assert (await other.post("/portal/people", form))[0] == 409  # a form of their own
+    running.clock.advance(121)
+    status, page, _ = await owner.post("/portal/people", form)
+
+    assert status == 200
+    assert re.search(LINK, page) is None
+
+
+async def test_one_terminal_is_made_and_its_token_is_shown_to_both(running, owner):
+    once = await token_on(owner, "/portal/door", "/portal/door/issue")
+
+    answers = await twice(
+        owner, "/portal/door/issue", {"once": once, "name": "Turnstile", "role": "scan"}
+    )
+
+    tokens = {re.search(r'<code id="token"[^>]*>([^<]+)<', page)[1] for _, page, _ in answers}
+    assert len(tokens) == 1
+    assert await rows(running, "SELECT count(*) FROM terminal WHERE name = 'Turnstile'") == [(1,)]
+
+
+async def test_a_slot_that_is_added_twice_is_added(running, owner):
+    once = await token_on(owner, SLOTS, SLOTS)
+    form = {"once": once, "name": "Late", "start": "02:00", "end": "03:00", "days": "5"}
+    answers = await twice(owner, SLOTS, form)
+    assert {status for status, _, _ in answers} == {303}
+    assert await rows(running, "SELECT count(*) FROM slot WHERE name = 'Late'") == [(1,)]
+
+
+async def test_days_that_are_closed_twice_are_open_when_they_are_opened_once(running, owner):
+    form = {"first": "2026-12-24", "last": "2026-12-26", "reason": "Fête"}
+
+    answers = await twice(owner, CLOSINGS, form)
+
+    assert {status for status, _, _ in answers} == {303}
+    [(id_,)] = await rows(running, "SELECT id FROM closing_day")
+    once = await token_on(owner, CLOSINGS, f"{CLOSINGS}/{id_}/remove")
+    answers = await twice(owner, f"{CLOSINGS}/{id_}/remove", {"once": once})
+    assert {status for status, _, _ in answers} == {303}
+    assert await rows(running, "SELECT 1 FROM closing_day") == []
+
+
+ENDS_THE_SESSION = {"/portal/sign-out", "/portal/account/password"}
+
+
+def way_back(page):
+    """Where the switch of languages leads back to; None where the answer has no frame."""
+    found = re.search(r'action="/portal/language\?next=([^"]*)"', page)
+    return found and unquote(html.unescape(found[1]))
+
+
+@pytest.mark.parametrize("environment", ["", "/test"])
+async def test_the_switch_of_languages_leads_to_a_page_after_every_refused_form(environment, owner):
+    met = 0
+    for route in PORTAL_ROUTES:
+        if route.method == "GET" or route.path in ENDS_THE_SESSION:
+            continue
+        if environment and route.of_the_house:
+            continue
+        _, page, _ = await owner.post(environment + a_path(route.path))
+        back = way_back(page)
+        if back is None:
+            continue
+        met += 1
+        status, _, _ = await owner.get(back)
+        assert status != 405, (route.path, back)
+        assert back.startswith(f"{environment}/portal"), (route.path, back)
+    assert met > 20
+
+
+@pytest.mark.parametrize(
+    ("shown", "back"),
+    [
+        ("/portal/tonight?date=2026-12-31", "/portal/tonight?date=2026-12-31"),
+        ("/test/portal/tonight?date=2026-12-31&lang=ar", "/test/portal/tonight?date=2026-12-31"),
+        ("/portal/reservations?note=saved&from=&q=%C3%89lo%C3%AFse+%26+%D8%B3&page=2",
+         "/portal/reservations?from=&q=%C3%89lo%C3%AFse+%26+%D8%B3&page=2"),
+        ("/portal/tonight?note=saved", "/portal/tonight"),
+    ],
+)  # fmt: skip
+async def test_the_switch_keeps_what_the_page_shows(shown, back, host):
+    _, page, _ = await host.get(shown)
+    action = html.unescape(re.search(r'action="(/portal/language[^"]*)"', page)[1])
+    status, _, headers = await host.post(action, {"language": "fr"})
+    assert (status, headers["Location"]) == (303, back)
+    _, page, _ = await host.get(back)
+    assert '<html lang="fr"' in page
