@@ -1,6 +1,5 @@
 """The egress guard: what may be registered, and what may be connected to."""
 
-import asyncio
 import socket
 from ipaddress import ip_address
 
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.errors import InvalidWebhookUrl, Trouble
 from appliance.webhooks.addresses import EgressPolicy, Reach, parse_allow_entry, reach_of
-from appliance.webhooks.egress import Blocked, EgressGuard, SystemResolver, is_own_address
+from appliance.webhooks.egress import Blocked, EgressGuard, SystemResolver
 from appliance.webhooks.receiver import parse_receiver
 from tests.appliance.webhooks.corpus import (
     ACCEPTED,
@@ -36,10 +35,6 @@ def permits(policy, text, port=8443):
 def guard(names):
     names.known["receiver.example"] = ["93.184.216.34"]
     return EgressGuard(a_policy(), names)
-
-
-def test_the_corpus_is_large_enough():
-    assert len(set(REFUSED)) >= 230
 
 
 @pytest.mark.proves("decision: Which URLs are refused?")
@@ -74,13 +69,6 @@ async def test_plain_http_is_taken_where_it_is_allowed_with_its_usual_port(guard
     receiver = await guard.check("http://receiver.example/hook", allow_http=True)
 
     assert (receiver.secure, receiver.port, receiver.authority) == (False, 80, "receiver.example")
-
-
-async def test_a_name_that_leads_inside_is_refused_at_registration(guard, names):
-    names.known["inside.example"] = ["10.0.0.7"]
-
-    with pytest.raises(InvalidWebhookUrl):
-        await guard.check("https://inside.example/", allow_http=False)
 
 
 @pytest.mark.parametrize(
@@ -213,39 +201,12 @@ def test_every_boundary_of_the_private_ranges():
         assert (text, reach_of(ip_address(text))) == (text, reach)
 
 
-def test_the_machine_knows_its_own_addresses():
-    assert is_own_address(ip_address("127.0.0.1"))
-    assert not is_own_address(ip_address("8.8.8.8"))
-    assert not is_own_address(ip_address("255.255.255.255"))
-
-
 async def test_the_system_resolver_knows_localhost_and_not_an_invalid_name():
     resolve = SystemResolver()
 
     assert ip_address("127.0.0.1") in await resolve("localhost")
     with pytest.raises(OSError):  # noqa: PT011 - which one depends on the machine's name server
         await resolve("receiver.invalid")
-
-
-async def test_lookups_that_never_end_hold_up_neither_the_loop_nor_later_ones(monkeypatch):
-    release = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def stuck(host, *_args, **_kwargs):
-        asyncio.run_coroutine_threadsafe(release.wait(), loop).result()
-        return [(None, None, None, None, (host, 0))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", stuck)
-    resolve = SystemResolver()
-    lookups = [asyncio.create_task(resolve(f"93.184.216.{n}")) for n in range(20)]
-    await asyncio.wait(lookups[:6], timeout=0.05)
-    lookups[0].cancel()
-    lookups[19].cancel()
-    release.set()
-
-    found = await asyncio.gather(*lookups[1:19])
-
-    assert found == [[ip_address(f"93.184.216.{n}")] for n in range(1, 19)]
 
 
 @given(

@@ -5,8 +5,10 @@ import logging
 import pytest
 import stripe
 
+from appliance.actions.erase_guest import erase_guest
 from appliance.actions.roll_secret import roll_secret
 from appliance.actions.send_test_event import send_test_event
+from appliance.store.failed_requests import find_failed_request
 from tests.appliance.webhooks.receivers import an_answer
 
 
@@ -67,24 +69,6 @@ async def test_how_an_endpoint_does_is_told_in_its_row(world, receiver):
     await world.until(lambda: health() == (0, "delivered"))
 
 
-async def test_a_streak_of_failures_is_one_line_in_the_log_and_its_end_another(
-    world, receiver, caplog
-):
-    caplog.set_level(logging.INFO, "appliance.webhooks")
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)] * 5
-    await world.start()
-
-    await world.book(5)
-    await world.recorded(5)
-    await world.book(2)
-    await world.recorded(7)
-
-    lines = [record.getMessage() for record in caplog.records]
-    assert len([line for line in lines if "fails: http_500" in line]) == 1
-    assert len([line for line in lines if "answers again" in line]) == 1
-
-
 async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog):
     caplog.set_level(logging.DEBUG)
     _, secret = await world.register(f"{receiver.url}?token=canary")
@@ -96,3 +80,46 @@ async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog
 
     for word in (secret, secret[6:], "Yasmine", "canary"):
         assert word not in caplog.text
+
+
+@pytest.fixture
+async def quoting(world, receiver):
+    """A receiver that fails and says whose booking it was, once the guest is erased."""
+    await world.register(receiver.url)
+
+    async def answer(writer, request):
+        name = request.reservation["customerFirstName"]
+        if name:
+            await world.database.write(
+                erase_guest, request.reservation["serviceReservationId"], actor="staff:1"
+            )
+        writer.write(an_answer(500, body=f"no table for {name}".encode()))
+
+    receiver.always = answer
+    await world.start()
+    return receiver
+
+
+async def test_neither_what_was_sent_nor_what_was_answered_is_kept(world, quoting):
+    await world.book()
+    await world.recorded(1)
+
+    [request] = quoting.requests
+    assert request.reservation["customerFirstName"] == "Salma"
+    assert world.database.peek(find_failed_request, request.id) is None
+    assert world.rows("SELECT outcome, excerpt, body_sha256 FROM attempt") == [
+        ("http_500", None, None)
+    ]
+
+
+async def test_of_a_guest_who_stays_it_is_kept(world, open_receiver):
+    other = await open_receiver()
+    other.always = an_answer(503, body=b"not now")
+    await world.register(other.url)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+
+    _, kept = world.database.peek(find_failed_request, other.requests[0].id)
+    assert b"Salma" in kept
+    assert world.rows("SELECT excerpt, length(body_sha256) FROM attempt") == [("not now", 32)]

@@ -85,18 +85,6 @@ async def test_who_asks_for_the_same_host_meanwhile_joins(guard, servers, monkey
     assert len(servers.asked) == 2, "what was answered once is asked anew"
 
 
-async def test_everybody_who_joined_hears_what_was_wrong(guard, servers, monkeypatch):
-    monkeypatch.setattr(egress, "DNS_SECONDS", 60.0)
-    servers.trouble = socket.gaierror(socket.EAI_AGAIN, "again")
-    waiting = [asyncio.create_task(guard.addresses(SILENT)) for _ in range(3)]
-    await asyncio.sleep(0.02)
-    servers.answer.set()
-
-    told = await asyncio.gather(*waiting, return_exceptions=True)
-
-    assert [error.errno for error in told] == [socket.EAI_AGAIN] * 3
-
-
 async def test_a_name_server_that_is_back_is_asked_anew_although_an_old_question_hangs(
     guard, servers, monkeypatch
 ):
@@ -117,23 +105,3 @@ async def test_what_is_registered_waits_for_places_of_its_own(servers):
 
     assert len(servers.asked) == 6
     assert await found_in_the_end(guard, WELL) == [GOOD]
-
-
-async def test_a_machine_without_a_thread_to_spare_is_asked_again_and_loses_no_place(
-    servers, monkeypatch
-):
-    guard = EgressGuard(EgressPolicy((), lambda _address: False), SystemResolver(at_once=1))
-    monkeypatch.setattr(egress.threading, "Thread", NoThread)
-    for _ in range(3):
-        with pytest.raises(socket.gaierror):
-            await guard.addresses(WELL)
-
-    monkeypatch.undo()
-    monkeypatch.setattr(socket, "getaddrinfo", servers.getaddrinfo)
-
-    assert await found_in_the_end(guard, WELL) == [GOOD]
-
-
-class NoThread(threading.Thread):
-    def start(self):
-        raise RuntimeError("can't start new thread")

@@ -3,11 +3,15 @@
 import asyncio
 from dataclasses import replace
 
+import apsw
 import pytest
 
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.errors import Unavailable
+from appliance.webhooks import dispatcher as dispatcher_module
+from appliance.webhooks import picking
 from appliance.webhooks.client import Budgets
+from tests.appliance.webhooks.alarms import alarm_is
 from tests.appliance.webhooks.receivers import an_answer
 
 
@@ -28,22 +32,6 @@ async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, upt
     assert len(receiver.requests) == 3
     assert world.states() == ["cancelled"] * 3
     assert uptime.next_alarm is None
-
-
-async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_still_recorded(
-    world, receiver
-):
-    endpoint, _ = await world.register(receiver.url)
-    receiver.answering.clear()
-    await world.start()
-    await world.book()
-    await receiver.got(1)
-
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    receiver.answering.set()
-
-    await world.settled("delivered")
-    assert world.attempts() == [(1, "delivered")]
 
 
 @pytest.mark.proves("decision: A deactivated endpoint?")
@@ -96,38 +84,6 @@ async def test_nothing_happens_when_nothing_is_due(world, receiver, uptime, monk
 
     assert statements == []
     assert uptime.next_alarm is None
-
-
-async def test_commits_that_announce_nothing_wake_nobody(world, receiver):
-    await world.register(receiver.url, ("reservation.declined",))
-    dispatcher = await world.start()
-    await asyncio.sleep(0.02)
-    pumps = []
-    dispatcher._pump = lambda: pumps.append(1)
-
-    await world.book(3)
-    await asyncio.sleep(0.02)
-
-    assert pumps == []
-
-
-async def test_a_hold_keeps_everything_back_until_it_is_released(world, receiver, uptime):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    dispatcher = await world.start()
-    await world.book()
-    await world.recorded(1)
-
-    dispatcher.hold("no way out")
-    dispatcher.hold("the clock")
-    await world.book()
-    uptime.advance(61)
-    dispatcher.release("the clock")
-    await asyncio.sleep(0.05)
-    assert len(receiver.requests) == 1
-    dispatcher.release("no way out")
-
-    await world.settled("delivered", "delivered")
 
 
 async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
@@ -191,3 +147,59 @@ async def test_outcomes_that_cannot_be_written_stay_in_memory_and_pause_the_send
 
     await world.settled(*["delivered"] * 4)
     assert len(receiver.requests) == 4
+
+
+AGAIN = 15
+
+
+@pytest.fixture
+def unreadable(monkeypatch):
+    """`unreadable(module, name, *calls)`: those calls of it find a disk that gives nothing."""
+
+    def spoil(module, name, *calls, error=apsw.IOError):
+        sound, count = getattr(module, name), 0
+
+        def read(*args):
+            nonlocal count
+            count += 1
+            if count in calls:
+                raise error() if error is Unavailable else error("disk I/O error")
+            return sound(*args)
+
+        monkeypatch.setattr(module, name, read)
+
+    return spoil
+
+
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, ValueError])
+async def test_what_cannot_be_read_in_the_middle_of_a_round_is_sent_a_moment_later(
+    world, receiver, uptime, unreadable, error
+):
+    await world.register(receiver.url)
+    await world.book(20)
+    unreadable(picking, "find_reservation", 3, error=error)
+    await world.start()
+
+    await alarm_is(uptime, AGAIN)
+    uptime.advance(AGAIN)
+
+    await world.settled(*["delivered"] * 20)
+    assert len({request.id for request in receiver.requests}) == len(receiver.requests) == 20
+
+
+async def test_what_has_changed_about_endpoints_is_read_until_it_could_be(
+    world, receiver, uptime, unreadable
+):
+    endpoint, _ = await world.register(receiver.url)
+    await world.start()
+    await world.book()
+    await world.settled("delivered")
+    unreadable(dispatcher_module, "list_active_endpoints", 1, 2, error=Unavailable)
+
+    await world.database.write(deactivate_endpoint, endpoint.id)
+    await alarm_is(uptime, AGAIN)
+    uptime.advance(AGAIN)
+    await alarm_is(uptime, AGAIN)
+    uptime.advance(AGAIN)
+
+    assert world.dispatcher._recipients == {}

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from appliance.actions.register_endpoint import EndpointsChanged
+from appliance.webhooks.ladder import next_step
 from tests.appliance.webhooks.alarms import ManualUptime, alarm_is
 from tests.appliance.webhooks.receivers import an_answer
 
@@ -54,18 +55,6 @@ async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_curren
     uptime.advance(7 * 24 * 3600)
     await asyncio.sleep(0.02)
     assert len(failing.requests) == 6
-
-
-async def test_a_delay_is_drawn_on_top_of_the_ladder(world, receiver, uptime, change_outside):
-    change_outside(draw=lambda: 0.5)
-    await world.register(receiver.url)
-    receiver.always = an_answer(500)
-    await world.start()
-
-    await world.book()
-    await world.recorded(1)
-
-    await alarm_is(uptime, 63)
 
 
 @pytest.mark.proves("decision: When is it tried again?")
@@ -162,20 +151,6 @@ async def test_a_clock_that_steps_moves_no_retry(world, failing, uptime, clock, 
     await failing.got(2)
 
 
-async def test_a_clock_that_steps_while_the_process_is_down_moves_no_retry(
-    world, failing, uptime, clock
-):
-    await world.book()
-    await world.recorded(1)
-    await world.stop()
-    clock.set("2027-01-01T00:00:00Z")
-    uptime.advance(20)
-
-    await world.start()
-
-    await alarm_is(uptime, 40)
-
-
 async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
     world, failing, uptime, clock, change_outside
 ):
@@ -219,17 +194,6 @@ async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, receiver
     await world.settled("pending", "delivered")
 
 
-async def test_there_is_one_alarm_for_any_number_of_retries(world, failing, uptime):
-    await world.book(40)
-    await world.recorded(40)
-
-    assert len(uptime.alarms) == 1
-    uptime.advance(60)
-    await failing.got(80)
-    await world.recorded(80)
-    assert len(uptime.alarms) == 1
-
-
 async def test_a_failing_receiver_is_sent_less_at_a_time_until_it_recovers(
     world, failing, uptime, open_receiver
 ):
@@ -268,3 +232,44 @@ async def test_a_dead_delivery_that_is_queued_again_is_sent_at_once_with_its_old
     await world.settled("delivered")
     assert len({r.id for r in failing.requests}) == 1
     assert world.attempts()[-1] == (7, "delivered")
+
+
+MINUTE = 60_000
+
+
+def after_failures(count, draw=lambda: 0.0, charged=True):
+    return next_step(count - 1, delivered=False, charged=charged, draw=draw)
+
+
+@pytest.mark.proves("decision: When is it tried again?", "interface 8: Webhook retries")
+@pytest.mark.parametrize(("failures", "minutes"), [(1, 1), (2, 5), (3, 30), (4, 120), (5, 720)])
+def test_the_waits_are_those_of_the_contract(failures, minutes):
+    step = after_failures(failures)
+
+    assert (step.state, step.attempts, step.wait_ms) == ("pending", failures, minutes * MINUTE)
+
+
+@pytest.mark.proves("decision: When is it tried again?")
+def test_after_the_sixth_failure_a_delivery_is_dead():
+    assert after_failures(6).state == "dead"
+    assert after_failures(6).attempts == 6
+
+
+@pytest.mark.parametrize(
+    ("failures", "most"), [(1, 6_000), (2, 30_000), (3, 60_000), (4, 60_000), (5, 60_000)]
+)
+def test_up_to_ten_percent_or_a_minute_is_added_and_nothing_taken_away(failures, most):
+    earliest = after_failures(failures).wait_ms
+    latest = after_failures(failures, draw=lambda: 0.999_999).wait_ms
+
+    assert earliest <= latest < earliest + most
+    assert latest > earliest + most * 0.99
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+def test_an_attempt_that_is_our_own_fault_stays_on_its_rung():
+    for charged_before in range(6):
+        step = next_step(charged_before, delivered=False, charged=False, draw=lambda: 0.0)
+
+        assert step.state == "pending"
+        assert step.attempts == charged_before

@@ -4,11 +4,13 @@ The gate hears of it from the kernel; upkeep hears of it from the gate.
 """
 
 import asyncio
+import time
 
 import pytest
 
 from appliance.clock import format_instant
 from appliance.upkeep.upkeep import Upkeep
+from appliance.webhooks.uptime import SystemUptime
 from tests.appliance.upkeep.keeping import END_OF_TONIGHT, World
 from tests.appliance.webhooks.clocks import GRACED, set_clock
 from tests.appliance.webhooks.receivers import an_answer
@@ -41,9 +43,7 @@ async def status_becomes(house, id_, status):
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_a_clock_that_a_time_server_sets_ahead_ends_the_evening_at_once(
-    house,
-    clock,
-    surroundings,
+    house, clock, surroundings
 ):
     id_ = await house.enter()
     await house.start()
@@ -56,10 +56,7 @@ async def test_a_clock_that_a_time_server_sets_ahead_ends_the_evening_at_once(
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_after_a_sleep_of_the_machine_the_evening_ends_at_once(
-    house,
-    clock,
-    uptime,
-    surroundings,
+    house, clock, uptime, surroundings
 ):
     id_ = await house.enter()
     await house.start()
@@ -74,10 +71,7 @@ async def test_after_a_sleep_of_the_machine_the_evening_ends_at_once(
 
 
 async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_confirmed(
-    house,
-    clock,
-    uptime,
-    surroundings,
+    house, clock, uptime, surroundings
 ):
     surroundings.synchronised = False
     id_ = await house.enter()
@@ -93,31 +87,9 @@ async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_con
     await status_becomes(house, id_, "completed")
 
 
-async def test_a_time_server_that_agrees_with_a_believed_clock_lets_things_expire_again(
-    house,
-    clock,
-    uptime,
-    surroundings,
-):
-    surroundings.synchronised = False
-    set_clock(clock, surroundings, TWO_DAYS_ON)
-    uptime.advance(700)  # nobody contradicted it for the whole grace
-    await asyncio.sleep(0.05)
-    assert house.gate.permits()
-    assert not house.gate.may_expire()
-
-    surroundings.synchronised = True  # it was right: nothing is set, nobody is told
-
-    assert house.gate.may_expire()
-
-
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wakes(
-    world,
-    receiver,
-    clock,
-    uptime,
-    surroundings,
+    world, receiver, clock, uptime, surroundings
 ):
     receiver.answers = [an_answer(500)]
     await world.register(receiver.url)
@@ -135,13 +107,17 @@ async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wa
     assert len(receiver.requests) == 2
 
 
-async def test_after_closing_no_clock_is_listened_to(house, clock, surroundings):
-    id_ = await house.enter()
-    await house.start()
-    await house.upkeep.close()
+async def test_it_counts_milliseconds_of_one_boot_whoever_asks():
+    first, second = SystemUptime(), SystemUptime()
 
-    set_clock(clock, surroundings, TWO_DAYS_ON)
-    await asyncio.sleep(0.05)
+    assert first.boot == second.boot
+    assert first.milliseconds() <= second.milliseconds() <= first.milliseconds()
 
-    assert (await house.get(id_)).status == "confirmed"
-    assert house.timer.seconds is None
+
+async def test_where_the_machine_has_no_such_count_each_process_is_a_boot(monkeypatch):
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+
+    first, second = SystemUptime(), SystemUptime()
+
+    assert first.boot != second.boot
+    assert first.milliseconds() <= second.milliseconds() <= first.milliseconds()
