@@ -1,9 +1,12 @@
 import pytest
 
 from appliance.actions.queue_letter import queue_letter
+from appliance.actions.record_letter import record_letter
 from appliance.mail.postman import Postman
+from appliance.model.letter import Outcome
+from appliance.store.conditions import list_conditions
 from appliance.store.letters import find_letter
-from tests.appliance.mail.mail_servers import pass_time
+from tests.appliance.mail.mail_servers import Handler, pass_time, settle, smtp_server
 
 MINUTE = 60
 
@@ -92,3 +95,77 @@ def _keep(tx):
          "created_at": tx.now, "updated_at": tx.now},
     )  # fmt: skip
     return queue_letter(tx, reservation_id, "confirmation", "ali@guest.example", None, keep=True)
+
+
+@pytest.fixture
+def conditions(environment):
+    return lambda: [(c.name, c.detail) for c in environment.database.peek(list_conditions)]
+
+
+@pytest.mark.parametrize(
+    "answer", ["535 5.7.8 no", "530 5.7.0 sign in first", "550 5.1.0 who are you"]
+)
+async def test_a_server_that_does_not_let_us_send_is_said_to_need_other_settings(
+    at_port, a_letter, clock, conditions, answer
+):
+    handler = Handler()
+    handler.mail = answer
+    async with smtp_server(handler) as (port, _):
+        postman = Postman(at_port(port), clock)
+        await postman.start()
+        letter_id = await a_letter()
+        await settle(postman)
+        [(name, detail)] = conditions()
+        assert name == "mail_settings"
+        assert answer[:3] in detail
+
+        handler.mail = "250 OK"
+        await postman.send_now(letter_id)
+        await postman.close()
+
+    assert conditions() == []
+
+
+async def test_a_server_that_is_away_is_said_to_be_away(at_port, a_letter, clock, conditions):
+    postman = Postman(at_port(1), clock)
+    await postman.start()
+    await a_letter()
+    await settle(postman)
+    await postman.close()
+
+    assert [name for name, _ in conditions()] == ["mail_unreachable"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "left"),
+    [
+        (Outcome("accepted"), 0),
+        (Outcome("refused", "recipient refused with 550 5.1.1"), 0),
+        (Outcome("refused", "the evening is over"), 1),
+        (Outcome("deferred", "our own fault: KeyError"), 1),
+    ],
+)
+async def test_only_a_server_that_spoke_ends_the_condition(
+    environment, a_letter, conditions, outcome, left
+):
+    write = environment.database.write
+    await write(record_letter, await a_letter(), Outcome("unreachable", "no connection"))
+
+    await write(record_letter, await a_letter(), outcome)
+
+    assert len(conditions()) == left
+
+
+async def test_a_box_that_has_nothing_to_send_starts_without_old_complaints(
+    environment, a_letter, clock, mailbox, conditions
+):
+    letter_id = await a_letter()
+    write = environment.database.write
+    await write(record_letter, letter_id, Outcome("unreachable", "no connection"))
+    await write(record_letter, letter_id, Outcome("refused", "the evening is over"))
+
+    postman = Postman(environment, clock, mailbox)
+    await postman.start()
+    await postman.close()
+
+    assert conditions() == []
