@@ -1,11 +1,15 @@
 import pytest
 
-from appliance.actions.queue_letter import LetterQueued, queue_letter
+from appliance.actions.answer_request import accept, decline
+from appliance.actions.cancel import cancel
+from appliance.actions.enter import enter_by_staff, enter_for_guest
+from appliance.actions.queue_letter import LetterQueued, queue_letter, write_to_guest
 from appliance.actions.record_letter import record_letter
-from appliance.model.letter import Outcome, remaining_delay, retry_delay
+from appliance.actions.record_payment import record_payment
+from appliance.model.letter import Outcome, remaining_delay
 from appliance.store.letters import find_letter, get_letter, list_letters, list_waiting_letters
 from appliance.store.reservations import insert_reservation
-from tests.builders import TONIGHT, table_id
+from tests.builders import TONIGHT, a_booking, table_id
 
 GUEST = "salma@guest.example"
 
@@ -62,15 +66,6 @@ async def test_a_kept_letter_never_waits_and_is_told_to_nobody(box):
     assert not any(isinstance(notice, LetterQueued) for notice in told)
 
 
-async def test_a_kind_of_letter_that_does_not_exist_leaves_no_trace(box):
-    def queue(tx):
-        return queue_letter(tx, book(tx), "love", GUEST, "fr", keep=False)
-
-    with pytest.raises(ValueError, match="love"):
-        await box.live.database.write(queue)
-    assert box.live.database.peek(list_letters) == []
-
-
 @pytest.mark.parametrize("second", ["accepted", "refused", "deferred", "unreachable"])
 @pytest.mark.parametrize(("first", "state"), [("accepted", "sent"), ("refused", "failed")])
 async def test_what_is_sent_or_failed_never_moves_again(box, letter_id, first, state, second):
@@ -84,16 +79,6 @@ async def test_what_is_sent_or_failed_never_moves_again(box, letter_id, first, s
     assert database.peek(find_letter, letter_id) == before
 
 
-async def test_an_attempt_that_failed_says_when_the_next_one_is_due(box, letter_id):
-    database = box.live.database
-    delay = await database.write(record_letter, letter_id, Outcome("deferred", "451"))
-
-    letter = database.peek(find_letter, letter_id)
-    assert delay == 60
-    assert (letter.state, letter.attempts, letter.trouble) == ("waiting", 1, "451")
-    assert letter.due_at == box.clock.now() + 60_000
-
-
 async def test_the_letter_is_given_up_when_its_next_attempt_would_come_after_the_evening(
     box, letter_id
 ):
@@ -102,15 +87,6 @@ async def test_the_letter_is_given_up_when_its_next_attempt_would_come_after_the
 
     assert await box.live.database.write(record_letter, letter_id, outcome) is None
     assert box.live.database.peek(find_letter, letter_id).state == "failed"
-
-
-async def test_a_letter_that_is_gone_is_nobodys_trouble(box):
-    missing = "018f0000-0000-7000-8000-00000000ffff"
-    assert await box.live.database.write(record_letter, missing, Outcome("accepted")) is None
-
-
-def test_the_ladder_is_a_minute_five_thirty_two_hours_six_and_then_daily():
-    assert [retry_delay(n) for n in range(1, 8)] == [60, 300, 1800, 7200, 21600, 86400, 86400]
 
 
 async def test_after_a_restart_a_letter_waits_what_was_left_and_never_more(box, letter_id):
@@ -122,3 +98,83 @@ async def test_after_a_restart_a_letter_waits_what_was_left_and_never_more(box, 
     assert remaining_delay(letter, now + 100_000) == 200
     assert remaining_delay(letter, now + 10**9) == 0
     assert remaining_delay(letter, now - 10**9) == 300
+
+
+EMAIL = "salma@guest.example"
+
+
+@pytest.fixture
+def letters(box):
+    def kinds():
+        return box.live.database.peek(
+            lambda reader: [
+                tuple(row)
+                for row in reader.rows("SELECT kind, recipient, language FROM letter ORDER BY id")
+            ]
+        )
+
+    return kinds
+
+
+async def a_request(box, **changes):
+    await box.live.database.write(lambda tx: tx.execute("UPDATE venue SET auto_confirm = 0"))
+    booking = a_booking(customer_email=EMAIL, language="ar", **changes)
+    return (await box.live.database.write(enter_for_guest, booking)).id
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(accept, "accepted"), (decline, "declined")])
+async def test_the_answer_to_a_request_is_told_in_the_guests_language(box, letters, answer, kind):
+    id_ = await a_request(box)
+
+    await box.live.database.write(answer, id_, actor="staff:1")
+
+    assert letters() == [(kind, EMAIL, "ar")]
+
+
+@pytest.mark.parametrize(("complete", "kind"), [(True, "confirmation"), (False, "payment_due")])
+async def test_a_payment_confirms_or_leaves_something_due(box, letters, complete, kind):
+    write = box.live.database.write
+    await write(lambda tx: tx.execute("UPDATE venue SET reservation_mode = 'prepaid'"))
+    id_ = (await write(enter_for_guest, a_booking(customer_email=EMAIL))).id
+
+    await write(record_payment, id_, amount=200, method="cash", complete=complete, actor="staff:1")
+
+    assert letters() == [(kind, EMAIL, "fr")]
+
+
+async def test_a_cancellation_is_told_to_whom_the_box_has_written_and_to_nobody_else(box, letters):
+    write = box.live.database.write
+    silent = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+    await write(cancel, silent, actor="staff:1")
+    assert letters() == []
+
+    told = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+    await write(write_to_guest, told, "confirmation")
+    await write(cancel, told, actor="staff:1")
+    await write(cancel, told, actor="staff:1")
+
+    assert sorted(kind for kind, *_ in letters()) == ["cancelled", "confirmation"]
+
+
+async def test_a_partner_that_writes_itself_is_left_to_it(box, letters):
+    write = box.live.database.write
+    id_ = await a_request(box)
+    sql = "UPDATE reservation SET source = 'partner', email_outcome = 'skipped' WHERE id = :id"
+    await write(lambda tx: tx.execute(sql, {"id": id_}))
+
+    await write(accept, id_, actor="staff:1")
+    await write(cancel, id_, actor="staff:1")
+
+    assert letters() == []
+
+
+async def test_the_same_news_twice_at_once_is_one_letter(box, letters):
+    id_ = await a_request(box)
+
+    def twice(tx):
+        accept(tx, id_, actor="staff:1")
+        write_to_guest(tx, id_, "accepted")
+
+    await box.live.database.write(twice)
+
+    assert [kind for kind, *_ in letters()] == ["accepted"]

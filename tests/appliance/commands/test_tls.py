@@ -31,10 +31,6 @@ def authority(program):
     return read_certificate(program.data / "tls" / AUTHORITY)
 
 
-def test_before_the_box_has_served_there_is_nothing_to_show(box):
-    assert "makes one when it first serves" in box.complaint("tls", "show")
-
-
 def test_renewing_makes_what_is_missing_for_the_venues_name(box):
     assert box("tls", "renew") == 0, box.err
 
@@ -117,9 +113,3 @@ def test_what_cannot_be_read_or_used_is_one_sentence_and_changes_nothing(box, br
     )
     assert "not in PEM" in box.complaint("tls", "import", "--cert", cert, "--key", cert)
     assert not (box.data / "tls" / IMPORTED).exists()
-
-
-def test_without_a_box_nothing_is_made(program, brought):
-    for command in (("show",), ("renew",), ("import", *brought), ("forget",)):
-        program.complaint("tls", *command)
-    assert not program.data.exists()

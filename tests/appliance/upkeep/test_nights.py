@@ -21,16 +21,13 @@ NOW = parse_instant("2026-11-21T19:00:00Z")
         ("2026-11-21T03:00:00Z", -15),
         ("2026-11-01T04:01:00Z", -471),
         ("2027-11-21T04:01:00Z", 0),
+        (None, 0),
     ],
 )
 def test_a_backup_is_due_at_four_after_the_latest_proof(proven, hours):
-    record = Record(at=parse_instant(proven))
+    record = Record(at=proven and parse_instant(proven))
 
     assert seconds_until_due(record, NOW, ZONE, 4) == hours * 3600
-
-
-def test_without_any_it_is_due_now():
-    assert seconds_until_due(Record(), NOW, ZONE, 4) == 0
 
 
 @pytest.fixture
@@ -127,15 +124,6 @@ async def test_where_the_night_hangs_it_is_said_all_the_same(watched, waking, bo
     [later] = await box.live.database.read(list_conditions)
     assert later.since == condition.since
     await watched.close()
-
-
-async def test_a_box_that_never_had_a_backup_says_so_after_a_day_and_a_night(watched, box):
-    await watched.look_whether_overdue()
-    assert await names(box) == []
-
-    box.clock.advance(2 * DAY)
-    await watched.look_whether_overdue()
-    assert await names(box) == [NO_BACKUP]
 
 
 async def test_a_backup_made_by_hand_takes_the_note_back(watched, box, tmp_path):

@@ -74,16 +74,13 @@ async def test_a_guest_is_reminded_once_a_day_before(world):
     assert world.next_due() is None
 
 
-async def test_a_slot_after_midnight_counts_from_that_night(world):
-    await world.book(slot="22:00")
+@pytest.mark.parametrize(
+    ("slot", "due"), [("22:00", "2026-11-27T22:00:00.000Z"), ("19:30", DUE), (None, DUE)]
+)
+async def test_the_hours_count_from_the_slot_or_the_first_of_the_evening(world, slot, due):
+    await world.book(slot=slot)
 
-    assert world.next_due() == "2026-11-27T22:00:00.000Z"
-
-
-async def test_a_whole_evening_begins_with_its_first_slot(world):
-    await world.book(slot=None)
-
-    assert world.next_due() == DUE
+    assert world.next_due() == due
 
 
 async def test_who_booked_within_those_hours_was_just_written_to(world, clock):

@@ -1,4 +1,4 @@
-"""The watchdog: a loop that stands still ends the process; systemd hears from the loop itself."""
+"""The watchdog ends a process whose loop stands still; a full disk is watched until it has room."""
 
 import asyncio
 import os
@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from appliance.upkeep import life
+from appliance.upkeep.life import Reserve
 from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
 from appliance.upkeep.watchdog import Watchdog
 
@@ -39,6 +41,8 @@ def systemd(tmp_path):
         yield listening, {"NOTIFY_SOCKET": str(tmp_path / "notify")}
 
 
+@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.proves("G10")
 def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood(tmp_path):
     begun = time.monotonic()
@@ -51,6 +55,7 @@ def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood(tmp
     assert time.monotonic() - begun < 45
 
 
+@pytest.mark.slow
 async def test_a_loop_that_turns_is_left_alone(tmp_path):
     left = []
     watchdog = Watchdog(tmp_path / "stuck.txt", {}, patience=3.0, leave=lambda: left.append(1))
@@ -99,3 +104,46 @@ def test_the_one_file_takes_the_watchdog_of_the_process_that_waits_for_it(monkey
     assert watchdog_seconds(parent) == 15
     assert watchdog_seconds({**parent, "WATCHDOG_PID": str(os.getpid())}) == 15
     assert watchdog_seconds({**parent, "WATCHDOG_PID": "1"}) is None
+
+
+class Volume:
+    """A ballast on a volume that fails as the test says, look by look."""
+
+    was_released = True
+
+    def __init__(self, *looks):
+        self.looks = list(looks)
+        self.made = 0
+
+    def has_room_for_all(self):
+        found = self.looks.pop(0)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    def make(self):
+        self.made += 1
+        return True
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        (False, True),
+        (OSError(5, "input/output error"), True),
+        (False, OSError(30, "read-only file system"), OSError(30, "read-only"), True),
+    ],
+)
+async def test_everything_is_taken_again_once_there_is_room(box, monkeypatch, looks):
+    monkeypatch.setattr(life, "_LOOK_SECONDS", 0.0)
+    volume = Volume(*looks)
+    reserve = Reserve(box, volume)
+
+    reserve.start()
+    assert box.live.database.is_full
+    async with asyncio.timeout(60):
+        while box.live.database.is_full or box.test.database.is_full:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    assert (volume.looks, volume.made) == ([], 1)
+    await reserve.close()
