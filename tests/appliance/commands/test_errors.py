@@ -80,18 +80,26 @@ def test_wrong_usage_is_status_2(box, argv):
         (("guest", "erase", *LIVE, "--email", "nobody@x.example"), "live"),
         (("tls", "show"), "serves"),
         (("tls", "forget"), ""),
-        (("doorlog", "verify", "/no/file"), "/no/file"),
-        (("doorlog", "export", *LIVE, "--output", "/no/folder/file"), "/no/folder/file"),
-        (("backup", "kit", "--html", "/no/folder/kit.html"), "/no/folder/kit.html"),
-        (("backup", "kit", "--html", "/"), "folder"),
-        (("backup", "--to", "/no/usb"), "/no/usb"),
+        (("doorlog", "verify", "{tmp}/no/file"), "{tmp}/no/file"),
+        (("doorlog", "export", *LIVE, "--output", "{tmp}/no/folder/file"), "{tmp}/no/folder/file"),
+        (("backup", "kit", "--html", "{tmp}/no/folder/kit.html"), "{tmp}/no/folder/kit.html"),
+        (("backup", "--to", "{tmp}/no/usb"), "{tmp}/no/usb"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_is_not_there_is_named(box, argv, named):
-    assert named in box.complaint(*argv)
+def test_what_is_not_there_is_named(box, tmp_path, argv, named):
+    argv = [word.format(tmp=tmp_path) for word in argv]
+
+    assert named.format(tmp=tmp_path) in box.complaint(*argv)
 
     assert box.json_lines("key", "list") == []
+
+
+def test_a_page_that_would_be_a_folder_is_refused(box, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    assert str(folder) in box.complaint("backup", "kit", "--html", str(folder))
 
 
 @pytest.mark.parametrize("argv", [("key", "list"), ("key", "revoke", "x"), ("deliveries", *LIVE)])

@@ -159,18 +159,6 @@ async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_ma
     await world.until(lambda: conditions(world) == {"clock_unconfirmed"})
 
 
-async def test_a_restart_of_the_program_alone_waits_for_nobody(
-    world, receiver, uptime, surroundings
-):
-    surroundings.synchronised = False
-    await world.register(receiver.url)
-    await world.book()
-
-    await world.start()
-
-    await world.settled("delivered")
-
-
 async def test_while_held_the_kernel_is_asked_now_and_then_and_never_afterwards(
     world, receiver, clock, surroundings, change_outside
 ):

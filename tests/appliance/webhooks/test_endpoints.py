@@ -53,22 +53,6 @@ async def test_a_test_event_goes_out_signed_with_a_full_sample(world, receiver):
     assert _holds(request, secret)
 
 
-async def test_how_an_endpoint_does_is_told_in_its_row(world, receiver):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500), an_answer(503)]
-    await world.start()
-
-    def health():
-        return world.rows("SELECT failures_in_a_row, last_outcome FROM endpoint")[0]
-
-    await world.book(1)
-    await world.until(lambda: health() == (1, "http_500"))
-    await world.book(1)
-    await world.until(lambda: health() == (2, "http_503"))
-    await world.book(1)
-    await world.until(lambda: health() == (0, "delivered"))
-
-
 async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog):
     caplog.set_level(logging.DEBUG)
     _, secret = await world.register(f"{receiver.url}?token=canary")
@@ -82,44 +66,28 @@ async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog
         assert word not in caplog.text
 
 
-@pytest.fixture
-async def quoting(world, receiver):
-    """A receiver that fails and says whose booking it was, once the guest is erased."""
-    await world.register(receiver.url)
-
+@pytest.mark.parametrize("is_erased", [True, False])
+async def test_what_was_sent_and_answered_is_kept_unless_its_guest_was_erased_meanwhile(
+    world, receiver, is_erased
+):
     async def answer(writer, request):
-        name = request.reservation["customerFirstName"]
-        if name:
-            await world.database.write(
-                erase_guest, request.reservation["serviceReservationId"], actor="staff:1"
-            )
-        writer.write(an_answer(500, body=f"no table for {name}".encode()))
+        if is_erased:
+            id_ = request.reservation["serviceReservationId"]
+            await world.database.write(erase_guest, id_, actor="staff:1")
+        writer.write(an_answer(500, body=b"no table for Salma"))
 
     receiver.always = answer
+    await world.register(receiver.url)
     await world.start()
-    return receiver
-
-
-async def test_neither_what_was_sent_nor_what_was_answered_is_kept(world, quoting):
     await world.book()
     await world.recorded(1)
 
-    [request] = quoting.requests
+    [request] = receiver.requests
     assert request.reservation["customerFirstName"] == "Salma"
-    assert world.database.peek(find_failed_request, request.id) is None
-    assert world.rows("SELECT outcome, excerpt, body_sha256 FROM attempt") == [
-        ("http_500", None, None)
-    ]
-
-
-async def test_of_a_guest_who_stays_it_is_kept(world, open_receiver):
-    other = await open_receiver()
-    other.always = an_answer(503, body=b"not now")
-    await world.register(other.url)
-    await world.start()
-    await world.book()
-    await world.recorded(1)
-
-    _, kept = world.database.peek(find_failed_request, other.requests[0].id)
-    assert b"Salma" in kept
-    assert world.rows("SELECT excerpt, length(body_sha256) FROM attempt") == [("not now", 32)]
+    kept = world.database.peek(find_failed_request, request.id)
+    [(excerpt, digest)] = world.rows("SELECT excerpt, length(body_sha256) FROM attempt")
+    if is_erased:
+        assert (kept, excerpt, digest) == (None, None, None)
+    else:
+        assert b"Salma" in kept[1]
+        assert (excerpt, digest) == ("no table for Salma", 32)

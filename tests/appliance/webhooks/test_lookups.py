@@ -18,6 +18,11 @@ SILENT, WELL = (
 )
 
 
+@pytest.fixture
+def guard():
+    return EgressGuard(EgressPolicy((), lambda _address: False), SystemResolver())
+
+
 class NameServers:
     """Those of hosts called silent answer once the test lets them."""
 
@@ -42,11 +47,6 @@ def servers(monkeypatch):
     monkeypatch.setattr(egress, "DNS_SECONDS", 0.05)
     yield made
     made.answer.set()
-
-
-@pytest.fixture
-def guard():
-    return EgressGuard(EgressPolicy((), lambda _address: False), SystemResolver())
 
 
 async def give_up(guard, times):
@@ -83,18 +83,6 @@ async def test_who_asks_for_the_same_host_meanwhile_joins(guard, servers, monkey
     assert servers.asked == ["silent.example"]
     assert await guard.addresses(SILENT) == [GOOD]
     assert len(servers.asked) == 2, "what was answered once is asked anew"
-
-
-async def test_a_name_server_that_is_back_is_asked_anew_although_an_old_question_hangs(
-    guard, servers, monkeypatch
-):
-    await give_up(guard, 1)
-    old = servers.answer
-    monkeypatch.setattr(servers, "answer", threading.Event())
-    servers.answer.set()
-
-    assert await found_in_the_end(guard, SILENT) == [GOOD]
-    old.set()
 
 
 async def test_what_is_registered_waits_for_places_of_its_own(servers):

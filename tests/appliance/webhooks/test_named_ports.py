@@ -61,15 +61,6 @@ async def test_the_entry_that_a_refusal_names_opens_the_address(guard, names, ur
     assert await opened.check(url, allow_http=True)
 
 
-async def test_the_address_behind_a_name_is_not_told(guard, names):
-    names.known["nas.example"] = ["10.9.8.7"]
-
-    with pytest.raises(WebhookUrlClosed) as refused:
-        await guard.check("https://nas.example/", allow_http=True)
-
-    assert refused.value.details["entry"] == '"IP:443"'
-
-
 async def test_no_entry_is_named_for_what_nothing_opens(guard):
     with pytest.raises(InvalidWebhookUrl) as refused:
         await guard.check("https://224.0.0.1/", allow_http=True)

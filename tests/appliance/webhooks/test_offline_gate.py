@@ -6,7 +6,6 @@ import socket
 
 import pytest
 
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.webhooks.dialling import connect_directly
 from tests.appliance.webhooks.alarms import alarm_is
 from tests.appliance.webhooks.internet import (
@@ -98,23 +97,6 @@ async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     assert receiver.requests == []
     await world.until(lambda: world.states().count("delivered") == 6)
     assert {code for code, _ in charged(world)} == {"box_offline", "delivered"}
-
-
-async def test_an_endpoint_deactivated_while_parked_is_probed_no_more(
-    world, receiver, internet, uptime
-):
-    endpoint, _ = await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.start()
-    internet.lose_the_route()
-    await world.book()
-    await world.recorded(1)
-
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    await alarm_is(uptime, 5)
-    uptime.advance(5)
-
-    await world.until(lambda: uptime.next_alarm is None)
-    await world.until(lambda: conditions(world) == set())
 
 
 async def test_a_restart_while_offline_goes_on_where_it_was(

@@ -89,17 +89,6 @@ async def test_a_success_on_the_way_ends_the_ladder(world, failing, uptime):
     assert world.rows("SELECT attempts FROM delivery") == [(2,)]
 
 
-@pytest.mark.proves("decision: What counts as delivered?")
-@pytest.mark.parametrize("status", [301, 400, 410, 404, 429])
-async def test_no_answer_but_2xx_ends_the_ladder(world, failing, uptime, status):
-    failing.always = an_answer(status, "Location: http://127.0.0.1:1/")
-    await world.book()
-    await world.recorded(1)
-
-    assert world.states() == ["pending"]
-    await alarm_is(uptime, 60)
-
-
 async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, uptime):
     await world.book()
     await world.recorded(1)
@@ -165,20 +154,6 @@ async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
 
     await alarm_is(rebooted, 40)
     rebooted.advance(40)
-    await failing.got(2)
-
-
-async def test_after_a_reboot_much_later_an_overdue_retry_is_sent_once(
-    world, failing, clock, change_outside
-):
-    await world.book()
-    await world.recorded(1)
-    await world.stop()
-    clock.set("2030-01-01T00:00:00Z")
-    change_outside(uptime=ManualUptime(clock, "second boot", 5_000))
-
-    await world.start()
-
     await failing.got(2)
 
 
