@@ -30,46 +30,22 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 VENUE, BACKUP, LIVE = "the venue file", "a backup", ("--environment", "live")
 # What each command that works in a data directory is given, up to where it has looked into it.
 COMMANDS = {
-    "serve": ["--host", "192.0.2.1"],
-    "init": ["--venue", VENUE],
-    "venue apply": [VENUE],
-    "key create": [*LIVE, "--name", "N"],
-    "key list": [],
-    "key revoke": ["N"],
-    "terminal create": [*LIVE, "--name", "N"],
-    "terminal pair": [*LIVE, "--name", "N"],
-    "terminal list": [],
-    "terminal revoke": ["N"],
-    "staff create": ["--name", "N", "--role", "owner"],
-    "staff list": [],
-    "staff reset": ["N"],
-    "staff disable": ["N"],
-    "staff remove-second-step": ["N"],
+    "serve": ["--host", "192.0.2.1"], "init": ["--venue", VENUE], "venue apply": [VENUE],
+    "key create": [*LIVE, "--name", "N"], "key list": [], "key revoke": ["N"],
+    "terminal create": [*LIVE, "--name", "N"], "terminal pair": [*LIVE, "--name", "N"],
+    "terminal list": [], "terminal revoke": ["N"],
+    "staff create": ["--name", "N", "--role", "owner"], "staff list": [], "staff reset": ["N"],
+    "staff disable": ["N"], "staff remove-second-step": ["N"],
     "guest export": [*LIVE, "--email", "a@b.example"],
-    "guest erase": [*LIVE, "--email", "a@b.example"],
-    "endpoint list": [],
-    "endpoint roll": ["N"],
-    "endpoint revoke-old-secret": ["N"],
-    "endpoint activate": ["N"],
-    "endpoint deactivate": ["N"],
-    "endpoint trust": ["N", "--system"],
-    "deliveries": [*LIVE],
-    "replay": [*LIVE, "--endpoint", "N"],
-    "doctor": ["--fix"],
-    "doorlog export": [*LIVE],
-    "doorlog verify": [*LIVE],
-    "tls show": [],
-    "tls import": ["--cert", VENUE, "--key", VENUE],
-    "tls renew": [],
-    "tls forget": [],
-    "clock confirm": ["2026-11-22"],
-    "bridge": [],
-    "backup": [],
-    "restore": [BACKUP, "--key", "N"],
-    "verify": [BACKUP],
-    "signing-key rotate": [*LIVE],
+    "guest erase": [*LIVE, "--email", "a@b.example"], "endpoint list": [], "endpoint roll": ["N"],
+    "endpoint revoke-old-secret": ["N"], "endpoint activate": ["N"], "endpoint deactivate": ["N"],
+    "endpoint trust": ["N", "--system"], "deliveries": [*LIVE],
+    "replay": [*LIVE, "--endpoint", "N"], "doctor": ["--fix"], "doorlog export": [*LIVE],
+    "doorlog verify": [*LIVE], "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
+    "tls renew": [], "tls forget": [], "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
+    "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
     "version": [],
-}
+}  # fmt: skip
 ROOTS_OWN = {"service install"}  # what it must not do is in test_service_install.py
 
 
@@ -255,24 +231,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert (served["status"], served["touched"]) == (0, []), served
         assert kept_by_root(data) == []
         assert (data / "log" / "venuebox.jsonl").stat().st_mode & 0o077 == 0
-
-    def test_a_box_that_root_makes_in_a_folder_of_nobodys_is_nobodys(open_folder, venue_file):
-        data = open_folder / "new"
-        data.mkdir()
-        give(data)
-
-        [made] = run_as_root(data, ["init", "--venue", str(venue_file)])
-
-        assert made["status"] == 0, made
-        assert kept_by_root(data) == []
-
-    def test_the_box_that_root_puts_back_is_nobodys_and_so_is_what_was_there(data):
-        _, restored = run_as_root(data, ["backup"], ["restore", "--latest"])
-
-        assert restored["status"] == 0, restored
-        assert kept_by_root(data) == []
-        [aside] = data.glob("damaged-*")
-        assert (aside / "master.key").exists()
 
     def test_a_backup_that_root_alone_may_read_is_restored_for_nobody(data, open_folder, tmp_path):
         run_as_root(data, ["backup"])

@@ -1,16 +1,13 @@
 """What the console hands out: keys, terminals, links, second steps, signing keys."""
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from appliance.actions.pair_terminal import pair_by_code
 from appliance.actions.second_step import confirm_second_step, offer_second_step
-from appliance.clock import parse_instant
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
 from appliance.model.totp import totp_code
-from appliance.store.keys import list_keys
 from appliance.store.signing_keys import list_key_ages
 from appliance.tokens import Keyring
 
@@ -70,21 +67,6 @@ def test_what_is_revoked_stays_in_the_list(box, what):
 
     assert box(what, "revoke", created["id"]) == 0
     assert box.json_lines(what, "list") == [listed]
-
-
-def test_a_key_that_is_still_to_be_revoked_is_listed_as_working_until_then(box, monkeypatch):
-    created = create(box, "key")
-    at = parse_instant("2100-01-01T00:00:00.000Z")
-    monkeypatch.setattr(
-        "appliance.commands.key.list_keys",
-        lambda tx: [replace(key, revoked_at=at, changes_over=True) for key in list_keys(tx)],
-    )
-
-    assert box("key", "list") == 0
-
-    assert created["id"] in box.out
-    assert "2100-01-01" in box.out
-    assert "revoked" not in box.out
 
 
 def test_a_terminal_without_a_browser_gets_a_token(box):

@@ -177,15 +177,6 @@ def test_what_cannot_be_done_is_one_sentence(queued, words, sentence, status):
     assert pending(queued) == set()
 
 
-def test_an_endpoint_that_is_off_is_not_replayed_to(queued):
-    with queued.transaction() as tx:
-        tx.execute("UPDATE endpoint SET active = 0")
-
-    for words in (("--delivery", "d-1"), ("--endpoint", "e-1")):
-        complaint = queued.complaint("replay", "--environment", "live", *words)
-        assert "deactivated: activate it first" in complaint
-
-
 def test_deliveries_are_told_with_their_attempts_one_on_a_line(box):
     with box.transaction() as tx:
         tx.insert("endpoint", {"id": "e-1", "url": "https://x.example", "events": "[]",

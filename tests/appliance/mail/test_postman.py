@@ -27,13 +27,6 @@ async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
     assert postman._timer is None
 
 
-async def test_a_queued_letter_is_sent_without_anybody_asking(postman, a_letter, mailbox):
-    await a_letter()
-    await settle(postman)
-
-    assert len(mailbox.messages) == 1
-
-
 @pytest.mark.proves("decision: What does notifications.email say?")
 async def test_a_failed_letter_climbs_the_ladder_until_it_is_accepted(
     postman, a_letter, mailbox, letter_row, clock
@@ -69,22 +62,6 @@ async def test_a_letter_is_given_up_once_the_evening_is_over(
 
     assert letter_row(letter_id).state == "failed"
     assert postman._timer is None
-
-
-async def test_a_permanent_refusal_is_final_and_kept_with_its_reason(
-    postman, a_letter, mailbox, letter_row, clock
-):
-    mailbox.refuse("refused", "recipient refused with 550 5.1.1")
-    letter_id = await a_letter()
-
-    assert await postman.send_now(letter_id) == "failed"
-    mailbox.accept()
-    await pass_time(postman, clock, DAY)
-
-    row = letter_row(letter_id)
-    assert (row.state, row.trouble) == ("failed", "recipient refused with 550 5.1.1")
-    assert await postman.send_now(letter_id) == "failed"
-    assert mailbox.messages == []
 
 
 @pytest.mark.proves("decision: What does notifications.email say?")
@@ -168,29 +145,6 @@ async def test_a_letter_that_no_server_survives_is_not_in_the_way_of_the_others(
 
     assert {letter_row(letter_id).state for letter_id in others} == {"sent"}
     assert letter_row(hopeless).state == "waiting"
-
-
-async def test_new_letters_go_before_retries_and_never_beside_them(
-    postman, a_letter, mailbox, clock
-):
-    mailbox.refuse("deferred")
-    for _ in range(3):
-        await postman.send_now(await a_letter(recipient="late@guest.example"))
-    await settle(postman)
-    mailbox.accept()
-    mailbox.gate.clear()
-    clock.advance(MINUTE)
-    postman.wake()
-    await until(lambda: mailbox.sending)
-
-    fresh = asyncio.create_task(postman.send_now(await a_letter(recipient="new@guest.example")))
-    mailbox.gate.set()
-    assert await fresh == "sent"
-    await settle(postman)
-
-    names = [message["To"].split("@")[0] for message in mailbox.messages]
-    assert names == ["late", "new", "late", "late"]
-    assert mailbox.most_at_once == 1
 
 
 async def test_while_an_outcome_cannot_be_recorded_nothing_is_sent_twice_and_nothing_else_at_all(

@@ -4,15 +4,11 @@ import asyncio
 import email
 import email.policy
 import functools
-import io
 import logging
 import time
 
 import pytest
-import zxingcpp
-from PIL import Image
 
-from appliance.mail.contents import read_contents
 from appliance.mail.postman import Postman
 from appliance.store.letters import find_letter
 from tests.appliance.mail.conftest import GUEST
@@ -26,7 +22,7 @@ from tests.appliance.mail.mail_servers import (
 )
 
 
-async def test_a_real_server_receives_a_letter_whose_pass_can_be_scanned(deliver, environment):
+async def test_a_real_server_receives_the_letter(deliver):
     async with smtp_server() as (port, handler):
         outcome, row, _ = await deliver(port)
 
@@ -37,10 +33,6 @@ async def test_a_real_server_receives_a_letter_whose_pass_can_be_scanned(deliver
     assert envelope.rcpt_tos == [GUEST]
     letter = email.message_from_bytes(envelope.content, policy=email.policy.default)
     assert not letter.defects
-    picture, _attached = [p for p in letter.walk() if p.get_content_type() == "image/png"]
-    (code,) = zxingcpp.read_barcodes(Image.open(io.BytesIO(picture.get_content())).convert("L"))
-    contents = environment.database.peek(read_contents, environment, row.id)
-    assert code.text == contents.pass_text
 
 
 @pytest.mark.parametrize(
@@ -112,29 +104,16 @@ async def test_a_server_that_ends_mid_way_has_not_taken_the_letter(deliver, serv
     assert (outcome, row.state) == ("failed", "waiting")
 
 
-async def test_letters_that_wait_together_leave_over_one_connection(
-    environment, at_port, a_letter, clock
-):
-    for _ in range(5):
-        await a_letter()
-    async with smtp_server() as (port, handler):
-        postman = Postman(at_port(port), clock)
-        await postman.start()
-        postman.wake()
-        await settle(postman)
-        await postman.close()
-
-    assert len(handler.envelopes) == 5
-    assert len({id(session) for session in handler.sessions}) == 1
-
-
-@pytest.mark.parametrize("answer", ["421 4.7.0 so many and no more", "451 4.7.0 rate of a session"])
-async def test_a_server_that_takes_two_letters_on_a_connection_gets_all_of_them_at_once(
-    environment, at_port, a_letter, clock, answer
+@pytest.mark.parametrize(
+    ("answer", "connections"),
+    [("421 4.7.0 so many and no more", 3), ("451 4.7.0 rate of a session", 3), (None, 1)],
+)
+async def test_letters_that_wait_share_as_few_connections_as_the_server_allows(
+    at_port, a_letter, clock, answer, connections
 ):
     class Moody(Handler):
         async def handle_MAIL(self, server, session, envelope, address, options):  # noqa: N802
-            if sum(one is session for one in self.sessions) == 2:
+            if answer and sum(one is session for one in self.sessions) == 2:
                 return answer
             return await super().handle_MAIL(server, session, envelope, address, options)
 
@@ -148,7 +127,7 @@ async def test_a_server_that_takes_two_letters_on_a_connection_gets_all_of_them_
         await postman.close()
 
     assert len(handler.envelopes) == 5
-    assert len({id(session) for session in handler.sessions}) == 3
+    assert len({id(session) for session in handler.sessions}) == connections
 
 
 async def test_an_international_address_travels_with_smtputf8_or_not_at_all(deliver):

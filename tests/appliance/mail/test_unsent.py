@@ -1,11 +1,11 @@
 import pytest
 
-from appliance.actions.queue_letter import queue_letter
 from appliance.actions.record_letter import record_letter
 from appliance.mail.postman import Postman
 from appliance.model.letter import Outcome
 from appliance.store.conditions import list_conditions
 from appliance.store.letters import find_letter
+from tests.appliance.mail.conftest import a_letter_in
 from tests.appliance.mail.mail_servers import Handler, pass_time, settle, smtp_server
 
 MINUTE = 60
@@ -76,25 +76,12 @@ async def test_the_test_environment_keeps_its_letters_and_says_sent(
 ):
     postman = Postman(kept_environment, clock, mailbox)
     await postman.start()
-    letter_id = await kept_environment.database.write(_keep)
+    letter_id = await kept_environment.database.write(a_letter_in, keep=True)
 
     assert await postman.send_now(letter_id) == "sent"
     assert kept_environment.database.peek(find_letter, letter_id).state == "kept"
     assert mailbox.messages == []
     await postman.close()
-
-
-def _keep(tx):
-    reservation_id = tx.new_id()
-    table_id = tx.value("SELECT id FROM venue_table")
-    tx.insert(
-        "reservation",
-        {"id": reservation_id, "status": "confirmed", "source": "partner", "table_id": table_id,
-         "date": "2026-11-21", "starts": 0, "ends": 2880, "guests": 2, "customer_name": "Ali",
-         "access_code": "SVC-7K2M", "pass_id": b"12345678", "link_expires_at": 0,
-         "created_at": tx.now, "updated_at": tx.now},
-    )  # fmt: skip
-    return queue_letter(tx, reservation_id, "confirmation", "ali@guest.example", None, keep=True)
 
 
 @pytest.fixture
@@ -154,18 +141,3 @@ async def test_only_a_server_that_spoke_ends_the_condition(
     await write(record_letter, await a_letter(), outcome)
 
     assert len(conditions()) == left
-
-
-async def test_a_box_that_has_nothing_to_send_starts_without_old_complaints(
-    environment, a_letter, clock, mailbox, conditions
-):
-    letter_id = await a_letter()
-    write = environment.database.write
-    await write(record_letter, letter_id, Outcome("unreachable", "no connection"))
-    await write(record_letter, letter_id, Outcome("refused", "the evening is over"))
-
-    postman = Postman(environment, clock, mailbox)
-    await postman.start()
-    await postman.close()
-
-    assert conditions() == []

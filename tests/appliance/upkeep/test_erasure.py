@@ -11,8 +11,6 @@ import pytest
 from appliance.actions.enter import enter_by_staff
 from appliance.actions.erase_guest import erase_guest
 from appliance.actions.export_guest import export_guests
-from appliance.actions.queue_letter import write_to_guest
-from appliance.errors import Trouble
 from appliance.store.database import Database
 from appliance.store.erasing import find_reservations_of, is_same_phone
 from appliance.store.reservations import get_reservation
@@ -113,21 +111,6 @@ async def test_an_export_holds_everything_that_was_written_down(box):
 def test_a_number_is_known_however_it_is_spelled(one, other, same):
     assert is_same_phone(one, other) is same
     assert is_same_phone(other, one) is same
-
-
-async def test_a_letter_that_waits_is_not_sent_to_who_was_erased(box):
-    database = box.live.database
-    id_ = await a_guest(database)
-    letter_id = await database.write(write_to_guest, id_, "confirmation")
-
-    await database.write(erase_guest, id_, actor="staff:1")
-
-    row = database.peek(
-        lambda reader: reader.row(
-            "SELECT state, recipient FROM letter WHERE id = :id", {"id": letter_id}
-        )
-    )
-    assert row == ("failed", None)
 
 
 @pytest.mark.proves("S24")
@@ -239,13 +222,6 @@ def test_a_line_that_cannot_be_read_is_told_and_hides_no_other(tmp_path, line):
 
     assert read_list(tmp_path, "live") == ["a", "b"]
     assert find_unreadable(tmp_path) == [3]
-
-
-def test_a_list_that_cannot_be_opened_is_named(tmp_path):
-    (tmp_path / LIST).mkdir()
-
-    with pytest.raises(Trouble, match=LIST):
-        read_list(tmp_path, "live")
 
 
 async def test_a_box_starts_beside_a_damaged_list_says_so_and_notes_again_what_it_knows(

@@ -88,22 +88,19 @@ def test_whoever_was_not_started_by_systemd_tells_nobody(tmp_path, systemd):
     assert listening.recv(100) == b"STOPPING=1"
 
 
-def test_the_watchdog_of_another_process_is_not_ours():
-    assert watchdog_seconds({"WATCHDOG_USEC": "30000000"}) == 15
-    assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}) == 15
-    assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}) is None
-    assert watchdog_seconds({}) is None
+@pytest.mark.parametrize(
+    ("of", "is_one_file", "seconds"),
+    [(None, False, 15), ("me", False, 15), ("parent", False, None), ("other", False, None),
+     ("me", True, 15), ("parent", True, 15), ("other", True, None)],
+)  # fmt: skip
+def test_the_watchdog_of_another_process_is_not_ours(monkeypatch, of, is_one_file, seconds):
+    """The child of the one file takes the watchdog of the process that waits for it."""
+    monkeypatch.setattr(sys, "frozen", is_one_file, raising=False)
+    pids = {"me": os.getpid(), "parent": os.getppid(), "other": 1}
+    environ = {"WATCHDOG_PID": str(pids[of])} if of else {}
 
-
-def test_the_one_file_takes_the_watchdog_of_the_process_that_waits_for_it(monkeypatch):
-    parent = {"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getppid())}
-    assert watchdog_seconds(parent) is None
-
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
-
-    assert watchdog_seconds(parent) == 15
-    assert watchdog_seconds({**parent, "WATCHDOG_PID": str(os.getpid())}) == 15
-    assert watchdog_seconds({**parent, "WATCHDOG_PID": "1"}) is None
+    assert watchdog_seconds(environ | {"WATCHDOG_USEC": "30000000"}) == seconds
+    assert watchdog_seconds(environ) is None
 
 
 class Volume:

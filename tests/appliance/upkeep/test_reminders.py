@@ -1,18 +1,15 @@
 """Reminders: n hours before, once, and to nobody who did not ask to be written to."""
 
-import asyncio
 from datetime import date
 
 import pytest
 
 from appliance.actions.cancel import cancel
-from appliance.actions.enter import enter_by_staff
-from appliance.actions.remind import find_next_reminder, remind
+from appliance.actions.remind import find_next_reminder
 from appliance.actions.stop_reminders import stop_reminders
 from appliance.clock import format_instant
 from appliance.upkeep.upkeep import Upkeep
 from tests.appliance.upkeep.keeping import World
-from tests.builders import a_booking
 from tests.conftest import with_settings
 
 NEXT_SATURDAY = date(2026, 11, 28)
@@ -154,31 +151,3 @@ async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
     await world.upkeep.close()
 
     assert world.reminders() == []
-
-
-async def test_no_more_than_a_batch_is_queued_at_once(world, clock):
-    for n in range(3):
-        await world.book(date=date(2026, 12, 1 + n))
-    clock.set("2026-12-01T12:00:00Z")
-
-    assert await world.database.write(remind, 72, 2) == 2
-    assert await world.database.write(remind, 72, 2) == 1
-
-
-async def test_the_reminders_of_the_test_environment_are_kept_to_be_read(box, clock):
-    await box.test.database.write(
-        enter_by_staff,
-        a_booking(date=NEXT_SATURDAY, customer_email="s@guest.example"),
-        actor="staff:1",
-    )
-    clock.set("2026-11-28T12:00:00Z")
-    upkeep = Upkeep(box.test, clock)
-    await upkeep.start()
-    await upkeep.settle()
-    await upkeep.close()
-    await asyncio.sleep(0)
-
-    states = box.test.database.peek(
-        lambda reader: list(reader.rows("SELECT kind, state FROM letter"))
-    )
-    assert states == [("reminder", "kept")]

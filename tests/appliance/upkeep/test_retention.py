@@ -6,11 +6,9 @@ import time
 import pytest
 
 from appliance.actions.create_staff import create_staff
-from appliance.actions.forget_deliveries import forget_deliveries_of
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.actions.sign_in import start_session
 from appliance.clock import parse_instant
-from appliance.store.failed_requests import find_failed_request
 from appliance.store.sessions import add_failure
 from appliance.upkeep.retention import DAY_MS, Retention
 from tests.appliance.upkeep.keeping import Timer
@@ -184,23 +182,6 @@ async def test_row_27_others_write_between_two_steps_of_a_long_retention(world):
 
     assert world.count("delivery") == 0
     assert len(waits) >= 1200 / 62  # one at least between any two steps
-
-
-async def test_an_erased_guest_is_quoted_nowhere_in_the_log(world):
-    await world.add("dead", 1, attempts=6, excerpt="merci Salma", reservation_id="r-1")
-    await world.add("dead", 1, attempts=6, excerpt="merci Omar", reservation_id="r-2")
-
-    await world.database.write(forget_deliveries_of, "r-1")
-
-    assert world.count("attempt") == 12
-    assert world.count("attempt", "excerpt LIKE '%Salma%'") == 0
-    assert world.count("attempt", "body_sha256 IS NULL") == 6
-    assert world.count("attempt", "excerpt LIKE '%Omar%'") == 6
-    [(one,), (other,)] = world.database.peek(
-        lambda reader: list(reader.rows("SELECT id FROM delivery ORDER BY seq"))
-    )
-    assert world.database.peek(find_failed_request, one) is None
-    assert world.database.peek(find_failed_request, other) == (NOW - DAY_MS, b"POST /")
 
 
 async def a_sign_in(world, clock, instant, *, seen=None):

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,22 +18,6 @@ from tests.appliance.upkeep.keeping import Timer
 
 FOUR_O_CLOCK = "2026-11-22T04:00:00Z"
 MIB = 1 << 20
-MEASURE = """
-import sys
-from pathlib import Path
-from appliance.store.connection import open_connection
-from appliance.store.wiping import wipe
-
-def peak():
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0])
-
-path = Path(sys.argv[1])
-open_connection(path).close()
-before = peak()
-assert wipe(path)
-print(peak() - before)
-"""
 
 
 class House:
@@ -139,19 +121,6 @@ def no_room(monkeypatch):
         f_bavail, f_frsize = 0, 4096
 
     monkeypatch.setattr(wiping.os, "statvfs", lambda _path: Full())
-
-
-@pytest.mark.slow
-@pytest.mark.process
-def test_a_large_file_is_not_held_in_memory(tmp_path):
-    path = a_large_file(tmp_path, 64)
-
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURE, path],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
-    )  # fmt: skip
-
-    assert int(run.stdout) < 16 * 1024  # KiB
 
 
 @pytest.mark.proves("S24")

@@ -159,24 +159,6 @@ async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_ma
     await world.until(lambda: conditions(world) == {"clock_unconfirmed"})
 
 
-async def test_while_held_the_kernel_is_asked_now_and_then_and_never_afterwards(
-    world, receiver, clock, surroundings, change_outside
-):
-    surroundings.synchronised = False
-    started = ManualUptime(clock, "a boot", 5_000)
-    change_outside(uptime=started)
-    await world.register(receiver.url)
-    await world.start()
-    await world.book()
-    assert 5 <= started.next_alarm <= 60
-
-    surroundings.synchronised = True
-    started.advance(60)
-
-    await world.settled("delivered")
-    assert started.next_alarm is None
-
-
 async def test_a_clock_before_what_was_lived_through_is_not_believed_after_a_reboot(
     world, receiver, clock, surroundings, change_outside
 ):

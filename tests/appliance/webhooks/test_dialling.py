@@ -21,24 +21,6 @@ async def test_nobody_listens(make_client):
     assert (outcome.phase, outcome.code) == ("connect", "conn_refused")
 
 
-@pytest.mark.parametrize(
-    ("trouble", "code"),
-    [
-        (OSError(101, "network is unreachable"), "no_route"),
-        (OSError(113, "no route to host"), "unreachable"),
-        (ConnectionResetError(), "reset"),
-        (OSError("Multiple exceptions"), "failed"),
-    ],
-)
-async def test_each_way_of_not_connecting_has_its_name(make_client, receiver, trouble, code):
-    async def connect(_addresses, _port):
-        raise trouble
-
-    outcome = await make_client(receiver.url, connect=connect).post(REQUEST)
-
-    assert (outcome.phase, outcome.code) == ("connect", code)
-
-
 async def test_an_address_that_swallows_packets_is_given_up_early(make_client, receiver):
     async def connect(_addresses, _port):
         await asyncio.sleep(60)

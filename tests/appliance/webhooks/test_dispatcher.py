@@ -9,7 +9,6 @@ import stripe
 from appliance.errors import InvalidWebhookUrl
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.dispatcher import Dispatcher
-from tests.appliance.webhooks.receivers import an_answer
 
 FULL = Budgets()
 
@@ -141,28 +140,6 @@ async def test_thirty_two_are_under_way_at_most_and_no_lane_gets_less_than_four(
     assert min(under_way) >= 4
     assert max(under_way) <= 8
     await world.stop(0)
-
-
-async def test_a_fresh_event_does_not_wait_behind_a_backlog_of_retries(world, receiver, uptime):
-    await world.register(receiver.url)
-    receiver.always = an_answer(500)
-    await world.start()
-    await world.book(60)
-    await world.recorded(60)
-    receiver.always, receiver.delay = an_answer(200), 0.05
-    uptime.advance(60)
-    await receiver.got(62)
-
-    [reservation_id] = await world.book()
-    booked = len(receiver.requests)
-
-    def told():
-        return [r.reservation["serviceReservationId"] for r in receiver.requests]
-
-    await world.until(lambda: reservation_id in told())
-
-    assert told().index(reservation_id) - booked <= 10
-    await world.until(lambda: world.states() == ["delivered"] * 61)
 
 
 async def test_each_environment_accepts_what_its_decisions_say(box, clock, outside):

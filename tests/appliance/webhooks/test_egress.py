@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from appliance.errors import InvalidWebhookUrl, Trouble
 from appliance.webhooks.addresses import EgressPolicy, Reach, parse_allow_entry, reach_of
-from appliance.webhooks.egress import Blocked, EgressGuard, SystemResolver
+from appliance.webhooks.egress import Blocked, EgressGuard
 from appliance.webhooks.receiver import parse_receiver
 from tests.appliance.webhooks.corpus import (
     ACCEPTED,
@@ -184,14 +184,6 @@ def test_every_boundary_of_the_private_ranges():
         "2001:200::": Reach.PUBLIC, "3ffe:ffff::": Reach.PUBLIC,
     }.items():  # fmt: skip
         assert (text, reach_of(ip_address(text))) == (text, reach)
-
-
-async def test_the_system_resolver_knows_localhost_and_not_an_invalid_name():
-    resolve = SystemResolver()
-
-    assert ip_address("127.0.0.1") in await resolve("localhost")
-    with pytest.raises(OSError):  # noqa: PT011 - which one depends on the machine's name server
-        await resolve("receiver.invalid")
 
 
 @given(

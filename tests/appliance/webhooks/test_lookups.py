@@ -72,19 +72,6 @@ async def test_a_host_whose_name_servers_are_silent_takes_no_place_from_another(
     assert servers.asked.count("silent.example") == 4
 
 
-async def test_who_asks_for_the_same_host_meanwhile_joins(guard, servers, monkeypatch):
-    monkeypatch.setattr(egress, "DNS_SECONDS", 60.0)
-    waiting = [asyncio.create_task(guard.addresses(SILENT)) for _ in range(8)]
-    await asyncio.sleep(0.02)
-    waiting[0].cancel()  # one who leaves takes nothing from the others
-    servers.answer.set()
-
-    assert await asyncio.gather(*waiting[1:]) == [[GOOD]] * 7
-    assert servers.asked == ["silent.example"]
-    assert await guard.addresses(SILENT) == [GOOD]
-    assert len(servers.asked) == 2, "what was answered once is asked anew"
-
-
 async def test_what_is_registered_waits_for_places_of_its_own(servers):
     guard = egress.make_guard(egress.WebhookSettings())
     urls = [f"https://silent-{n}.example/" for n in range(60)]

@@ -99,18 +99,6 @@ async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     assert {code for code, _ in charged(world)} == {"box_offline", "delivered"}
 
 
-async def test_a_restart_while_offline_goes_on_where_it_was(
-    offline, world, receiver, internet, uptime
-):
-    await world.stop()
-    assert conditions(world) == set()
-
-    internet.come_back()
-    await world.start()
-
-    await world.settled("delivered")
-
-
 async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet, uptime):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     receiver.always = an_answer(500, "Connection: close")
@@ -139,13 +127,16 @@ async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet,
         (ConnectionResetError(), "reset"),
         (TimeoutError(), "conn_timeout"),
         (OSError(errno.EHOSTUNREACH, "no route to host"), "unreachable"),
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), "dns_nxdomain"),
     ],
 )
 async def test_what_may_be_the_receivers_fault_is_charged(
-    world, receiver, internet, uptime, trouble, code
+    world, receiver, internet, names, uptime, trouble, code
 ):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     await world.start()
+    if isinstance(trouble, socket.gaierror):
+        names.known["partner.example"] = trouble
     internet.trouble = trouble
 
     await world.book()
@@ -153,21 +144,6 @@ async def test_what_may_be_the_receivers_fault_is_charged(
 
     assert charged(world) == [(code, 1)]
     await alarm_is(uptime, 60)
-
-
-async def test_a_name_that_does_not_exist_and_an_answer_of_500_are_charged(
-    world, receiver, internet, names
-):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.register(internet.add("gone.example", OTHER_PUBLIC, receiver))
-    names.known["gone.example"] = socket.gaierror(socket.EAI_NONAME, "unknown")
-    receiver.always = an_answer(500)
-    await world.start()
-
-    await world.book()
-    await world.recorded(2)
-
-    assert sorted(charged(world)) == [("dns_nxdomain", 1), ("http_500", 1)]
 
 
 async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_others_are_there(

@@ -70,6 +70,14 @@ async def test_after_a_sleep_of_the_machine_the_evening_ends_at_once(
     await status_becomes(house, id_, "completed")
 
 
+async def test_where_the_machine_counts_no_boots_each_process_is_one(monkeypatch):
+    assert SystemUptime().boot == SystemUptime().boot
+
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
+
+    assert SystemUptime().boot != SystemUptime().boot
+
+
 async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_confirmed(
     house, clock, uptime, surroundings
 ):
@@ -105,19 +113,3 @@ async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wa
 
     await world.settled("delivered")
     assert len(receiver.requests) == 2
-
-
-async def test_it_counts_milliseconds_of_one_boot_whoever_asks():
-    first, second = SystemUptime(), SystemUptime()
-
-    assert first.boot == second.boot
-    assert first.milliseconds() <= second.milliseconds() <= first.milliseconds()
-
-
-async def test_where_the_machine_has_no_such_count_each_process_is_a_boot(monkeypatch):
-    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
-
-    first, second = SystemUptime(), SystemUptime()
-
-    assert first.boot != second.boot
-    assert first.milliseconds() <= second.milliseconds() <= first.milliseconds()
