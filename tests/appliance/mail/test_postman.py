@@ -238,29 +238,6 @@ async def test_what_was_in_flight_when_the_box_died_is_sent_again_under_the_same
     assert letter_row(letter_id).state == "sent"
 
 
-async def test_a_restart_waits_no_longer_than_planned_when_the_clock_had_been_wrong(
-    environment, clock, mailbox, a_letter, letter_row
-):
-    mailbox.refuse("deferred")
-    clock.set("2026-11-21T20:00:00Z")
-    letter_id = await a_letter()
-    first = Postman(environment, clock, mailbox)
-    await first.start()
-    await first.send_now(letter_id)
-    await first.close()
-    clock.set("2026-10-22T20:00:00Z")
-    mailbox.accept()
-
-    second = Postman(environment, clock, mailbox)
-    await second.start()
-    clock.advance(MINUTE)
-    second.wake()
-    await settle(second)
-    await second.close()
-
-    assert letter_row(letter_id).state == "sent"
-
-
 async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
     environment, clock, mailbox, a_letter, letter_row
 ):

@@ -28,6 +28,7 @@ from tests.appliance.upkeep.canaries import (
     live_through,
     traces_in,
 )
+from tests.appliance.upkeep.keeping import Timer
 from tests.builders import a_booking, table_id
 
 
@@ -163,7 +164,7 @@ async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_nex
 
 class TestRetention:
     async def forget(self, box, *, may_expire=True):
-        retention = ContactRetention(box.live, box.clock, lambda: may_expire, lambda *_: NoAlarm())
+        retention = ContactRetention(box.live, box.clock, lambda: may_expire, Timer())
         await retention.start()
         await retention.settle()
         await retention.close()
@@ -193,13 +194,6 @@ class TestRetention:
         await self.forget(box, may_expire=False)
 
         assert (await box.live.database.read(get_reservation, id_)).customer_name == NAME
-
-
-class NoAlarm:
-    """An alarm that does not ring."""
-
-    def cancel(self):
-        """Nothing to take back."""
 
 
 SPOILED = (

@@ -8,7 +8,6 @@ from appliance.actions.cancel import cancel
 from appliance.actions.remind import find_next_reminder
 from appliance.actions.stop_reminders import stop_reminders
 from appliance.clock import format_instant
-from appliance.upkeep.upkeep import Upkeep
 from tests.appliance.upkeep.keeping import World
 from tests.conftest import with_settings
 
@@ -41,21 +40,6 @@ async def world(box, clock):
     made = Guests(box.live, clock)
     yield made
     await made.upkeep.close()
-
-
-async def test_by_a_doubtful_clock_nobody_is_reminded(box, clock):
-    world, trusted = Guests(box.live, clock), False
-    world.upkeep = Upkeep(box.live, clock, world.timer, may_expire=lambda: trusted)
-    id_ = await world.book()
-    world.clock.set("2026-11-28T12:00:00Z")
-
-    await world.start()
-    assert world.reminders() == []
-
-    trusted = True
-    await world.wait_for_the_timer()
-    assert world.reminders() == [id_]
-    await world.upkeep.close()
 
 
 async def test_a_guest_is_reminded_once_a_day_before(world):

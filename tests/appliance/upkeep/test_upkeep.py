@@ -43,15 +43,6 @@ async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no
     assert await world.events() == ["reservation.created"]
 
 
-async def test_a_minute_before_the_end_it_is_still_confirmed(world):
-    id_ = await world.enter()
-    world.clock.set("2026-11-22T05:59:59Z")
-
-    await world.start()
-
-    assert (await world.get(id_)).status == "confirmed"
-
-
 async def test_an_evening_to_come_and_a_cancelled_guest_are_left_alone(world):
     await world.enter()
     tomorrow = await world.enter(date=date.fromisoformat(TONIGHT) + timedelta(days=1))

@@ -83,16 +83,6 @@ async def test_every_clear_end_of_an_answer_keeps_the_connection(client, receive
     assert receiver.connections == 1
 
 
-async def test_an_answer_in_single_bytes_is_read_like_any_other(client, receiver):
-    whole = an_answer(200, "X-Long: " + "y" * 40, body=b"done")
-    receiver.always = scripted(*(whole[i : i + 1] for i in range(len(whole))), pause=0)
-
-    outcome = await client.post(REQUEST)
-
-    assert outcome.delivered
-    assert outcome.excerpt == "done"
-
-
 @pytest.mark.parametrize(
     ("second", "code", "connections"),
     [

@@ -15,11 +15,11 @@ from tests.appliance.webhooks.clocks import (
     A_YEAR_ON,
     GRACE,
     GRACED,
-    conditions,
     due_at,
     nothing_more,
     set_clock,
 )
+from tests.appliance.webhooks.internet import conditions
 from tests.appliance.webhooks.receivers import an_answer
 
 

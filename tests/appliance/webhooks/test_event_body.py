@@ -114,16 +114,11 @@ SECRET = CASES[0]["secrets"][0]
 
 @pytest.mark.proves("decision: What is the signing key?")
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_the_signature_is_that_of_the_vector(case):
-    assert sign(case["secrets"], case["t"], case["body"].encode()) == case["header"]
+def test_the_signature_is_that_of_the_vector_and_the_library_of_stripe_accepts_it(case):
+    header = sign(case["secrets"], case["t"], case["body"].encode())
 
-
-@pytest.mark.proves("decision: What is the signing key?")
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_the_library_of_stripe_accepts_it_with_each_secret(case):
+    assert header == case["header"]
     for secret in case["secrets"]:
-        header = sign(case["secrets"], case["t"], case["body"].encode())
-
         assert stripe.WebhookSignature.verify_header(case["body"], header, secret)
 
 
