@@ -10,6 +10,7 @@ from appliance.actions.amend_reservation import (
     mark_late,
     move_to_table,
 )
+from appliance.actions.cancel import cancel
 from appliance.actions.claim import Correction, correct
 from appliance.actions.enter import enter_by_staff
 from appliance.errors import (
@@ -19,6 +20,7 @@ from appliance.errors import (
     TableNotFound,
     TableTaken,
     ValidationError,
+    WrongState,
 )
 from appliance.house_errors import ChangedMeanwhile
 from appliance.model.booking import is_phone
@@ -111,6 +113,13 @@ async def test_nobody_is_moved_onto_somebody_else(box, booked):
         await box.live.database.write(
             move_to_table, booked.id, booked.version, "no table", actor=BY
         )
+
+
+async def test_what_is_over_is_not_amended(box, booked):
+    gone = (await box.live.database.write(cancel, booked.id, actor=BY)).reservation
+
+    with pytest.raises(WrongState):
+        await amend(box, gone, guests=3)
 
 
 async def test_a_party_is_marked_late_and_not_late_again(box, clock, booked):

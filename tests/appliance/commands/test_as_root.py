@@ -249,6 +249,18 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert kept_by_root(other) == []
         assert (other / "secrets" / "recovery.key").exists()
 
+    @pytest.mark.proves("S25")
+    @pytest.mark.parametrize("name", ["secrets", "tls", "backups", "log", "tmp", "tz"])
+    def test_a_link_in_the_place_of_a_folder_is_refused_whoever_left_it(box, roots, name):
+        link = box.data / name
+        shutil.rmtree(link, ignore_errors=True)
+        link.symlink_to(roots)
+
+        for owner in (0, NOBODY):
+            os.chown(link, owner, owner, follow_symlinks=False)
+            assert str(link) in box.complaint("doctor")
+            assert str(link) in box.complaint("service", "install")
+
     @contextlib.contextmanager
     def as_nobody():
         groups = os.getgroups()
@@ -270,22 +282,13 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         return box
 
     @pytest.mark.parametrize(
-        "argv",
-        [
-            ["key", "list"],
-            ["key", "create", "--environment", "live", "--name", "Partner"],
-            ["staff", "list"],
-            ["doctor"],
-            ["backup"],
-            ["backup", "kit"],
-            ["tls", "show"],
-            ["restore", "--latest"],
-            ["serve", "--port", "0"],
-        ],
-    )
-    def test_a_stranger_is_told_whose_box_it_is(strangers, argv):
+        "words",
+        ["key list", "key create --environment live --name Partner", "staff list", "doctor",
+         "backup", "backup kit", "tls show", "restore --latest", "serve --port 0"],
+    )  # fmt: skip
+    def test_a_stranger_is_told_whose_box_it_is(strangers, words):
         with as_nobody():
-            said = strangers.complaint(*argv)
+            said = strangers.complaint(*words.split())
 
         assert f"{strangers.data} is open to root alone" in said
         assert "sudo" in said

@@ -161,18 +161,18 @@ def test_twice_is_once(queued):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence", "status"),
+    ("words", "named", "status"),
     [
-        (("--delivery", "d-0"), "no delivery d-0 in live: venuebox deliveries", 1),
-        (("--endpoint", "e-0"), "no endpoint e-0 in live: venuebox endpoint list", 1),
-        (("--delivery", "d-1", "--all"), "choose among those of an --endpoint", 2),
-        (("--endpoint", "e-1", "--from", "yesterday"), "--from is 'yesterday'", 2),
-        (("--endpoint", "e-1", "--to", "2026-11-21T19:00"), "--to is '2026-11-21T19:00'", 2),
-        (("--endpoint", "e-1", "--from", "2026-11-22", "--to", "2026-11-20"), "is not before", 2),
+        (("--delivery", "d-0"), "d-0", 1),
+        (("--endpoint", "e-0"), "e-0", 1),
+        (("--delivery", "d-1", "--all"), "--endpoint", 2),
+        (("--endpoint", "e-1", "--from", "yesterday"), "--from", 2),
+        (("--endpoint", "e-1", "--to", "2026-11-21T19:00"), "--to", 2),
+        (("--endpoint", "e-1", "--from", "2026-11-22", "--to", "2026-11-20"), "--to", 2),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(queued, words, sentence, status):
-    assert sentence in queued.complaint("replay", "--environment", "live", *words, status=status)
+def test_what_cannot_be_replayed_is_named(queued, words, named, status):
+    assert named in queued.complaint("replay", "--environment", "live", *words, status=status)
 
     assert pending(queued) == set()
 

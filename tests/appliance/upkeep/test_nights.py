@@ -76,55 +76,39 @@ async def test_damage_is_a_condition_and_no_backup_is_made_of_it(nights, box, mo
 DAY = 86_400
 
 
-@pytest.fixture
-def waking():
-    """What the box wants to be woken for: seconds and the call."""
-    return []
-
-
-@pytest.fixture
-def watched(box, tmp_path, waking, nights):
+async def test_where_the_night_hangs_it_is_said_all_the_same(nights, box, tmp_path):
     del nights  # it made the directory
-
-    class Never:
-        def cancel(self):
-            pass
+    waking = {}
 
     def call_later(seconds, call):
-        waking.append((seconds, call))
-        return Never()
+        waking[seconds] = call
+        return Timer()
 
-    return Nights(box, DataDirectory(tmp_path), call_later)
+    async def an_hour_passes():
+        """Only the look at the backups: the night itself hangs."""
+        waking.pop(3600.0)()
+        await watched.settle()
 
-
-async def an_hour_passes(watched, waking):
-    """Only the look at the backups: the night itself hangs."""
-    [call] = [call for seconds, call in waking if seconds == 3600.0]
-    waking.clear()
-    call()
-    await watched.settle()
-
-
-async def test_where_the_night_hangs_it_is_said_all_the_same(watched, waking, box, tmp_path):
+    watched = Nights(box, DataDirectory(tmp_path), call_later)
     write_record(tmp_path, Record(at=box.clock.now()))
     await watched.start()
 
     box.clock.advance(DAY)
-    await an_hour_passes(watched, waking)
+    await an_hour_passes()
     assert await names(box) == []
 
     box.clock.advance(DAY)
-    await an_hour_passes(watched, waking)
+    await an_hour_passes()
     [condition] = await box.live.database.read(list_conditions)
     assert (condition.name, condition.since) == (NO_BACKUP, box.clock.now())
 
     box.clock.advance(3600)
-    await an_hour_passes(watched, waking)
+    await an_hour_passes()
     [later] = await box.live.database.read(list_conditions)
     assert later.since == condition.since
 
     write_record(tmp_path, Record(at=box.clock.now()))  # one made by hand
-    await an_hour_passes(watched, waking)
+    await an_hour_passes()
     assert await names(box) == []
     await watched.close()
 
