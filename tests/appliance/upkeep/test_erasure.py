@@ -56,13 +56,13 @@ async def erasures(box):
 async def test_byte_by_byte_nothing_of_an_erased_guest_is_left(box, erasures, tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     database = box.live.database
-    await crowd(database, 150)
+    await crowd(database, 60)
     id_ = await a_guest(database)
     await database.write(live_through, id_)
     assert {trace for _, trace in traces_in(tmp_path)} >= set(TRACES) - {b"699424242"}
 
     found = await database.read(find_reservations_of, EMAIL, None)
-    assert len(found) == 151
+    assert len(found) == 61
     for reservation_id in found:
         await database.write(erase_guest, reservation_id, actor="staff:1")
     await asyncio.sleep(0)

@@ -115,11 +115,11 @@ async def test_what_was_delivered_a_week_ago_keeps_what_came_of_it_and_no_words(
     ("settings", "left"),
     [
         (with_settings(retention={"attempt_rows": 10}), 10),
-        (with_settings(retention={"attempt_megabytes": 1}), 892),
+        (with_settings(retention={"attempt_megabytes": 1}), 98),
     ],
 )
 async def test_the_newest_attempts_within_rows_and_megabytes_are_kept(world, left):
-    size = 1000 if left > 10 else 1
+    size = 10_000 if left > 10 else 1
     for day in (3, 2):
         await world.add("delivered", day, count=2, excerpt="x" * size)
     for _ in range(left):
