@@ -46,7 +46,7 @@ COMMANDS = {
     "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
     "version": [],
 }  # fmt: skip
-ROOTS_OWN = {"service install"}  # what it must not do is in test_service_install.py
+ROOTS_OWN = {"service install"}  # what it must not do is in test_service.py
 
 
 def data_commands(parser=None, words=()):

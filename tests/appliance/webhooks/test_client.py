@@ -64,23 +64,26 @@ async def test_any_other_answer_is_a_failure_and_no_redirect_is_followed(
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "connections"),
     [
-        an_answer(200, body=b"ok"),
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-        b"HTTP/1.1 204 No Content\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-        b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        (an_answer(200, body=b"ok"), 1),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 1),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 1),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1),
+        (b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 1),
+        (scripted(an_answer(200), then="close"), 3),
     ],
-    ids=["length", "chunked", "no content", "continue", "early hints"],
+    ids=["length", "chunked", "no content", "continue", "early hints", "closed"],
 )
-async def test_every_clear_end_of_an_answer_keeps_the_connection(client, receiver, answer):
+async def test_every_clear_end_of_an_answer_keeps_the_connection(
+    client, receiver, answer, connections
+):
     receiver.always = answer
 
     for _ in range(3):
         assert (await client.post(REQUEST)).delivered
 
-    assert receiver.connections == 1
+    assert (receiver.connections, len(receiver.requests)) == (connections, 3)
 
 
 @pytest.mark.parametrize(
