@@ -49,7 +49,7 @@ def test_wrong_usage_is_status_2(box, argv):
      (("endpoint", "deactivate", "e-0"), "e-0"), (("endpoint", "trust", "e-0", "--system"), "e-0"),
      (("guest", "export", *LIVE, "--email", "nobody@x.example"), "live"),
      (("guest", "erase", *LIVE, "--email", "nobody@x.example"), "live"),
-     (("tls", "show"), "serves"), (("tls", "forget"), ""),
+     (("tls", "show"), ""), (("tls", "forget"), ""),
      (("doorlog", "verify", "{tmp}/no/file"), "{tmp}/no/file"),
      (("doorlog", "export", *LIVE, "--output", "{tmp}/no/folder/file"), "{tmp}/no/folder/file"),
      (("backup", "kit", "--html", "{tmp}/no/folder/kit.html"), "{tmp}/no/folder/kit.html"),
