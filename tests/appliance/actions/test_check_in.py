@@ -39,17 +39,6 @@ async def test_who_let_the_party_in_is_named(portal):
     assert second.verdict.first_check_in.by == "Nora"
 
 
-async def test_history_names_the_staff_and_not_the_terminal(portal):
-    database, terminal, guest, _ = portal
-    scan = Scan("one", Reading("list", (guest.id,)), staff=NORA)
-    await database.write(check_in, terminal, scan, 120)
-    await database.write(undo_check_in, terminal, "one", None, staff_id=NORA.id)
-
-    actors = await database.read(lambda reader: list(reader.rows("SELECT actor FROM history")))
-
-    assert actors == [("staff:staff-1",), ("staff:staff-1",)]
-
-
 async def test_the_other_doors_are_told_of_people_who_come_in_or_are_taken_back(portal):
     database, terminal, guest, notices = portal
     reading = Reading("list", (guest.id,))

@@ -1,12 +1,9 @@
-import pytest
-
 from appliance.actions.cancel import cancel_own
 from appliance.actions.issue_key import issue_key
 from appliance.actions.reserve import reserve
 from appliance.actions.revoke_key import revoke_key
-from appliance.errors import NotFound, Trouble
 from appliance.model.api_key import SCOPES
-from appliance.store.keys import find_key, find_key_by_hash, list_keys, touch_key
+from appliance.store.keys import find_key, find_key_by_hash, touch_key
 from appliance.tokens import hash_token
 from tests.builders import a_booking
 
@@ -30,12 +27,6 @@ async def test_a_key_is_found_by_its_hash_and_kept_with_what_recognises_it(box):
     assert (found.last_used_at, found.revoked_at) == (None, None)
 
 
-async def test_scopes_are_kept_in_the_order_of_the_contract(box):
-    issued = await issue(box, scopes=["webhooks:manage", "venue:read"])
-
-    assert (await find(box, issued.id)).scopes == ("venue:read", "webhooks:manage")
-
-
 async def test_a_successor_replays_and_cancels_what_its_line_has_reserved(box):
     first = await issue(box)
     second = await issue(box, successor_of=first.id)
@@ -49,22 +40,6 @@ async def test_a_successor_replays_and_cancels_what_its_line_has_reserved(box):
     assert again.replayed
     assert again.issued.reservation_id == granted.issued.reservation_id
     await box.live.database.write(cancel_own, new, granted.issued.reservation_id)
-
-
-async def test_a_key_of_another_line_may_not_cancel(box):
-    mine, other = await issue(box), await issue(box)
-    key, stranger = await find(box, mine.id), await find(box, other.id)
-    granted = await box.live.database.write(reserve, "live", key, a_booking(idempotency_key="k-1"))
-
-    with pytest.raises(NotFound):
-        await box.live.database.write(cancel_own, stranger, granted.issued.reservation_id)
-
-
-async def test_a_successor_of_nothing_is_refused_and_leaves_no_trace(box):
-    with pytest.raises(Trouble, match="there is no key nope"):
-        await issue(box, successor_of="nope")
-
-    assert await box.live.database.read(list_keys) == []
 
 
 async def test_revoking_counts_from_the_first_time(box, clock):

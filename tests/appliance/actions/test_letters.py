@@ -1,74 +1,45 @@
+"""Letters: what a change writes to the guest, in its transaction, and what becomes of it."""
+
 import pytest
 
-from appliance.actions.queue_letter import LetterQueued, queue_letter
+from appliance.actions.answer_request import accept, decline
+from appliance.actions.cancel import cancel
+from appliance.actions.enter import enter_by_staff, enter_for_guest
+from appliance.actions.queue_letter import LetterQueued, queue_letter, write_to_guest
 from appliance.actions.record_letter import record_letter
-from appliance.model.letter import Outcome, remaining_delay, retry_delay
-from appliance.store.letters import find_letter, get_letter, list_letters, list_waiting_letters
-from appliance.store.reservations import insert_reservation
-from tests.builders import TONIGHT, table_id
+from appliance.actions.record_payment import record_payment
+from appliance.model.letter import Outcome, remaining_delay
+from appliance.store.letters import find_letter, list_waiting_letters
+from tests.appliance.actions.rows import execute, read
+from tests.builders import a_booking
 
-GUEST = "salma@guest.example"
+EMAIL = "salma@guest.example"
 
 
-def book(tx):
-    """Insert a confirmed reservation for tonight; its id."""
-    reservation_id = tx.new_id()
-    insert_reservation(
-        tx,
-        {"id": reservation_id, "status": "confirmed", "source": "partner",
-         "table_id": table_id("T1"), "date": TONIGHT, "starts": 0, "ends": 2880, "guests": 2,
-         "pass_id": tx.tokens.random_bytes(8), "link_expires_at": 0, "created_at": tx.now,
-         "updated_at": tx.now},
-    )  # fmt: skip
-    return reservation_id
+async def a_letter(environment, language="fr", **options):
+    write = environment.database.write
+    reservation = await write(enter_by_staff, a_booking(), actor="staff:1")
+    return await write(queue_letter, reservation.id, "confirmation", EMAIL, language, **options)
 
 
 @pytest.fixture
 async def letter_id(box):
-    def queue(tx):
-        return queue_letter(tx, book(tx), "confirmation", GUEST, "fr", keep=False)
-
-    return await box.live.database.write(queue)
+    return await a_letter(box.live, keep=False)
 
 
-async def test_a_queued_letter_waits_from_now_and_is_told_after_the_commit(box):
-    told = []
-    box.live.database.on_commit(told.extend)
+@pytest.mark.parametrize("keep", [False, True])
+async def test_a_queued_letter_waits_from_now_and_a_kept_one_never(box, keep):
+    told, database = [], box.live.database
+    database.on_commit(told.extend)
 
-    def queue(tx):
-        return queue_letter(tx, book(tx), "confirmation", GUEST, "ar", keep=False)
+    letter_id = await a_letter(box.live, None if keep else "ar", keep=keep)
 
-    letter_id = await box.live.database.write(queue)
-
-    letter = box.live.database.peek(get_letter, letter_id)
-    assert (letter.state, letter.recipient, letter.language) == ("waiting", GUEST, "ar")
+    letter = database.peek(find_letter, letter_id)
+    assert (letter.state, letter.language) == (("kept", "fr") if keep else ("waiting", "ar"))
+    assert letter.recipient == EMAIL
     assert letter.due_at == letter.created_at == box.clock.now()
-    assert LetterQueued(letter_id) in told
-
-
-async def test_a_kept_letter_never_waits_and_is_told_to_nobody(box):
-    told = []
-    box.test.database.on_commit(told.extend)
-
-    def queue(tx):
-        return queue_letter(tx, book(tx), "confirmation", GUEST, None, keep=True)
-
-    letter_id = await box.test.database.write(queue)
-
-    assert box.test.database.peek(get_letter, letter_id).state == "kept"
-    assert box.test.database.peek(get_letter, letter_id).language == "fr"
-    assert box.test.database.peek(list_waiting_letters) == []
-    assert [letter.id for letter in box.test.database.peek(list_letters)] == [letter_id]
-    assert not any(isinstance(notice, LetterQueued) for notice in told)
-
-
-async def test_a_kind_of_letter_that_does_not_exist_leaves_no_trace(box):
-    def queue(tx):
-        return queue_letter(tx, book(tx), "love", GUEST, "fr", keep=False)
-
-    with pytest.raises(ValueError, match="love"):
-        await box.live.database.write(queue)
-    assert box.live.database.peek(list_letters) == []
+    assert (LetterQueued(letter_id) in told) is not keep
+    assert len(database.peek(list_waiting_letters)) == (0 if keep else 1)
 
 
 @pytest.mark.parametrize("second", ["accepted", "refused", "deferred", "unreachable"])
@@ -84,35 +55,6 @@ async def test_what_is_sent_or_failed_never_moves_again(box, letter_id, first, s
     assert database.peek(find_letter, letter_id) == before
 
 
-async def test_an_attempt_that_failed_says_when_the_next_one_is_due(box, letter_id):
-    database = box.live.database
-    delay = await database.write(record_letter, letter_id, Outcome("deferred", "451"))
-
-    letter = database.peek(find_letter, letter_id)
-    assert delay == 60
-    assert (letter.state, letter.attempts, letter.trouble) == ("waiting", 1, "451")
-    assert letter.due_at == box.clock.now() + 60_000
-
-
-async def test_the_letter_is_given_up_when_its_next_attempt_would_come_after_the_evening(
-    box, letter_id
-):
-    box.clock.set("2026-11-22T05:59:30Z")
-    outcome = Outcome("deferred", "451")
-
-    assert await box.live.database.write(record_letter, letter_id, outcome) is None
-    assert box.live.database.peek(find_letter, letter_id).state == "failed"
-
-
-async def test_a_letter_that_is_gone_is_nobodys_trouble(box):
-    missing = "018f0000-0000-7000-8000-00000000ffff"
-    assert await box.live.database.write(record_letter, missing, Outcome("accepted")) is None
-
-
-def test_the_ladder_is_a_minute_five_thirty_two_hours_six_and_then_daily():
-    assert [retry_delay(n) for n in range(1, 8)] == [60, 300, 1800, 7200, 21600, 86400, 86400]
-
-
 async def test_after_a_restart_a_letter_waits_what_was_left_and_never_more(box, letter_id):
     database = box.live.database
     for _ in range(2):
@@ -122,3 +64,80 @@ async def test_after_a_restart_a_letter_waits_what_was_left_and_never_more(box, 
     assert remaining_delay(letter, now + 100_000) == 200
     assert remaining_delay(letter, now + 10**9) == 0
     assert remaining_delay(letter, now - 10**9) == 300
+
+
+def letters(box):
+    return read(box, "SELECT kind, recipient, language FROM letter ORDER BY id")
+
+
+async def a_request(box):
+    await execute(box, "UPDATE venue SET auto_confirm = 0")
+    booking = a_booking(customer_email=EMAIL, language="ar")
+    return (await box.live.database.write(enter_for_guest, booking)).id
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(accept, "accepted"), (decline, "declined")])
+async def test_the_answer_to_a_request_is_told_in_the_guests_language(box, answer, kind):
+    id_ = await a_request(box)
+
+    await box.live.database.write(answer, id_, actor="staff:1")
+
+    assert letters(box) == [(kind, EMAIL, "ar")]
+
+
+@pytest.mark.parametrize(("complete", "kind"), [(True, "confirmation"), (False, "payment_due")])
+async def test_a_payment_confirms_or_leaves_something_due(box, complete, kind):
+    write = box.live.database.write
+    await execute(box, "UPDATE venue SET reservation_mode = 'prepaid'")
+    id_ = (await write(enter_for_guest, a_booking(customer_email=EMAIL))).id
+
+    await write(record_payment, id_, amount=200, method="cash", complete=complete, actor="staff:1")
+
+    assert letters(box) == [(kind, EMAIL, "fr")]
+
+
+async def test_a_cancellation_is_told_to_whom_the_box_has_written_and_to_nobody_else(box):
+    write = box.live.database.write
+    silent = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+    await write(cancel, silent, actor="staff:1")
+    assert letters(box) == []
+
+    told = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+    await write(write_to_guest, told, "confirmation")
+    await write(cancel, told, actor="staff:1")
+    await write(cancel, told, actor="staff:1")
+
+    assert sorted(kind for kind, *_ in letters(box)) == ["cancelled", "confirmation"]
+
+
+async def test_a_partner_that_writes_itself_is_left_to_it(box):
+    write = box.live.database.write
+    id_ = await a_request(box)
+    sql = "UPDATE reservation SET source = 'partner', email_outcome = 'skipped' WHERE id = :id"
+    await execute(box, sql, id=id_)
+
+    await write(accept, id_, actor="staff:1")
+    await write(cancel, id_, actor="staff:1")
+
+    assert letters(box) == []
+
+
+async def test_letters_of_the_test_environment_are_kept(box):
+    write = box.test.database.write
+    id_ = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
+
+    await write(write_to_guest, id_, "reminder")
+
+    assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM letter")) == "kept"
+
+
+async def test_the_same_news_twice_at_once_is_one_letter(box):
+    id_ = await a_request(box)
+
+    def twice(tx):
+        accept(tx, id_, actor="staff:1")
+        write_to_guest(tx, id_, "accepted")
+
+    await box.live.database.write(twice)
+
+    assert [kind for kind, *_ in letters(box)] == ["accepted"]

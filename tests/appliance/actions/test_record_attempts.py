@@ -1,5 +1,6 @@
 """What a batch of outcomes leaves in the rows."""
 
+import apsw
 import pytest
 
 from appliance.actions.announce import queue_event
@@ -99,3 +100,11 @@ async def test_health_counts_charged_failures_since_the_last_success(box, record
     assert rows(box, health) == [(3, "timeout")]
     await record((1, DELIVERED, "delivered", 2), (2, FAILED, "pending", 2))
     assert rows(box, health) == [(1, "timeout")]
+
+
+async def test_a_batch_of_outcomes_that_is_refused_leaves_no_half_of_it(box, record):
+    with pytest.raises(apsw.ConstraintError):
+        await record((1, DELIVERED, "delivered", 1), (99, DELIVERED, "delivered", 1))
+
+    assert rows(box, "SELECT 1 FROM attempt") == []
+    assert set(rows(box, "SELECT state FROM delivery")) == {("pending",)}

@@ -70,14 +70,6 @@ async def house(box, clock):
     return made
 
 
-async def test_who_has_no_second_step_is_in_with_the_password(house):
-    await house.do(offer_second_step, house.live.keyring, house.id)  # offered is not in force
-
-    attempt = await house.do(begin_sign_in, NAME, None)
-
-    assert isinstance(await house.do(pass_password, attempt, None, "x"), OpenedSession)
-
-
 async def test_it_comes_into_force_with_a_right_code_and_no_sooner(house):
     house.secret = await house.do(offer_second_step, house.live.keyring, house.id)
 
@@ -146,14 +138,6 @@ async def test_a_used_code_stays_used_when_the_clock_is_set_back(house):
     assert await house.give(await house.password(), code) is NoSession.WRONG
 
 
-async def test_the_code_that_put_it_in_force_does_not_sign_in(house):
-    house.secret = await house.do(offer_second_step, house.live.keyring, house.id)
-    code = house.code()
-    await house.do(confirm_second_step, house.live.keyring, house.id, code)
-
-    assert await house.give(await house.password(), code) is NoSession.WRONG
-
-
 async def test_a_code_of_five_minutes_ago_or_ahead_is_wrong(house):
     await house.add()
 
@@ -212,18 +196,6 @@ async def test_the_right_password_wins_nobody_further_codes(house):
 
     with pytest.raises(SignInLater):
         await house.password()
-
-
-async def test_who_waited_long_for_the_password_is_asked_for_the_code_at_once(house):
-    await house.add()
-    for _ in range(12):
-        await house.do(begin_sign_in, NAME, None)
-        house.clock.advance(901)
-
-    form = await house.password()
-
-    assert isinstance(await house.give(form, house.code()), OpenedSession)
-    await house.do(begin_sign_in, NAME, None)  # and nothing was wrong before
 
 
 @pytest.mark.parametrize("what", ["password", "disabled", "removed"])

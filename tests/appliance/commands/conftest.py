@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.store.session import session
+from appliance.tokens import Tokens
 from web.main import main
 
 VENUE = """
@@ -54,6 +57,11 @@ class Program:
         """The answers of a command that must succeed, one on a line."""
         assert self(*argv, "--json") == 0, self.err
         return [json.loads(line) for line in self.out.splitlines()]
+
+    def transaction(self, environment: str = "live"):
+        """A transaction beside the box, as a command has it."""
+        path = self.data / f"{environment}.db"
+        return session(path, SystemClock(), Tokens(), newest_zone_database())
 
     def complaint(self, *argv: str, status: int = 1) -> str:
         """The one sentence of a command that must fail with `status`."""

@@ -5,7 +5,10 @@ What that user leaves in the directory, such as a link, must give nothing of roo
 """
 
 import argparse
+import contextlib
+import importlib
 import os
+import pkgutil
 import pwd
 import shutil
 import tempfile
@@ -13,57 +16,37 @@ from pathlib import Path
 
 import pytest
 
+import appliance
 from appliance.backup.archive import unpack_archive
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.backup.sealed import SealedReader
 from appliance.data_directory import DataDirectory
+from tests.appliance.commands.open_folders import let_everybody_enter
 from tests.appliance.commands.other_user import NOBODY, run_as_root
 from web.main import make_parser
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 VENUE, BACKUP, LIVE = "the venue file", "a backup", ("--environment", "live")
 # What each command that works in a data directory is given, up to where it has looked into it.
 COMMANDS = {
-    "serve": ["--host", "192.0.2.1"],
-    "init": ["--venue", VENUE],
-    "venue apply": [VENUE],
-    "key create": [*LIVE, "--name", "N"],
-    "key list": [],
-    "key revoke": ["N"],
-    "terminal create": [*LIVE, "--name", "N"],
-    "terminal pair": [*LIVE, "--name", "N"],
-    "terminal list": [],
-    "terminal revoke": ["N"],
-    "staff create": ["--name", "N", "--role", "owner"],
-    "staff list": [],
-    "staff reset": ["N"],
-    "staff disable": ["N"],
-    "staff remove-second-step": ["N"],
+    "serve": ["--host", "192.0.2.1"], "init": ["--venue", VENUE], "venue apply": [VENUE],
+    "key create": [*LIVE, "--name", "N"], "key list": [], "key revoke": ["N"],
+    "terminal create": [*LIVE, "--name", "N"], "terminal pair": [*LIVE, "--name", "N"],
+    "terminal list": [], "terminal revoke": ["N"],
+    "staff create": ["--name", "N", "--role", "owner"], "staff list": [], "staff reset": ["N"],
+    "staff disable": ["N"], "staff remove-second-step": ["N"],
     "guest export": [*LIVE, "--email", "a@b.example"],
-    "guest erase": [*LIVE, "--email", "a@b.example"],
-    "endpoint list": [],
-    "endpoint roll": ["N"],
-    "endpoint revoke-old-secret": ["N"],
-    "endpoint activate": ["N"],
-    "endpoint deactivate": ["N"],
-    "endpoint trust": ["N", "--system"],
-    "deliveries": [*LIVE],
-    "replay": [*LIVE, "--endpoint", "N"],
-    "doctor": ["--fix"],
-    "doorlog export": [*LIVE],
-    "doorlog verify": [*LIVE],
-    "tls show": [],
-    "tls import": ["--cert", VENUE, "--key", VENUE],
-    "tls renew": [],
-    "tls forget": [],
-    "clock confirm": ["2026-11-22"],
-    "bridge": [],
-    "backup": [],
-    "restore": [BACKUP, "--key", "N"],
-    "verify": [BACKUP],
-    "signing-key rotate": [*LIVE],
+    "guest erase": [*LIVE, "--email", "a@b.example"], "endpoint list": [], "endpoint roll": ["N"],
+    "endpoint revoke-old-secret": ["N"], "endpoint activate": ["N"], "endpoint deactivate": ["N"],
+    "endpoint trust": ["N", "--system"], "deliveries": [*LIVE],
+    "replay": [*LIVE, "--endpoint", "N"], "doctor": ["--fix"], "doorlog export": [*LIVE],
+    "doorlog verify": [*LIVE], "tls show": [], "tls import": ["--cert", VENUE, "--key", VENUE],
+    "tls renew": [], "tls forget": [], "clock confirm": ["2026-11-22"], "bridge": [], "backup": [],
+    "restore": [BACKUP, "--key", "N"], "verify": [BACKUP], "signing-key rotate": [*LIVE],
     "version": [],
-}
-ROOTS_OWN = {"service install"}  # what it must not do is in test_service_install.py
+}  # fmt: skip
+ROOTS_OWN = {"service install"}  # what it must not do is in test_service.py
 
 
 def data_commands(parser=None, words=()):
@@ -240,9 +223,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
 
         assert tree(roots) == before
 
-    def test_tmp():
-        pass
-
     def test_a_box_that_root_serves_is_its_owners(data):
         serve = ["serve", "--host", "127.0.0.1", "--port", "0"]
 
@@ -251,24 +231,6 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert (served["status"], served["touched"]) == (0, []), served
         assert kept_by_root(data) == []
         assert (data / "log" / "venuebox.jsonl").stat().st_mode & 0o077 == 0
-
-    def test_a_box_that_root_makes_in_a_folder_of_nobodys_is_nobodys(open_folder, venue_file):
-        data = open_folder / "new"
-        data.mkdir()
-        give(data)
-
-        [made] = run_as_root(data, ["init", "--venue", str(venue_file)])
-
-        assert made["status"] == 0, made
-        assert kept_by_root(data) == []
-
-    def test_the_box_that_root_puts_back_is_nobodys_and_so_is_what_was_there(data):
-        _, restored = run_as_root(data, ["backup"], ["restore", "--latest"])
-
-        assert restored["status"] == 0, restored
-        assert kept_by_root(data) == []
-        [aside] = data.glob("damaged-*")
-        assert (aside / "master.key").exists()
 
     def test_a_backup_that_root_alone_may_read_is_restored_for_nobody(data, open_folder, tmp_path):
         run_as_root(data, ["backup"])
@@ -287,27 +249,46 @@ if os.geteuid() == 0:  # who is not root has no rights to give up
         assert kept_by_root(other) == []
         assert (other / "secrets" / "recovery.key").exists()
 
-    def test_another_folder_for_a_backup_has_to_be_open_to_the_owner(data, open_folder, roots):
-        before = tree(roots)
-        shelf = open_folder / "usb"
-        shelf.mkdir()
-        give(shelf)
-
-        [refused, made] = run_as_root(
-            data, ["backup", "--to", str(roots)], ["backup", "--to", str(shelf)]
-        )
-
-        assert (refused["status"], made["status"]) == (1, 0), (refused, made)
-        assert tree(roots) == before
-        assert kept_by_root(shelf) == []
-
     @pytest.mark.proves("S25")
     @pytest.mark.parametrize("name", ["secrets", "tls", "backups", "log", "tmp", "tz"])
-    @pytest.mark.parametrize("owner", [0, NOBODY])
-    def test_a_link_in_the_place_of_a_folder_is_refused_whoever_left_it(box, roots, name, owner):
-        shutil.rmtree(box.data / name, ignore_errors=True)
-        (box.data / name).symlink_to(roots)
-        os.chown(box.data / name, owner, owner, follow_symlinks=False)
+    def test_a_link_in_the_place_of_a_folder_is_refused_whoever_left_it(box, roots, name):
+        link = box.data / name
+        shutil.rmtree(link, ignore_errors=True)
+        link.symlink_to(roots)
 
-        assert str(box.data / name) in box.complaint("doctor")
-        assert str(box.data / name) in box.complaint("service", "install")
+        for owner in (0, NOBODY):
+            os.chown(link, owner, owner, follow_symlinks=False)
+            assert str(link) in box.complaint("doctor")
+            assert str(link) in box.complaint("service", "install")
+
+    @contextlib.contextmanager
+    def as_nobody():
+        groups = os.getgroups()
+        os.setgroups([])
+        os.seteuid(NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+            os.setgroups(groups)
+
+    @pytest.fixture
+    def strangers(box, tmp_path):
+        """A box of root's in a folder that anybody may enter; the program is read already."""
+        for module in pkgutil.walk_packages(appliance.__path__, "appliance."):
+            importlib.import_module(module.name)
+        importlib.import_module("web.serve")
+        let_everybody_enter(tmp_path)
+        return box
+
+    @pytest.mark.parametrize(
+        "words",
+        ["key list", "key create --environment live --name Partner", "staff list", "doctor",
+         "backup", "backup kit", "tls show", "restore --latest", "serve --port 0"],
+    )  # fmt: skip
+    def test_a_stranger_is_told_whose_box_it_is(strangers, words):
+        with as_nobody():
+            said = strangers.complaint(*words.split())
+
+        assert f"{strangers.data} is open to root alone" in said
+        assert "sudo" in said

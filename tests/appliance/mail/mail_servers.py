@@ -37,9 +37,7 @@ class Mailbox:
         self.knocks = 0
         self.hopeless = None  # the id of a letter that breaks every connection
         self.fault = None
-        self.on_send = lambda: None
         self.most_at_once = 0
-        self.parted = 0
         self.trouble = None
         self.gate = asyncio.Event()
         self.gate.set()
@@ -47,7 +45,6 @@ class Mailbox:
     async def send(self, message):
         self.sending += 1
         self.knocks += 1
-        self.on_send()
         self.most_at_once = max(self.most_at_once, self.sending)
         try:
             await self.gate.wait()
@@ -62,7 +59,7 @@ class Mailbox:
             self.sending -= 1
 
     def part(self):
-        self.parted += 1
+        """The connection is left."""
 
     def refuse(self, result, trouble="because"):
         self.trouble = Outcome(result, trouble)
@@ -157,15 +154,6 @@ async def raw_server(converse):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def pump(reader, writer):
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    finally:
-        writer.close()  # however it ends: the server's end cancels it
 
 
 async def converse(reader, writer, *, until):

@@ -1,17 +1,25 @@
+import dataclasses
 import io
 import re
+import string
+from datetime import UTC, datetime
 
 import pytest
 import zxingcpp
+from babel import Locale
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from icalendar import Calendar
 from PIL import Image
 
+from appliance.actions.queue_letter import queue_letter
 from appliance.errors import NotFound
-from appliance.mail.composing import Composer, UnusableAddress
+from appliance.mail.composing import CATALOGUES, Composer, UnusableAddress
 from appliance.mail.contents import read_contents
 from appliance.mail.outbox import render_letter
-from tests.appliance.mail.conftest import SENDER
+from appliance.mail.words import name_to_greet, one_line
+from appliance.model.letter import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS
+from tests.appliance.mail.conftest import GUEST, SENDER, a_reservation
 from tests.appliance.mail.reading import HOSTILE, check_one_letter, parts, received, with_changes
 
 
@@ -19,36 +27,6 @@ from tests.appliance.mail.reading import HOSTILE, check_one_letter, parts, recei
 async def contents(environment, a_letter):
     letter_id = await a_letter(access_code="SVC-7K2M", starts=1170, ends=1320)
     return await environment.database.read(read_contents, environment, letter_id)
-
-
-async def test_the_letter_tells_code_link_evening_table_and_party_in_both_parts(
-    contents, environment
-):
-    letter = received(Composer(SENDER).compose(contents))
-
-    plain, html, _ = parts(letter)
-    url = environment.links.access(environment.keyring.access_token(contents.reservation.id))
-    for text in (plain, html):
-        for told in (
-            "SVC-7K2M",
-            url,
-            "Samedi 21 novembre 2026, de 19:30 à 22:00",
-            "Terrasse 1",
-            "4 personnes",
-            "Bonjour Yasmine,",
-            "Riad Atlas",
-        ):
-            assert told in text
-    assert [p.get_content_type() for p in letter.walk()] == [
-        "multipart/mixed",
-        "multipart/alternative",
-        "text/plain",
-        "multipart/related",
-        "text/html",
-        "image/png",
-        "image/png",
-        "text/calendar",
-    ]
 
 
 async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents):
@@ -75,11 +53,9 @@ async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(content
     (sender,) = letter["From"].addresses
     assert (sender.display_name, sender.addr_spec) == ("Riad Atlas", SENDER)
     assert letter["To"] == "yasmine@guest.example"
-    assert letter["Subject"] == "Votre réservation : Riad Atlas, samedi 21 novembre"
     assert letter["Date"].datetime.isoformat() == "2026-11-20T12:00:00+00:00"
     assert letter["Message-ID"] == f"<{contents.letter.id}@riad.example>"
     assert letter["Auto-Submitted"] == "auto-generated"
-    assert letter["Content-Language"] == "fr"
     assert letter["MIME-Version"] == "1.0"
     raw = Composer(SENDER).compose(contents).as_bytes()
     assert raw.isascii()
@@ -87,84 +63,26 @@ async def test_the_headers_say_who_to_whom_when_and_that_a_machine_wrote(content
     assert b"\n" not in raw.replace(b"\r\n", b"")
 
 
-SUBJECTS = {
-    "fr": "Votre réservation : Riad Atlas, samedi 21 novembre",
-    "en": "Your reservation: Riad Atlas, Saturday 21 November",
-    "ar": "حجزكم: Riad Atlas، السبت 21 نونبر",
-}
-
-
-@pytest.mark.parametrize(
-    ("language", "direction", "told"),
-    [
-        ("fr", "ltr", ["Votre réservation est confirmée", "4 personnes"]),
-        ("en", "ltr", ["Saturday 21 November 2026, 19:30 to 22:00", "4 guests"]),
-        ("ar", "rtl", ["السبت 21 نونبر 2026، من 19:30 إلى 22:00", "4 أشخاص", "مرحبا Yasmine،"]),
-    ],
-)
-async def test_each_language_reads_in_its_own_direction(contents, language, direction, told):
+@pytest.mark.parametrize(("language", "direction"), [("fr", "ltr"), ("en", "ltr"), ("ar", "rtl")])
+async def test_each_language_reads_in_its_own_direction(contents, language, direction):
     letter = received(Composer(SENDER).compose(with_changes(contents, letter__language=language)))
 
-    plain, html, _ = parts(letter)
-    assert f'<html lang="{language}" dir="{direction}">' in html
+    assert f'<html lang="{language}" dir="{direction}">' in parts(letter)[1]
     assert letter["Content-Language"] == language
-    assert letter["Subject"] == SUBJECTS[language]
-    for text in told:
-        assert text in plain
-        assert text in html
 
 
-@pytest.mark.parametrize("language", ["fr", "en", "ar"])
-async def test_the_letter_says_where_to_go_and_a_map_is_one_tap_away(contents, language):
+async def test_the_way_is_told_to_whom_is_expected_alone(contents):
     street = "12 derb <El Ferrane>, Marrakech"
-    changed = with_changes(contents, venue__address=street, letter__language=language)
+    changed = with_changes(contents, venue__address=street)
 
     plain, html, _ = parts(received(Composer(SENDER).compose(changed)))
 
     assert street in plain
     assert "12 derb &lt;El Ferrane&gt;, Marrakech</a>" in html
     assert 'href="https://www.openstreetmap.org/search?query=12%20derb%20%3CEl' in html
-
-
-async def test_who_is_not_expected_is_not_told_the_way(contents):
-    changed = with_changes(
-        contents, venue__address="12 derb", letter__kind="declined", reservation__status="declined"
-    )
-
+    changed = with_changes(changed, letter__kind="declined", reservation__status="declined")
     plain, html, _ = parts(received(Composer(SENDER).compose(changed)))
-
     assert "12 derb" not in plain + html
-
-
-@pytest.mark.parametrize(
-    ("language", "guests", "told"),
-    [("fr", 1, "1 personne"), ("en", 1, "1 guest"), ("ar", 2, "شخصان"), ("ar", 12, "12 شخصا")],
-)
-async def test_the_party_is_counted_as_the_language_counts(contents, language, guests, told):
-    changed = with_changes(contents, letter__language=language, reservation__guests=guests)
-    plain, _, _ = parts(received(Composer(SENDER).compose(changed)))
-    assert re.search(rf"{told}$", plain, re.MULTILINE)
-
-
-async def test_no_slot_is_the_whole_evening_and_a_late_slot_ends_next_morning(contents):
-    whole = with_changes(contents, reservation__slot=None, reservation__ends=2880)
-    late = with_changes(
-        contents, reservation__slot="23:00", reservation__starts=1380, reservation__ends=1560
-    )
-
-    assert (
-        "Samedi 21 novembre 2026, toute la soirée"
-        in parts(received(Composer(SENDER).compose(whole)))[0]
-    )
-    assert "de 23:00 à 02:00" in parts(received(Composer(SENDER).compose(late)))[0]
-
-
-@pytest.mark.proves("S21")
-@pytest.mark.parametrize("text", HOSTILE)
-async def test_a_hostile_name_adds_no_header_no_address_and_no_markup(contents, text):
-    changed = with_changes(contents, venue__name=text, reservation__customer_name=text,
-                           reservation__table_name=text)  # fmt: skip
-    check_one_letter(Composer(SENDER).compose(changed), Composer(SENDER).compose(contents))
 
 
 TYPED = st.lists(
@@ -173,23 +91,28 @@ TYPED = st.lists(
 ).map("".join)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.proves("V1")
 @settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(name=TYPED, guest=TYPED)
 def test_no_name_whatever_breaks_out_of_its_place(sample, name, guest):
-    contents, composer = sample
+    contents, composer, benign = sample
     changed = with_changes(contents, venue__name=name, reservation__customer_name=guest)
-    check_one_letter(composer.compose(changed), composer.compose(contents))
+    check_one_letter(composer.compose(changed), benign)
 
 
 @pytest.fixture
-async def sample(contents, monkeypatch):
+def without_pictures(monkeypatch):
+    """A pass is drawn in no time."""
     monkeypatch.setattr("appliance.mail.composing.qr_png", lambda *_: b"\x89PNG")
-    return contents, Composer(SENDER)
+
+
+@pytest.fixture
+async def sample(contents, without_pictures):
+    composer = Composer(SENDER)
+    return contents, composer, composer.compose(contents)
 
 
 async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):
@@ -201,21 +124,12 @@ async def test_nothing_in_the_letter_is_fetched_from_anywhere(contents):
     assert "@import" not in html
 
 
-async def test_with_pictures_off_the_letter_still_says_what_to_do(contents):
-    _, html, _ = parts(received(Composer(SENDER).compose(contents)))
-
-    assert 'alt="QR code d’entrée. S’il ne s’affiche pas, dites le code SVC-7K2M' in html
-
-
 async def test_an_international_address_is_written_raw_and_its_domain_in_ascii(contents):
     changed = with_changes(contents, letter__recipient="zoë@bücher.example")
     message = Composer(SENDER).compose(changed)
 
     assert message["To"].addresses[0].addr_spec == "zoë@xn--bcher-kva.example"
     assert "zoë@xn--bcher-kva.example".encode() in message.as_bytes()
-
-
-async def test_an_international_domain_alone_needs_no_utf8(contents):
     changed = with_changes(contents, letter__recipient="zoe@bücher.example")
     assert Composer(SENDER).compose(changed).as_bytes().isascii()
 
@@ -238,3 +152,202 @@ async def test_the_outbox_shows_a_letter_even_while_no_sender_is_set(at_port, a_
     assert letter["From"].addresses[0].addr_spec == "letters@venuebox.invalid"
     with pytest.raises(NotFound):
         await render_letter(environment, "018f0000-0000-7000-8000-00000000ffff")
+
+
+STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
+          "payment_due": "partial"}  # fmt: skip
+
+
+@pytest.fixture
+def contents_of(environment):
+    """What a letter of that kind tells: `await contents_of("reminder", language="ar")`."""
+
+    async def read(kind, language="fr", **reservation):
+        def queue(tx):
+            status = STATUS.get(kind, "confirmed")
+            values = {"access_code": "SVC-7K2M", "status": status} | reservation
+            return queue_letter(tx, a_reservation(tx, **values), kind, GUEST, language, keep=False)
+
+        letter_id = await environment.database.write(queue)
+        return await environment.database.read(read_contents, environment, letter_id)
+
+    return read
+
+
+def attachments(message):
+    attached = (p for p in message.walk() if p.get_content_disposition() == "attachment")
+    return {part.get_filename(): part for part in attached}
+
+
+def the_event(message):
+    calendar = Calendar.from_ical(attachments(message)["reservation.ics"].get_content())
+    (event,) = calendar.walk("VEVENT")
+    assert not event.errors
+    return event
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of, kind, language):
+    contents = await contents_of(kind, language)
+
+    letter = received(Composer(SENDER).compose(contents))
+
+    words = CATALOGUES[language].kinds[kind]
+    plain, html, pictures = parts(letter)
+    for text in (plain, html):
+        assert words.heading in text
+        assert contents.access_url in text
+        assert "Terrasse 1" in text
+        assert "Yasmine" in text
+        assert ("SVC-7K2M" in text) == (kind in WITH_PASS)
+    assert not letter.defects
+    assert contents.moot is None or kind == "cancelled"
+    assert letter["Subject"].startswith(words.subject.split("{")[0])
+    assert len(pictures) == (2 if kind in WITH_PASS else 0)
+    expected = {"pass.png"} if kind in WITH_PASS else set()
+    expected |= {"reservation.ics"} if kind in WITH_CALENDAR else set()
+    assert set(attachments(letter)) == expected
+    for picture in pictures:
+        image = Image.open(io.BytesIO(picture.get_content())).convert("L")
+        assert [code.text for code in zxingcpp.read_barcodes(image)] == [contents.pass_text]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_only_a_reminder_can_be_called_off_and_one_click_is_enough(contents_of, kind):
+    contents = await contents_of(kind)
+
+    letter = received(Composer(SENDER).compose(contents))
+
+    if kind == "reminder":
+        address = contents.access_url.replace("/access/", "/no-reminders/")
+        assert letter["List-Unsubscribe"] == f"<{address}>"
+        assert letter["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+        assert address in parts(letter)[0]
+    else:
+        assert letter["List-Unsubscribe"] is None
+
+
+@pytest.mark.proves("S21")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.usefixtures("without_pictures")
+async def test_no_letter_is_broken_open_by_what_was_typed(contents_of, kind, text):
+    contents = await contents_of(kind)
+    fields = ("customer_name", "notes", "table_name")
+    hostile = with_changes(contents, **{f"reservation__{field}": text for field in fields})
+    hostile = with_changes(hostile, venue__name=text, venue__currency=text)
+
+    letter = Composer(SENDER).compose(hostile)
+
+    check_one_letter(letter, Composer(SENDER).compose(contents))
+    if kind in WITH_CALENDAR:
+        event = the_event(received(letter))
+        usual = the_event(received(Composer(SENDER).compose(contents)))
+        assert set(event) == set(usual)
+        assert event["UID"] == usual["UID"]
+
+
+@pytest.mark.parametrize(
+    ("day", "begins"),
+    [
+        # Morocco left UTC+01 for good on 20 September 2026.
+        ("2026-09-19", datetime(2026, 9, 19, 18, 30, tzinfo=UTC)),
+        ("2026-09-20", datetime(2026, 9, 20, 19, 30, tzinfo=UTC)),
+        ("2027-07-01", datetime(2027, 7, 1, 19, 30, tzinfo=UTC)),
+    ],
+)
+async def test_the_calendar_file_has_the_instant_by_the_rules_of_that_day(
+    contents_of, clock, day, begins
+):
+    clock.set("2026-09-01T12:00:00Z")
+    contents = await contents_of("confirmation", date=day)
+
+    letter = received(Composer(SENDER).compose(contents))
+
+    event = the_event(letter)
+    assert event["DTSTART"].dt == begins
+    assert (event["DTEND"].dt - event["DTSTART"].dt).seconds == 150 * 60
+    assert event["STATUS"] == "CONFIRMED"
+    assert event["UID"] == contents.reservation.id
+    assert attachments(letter)["reservation.ics"].get_content_type() == "text/calendar"
+
+
+async def test_a_cancellation_strikes_the_entry_out_of_the_calendar(contents_of):
+    contents = await contents_of("cancelled", version=3)
+
+    event = the_event(received(Composer(SENDER).compose(contents)))
+
+    assert (event["STATUS"], event["SEQUENCE"]) == ("CANCELLED", 3)
+    assert event["UID"] == contents.reservation.id
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("confirmation", "cancelled"), ("requested", "confirmed"), ("accepted", "cancelled"),
+     ("declined", "confirmed"), ("cancelled", "confirmed"), ("reminder", "cancelled"),
+     ("payment_due", "confirmed")],
+)  # fmt: skip
+async def test_a_letter_that_is_no_longer_true_is_not_sent(contents_of, kind, status):
+    contents = await contents_of(kind, status=status)
+
+    assert contents.moot == f"the reservation is {status}"
+
+
+def _texts(words):
+    """Every text of a language under the path that leads to it."""
+    found = {}
+    for field in dataclasses.fields(words):
+        value = getattr(words, field.name)
+        if field.name == "kinds":
+            for kind, texts in value.items():
+                found |= {f"kinds.{kind}.{k}": v for k, v in dataclasses.asdict(texts).items()}
+        elif field.name != "party":
+            found[field.name] = value
+    return found
+
+
+def _braces(text):
+    return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_is_said_in_every_language_with_the_same_details(language):
+    french, words = _texts(CATALOGUES["fr"]), _texts(CATALOGUES[language])
+
+    assert words.keys() == french.keys()
+    for path, text in words.items():
+        assert text.strip(), path
+        assert _braces(text) == _braces(french[path]), path
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_kind_of_letter_and_every_plural_form_has_its_words(language):
+    words = CATALOGUES[language]
+
+    assert set(words.kinds) == set(KINDS)
+    forms = {Locale.parse(words.locale).plural_form(n) for n in range(201)}
+    assert forms <= set(words.party)
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("Riad\r\nBcc: x@evil.example", "Riad Bcc: x@evil.example"),
+        ("a\u2028b\u2029c\x85d\x00e", "a b c d e"),
+        ("\u202eEvil\u2066", "Evil"),
+        ("رياض  الأطلس", "رياض الأطلس"),
+    ],
+)
+def test_what_was_typed_stays_on_one_line(typed, kept):
+    assert one_line(typed) == kept
+
+
+@pytest.mark.parametrize(
+    ("typed", "greeted"),
+    [("Yasmine", True), ("Jean-Luc", True), ("D’Arcy", True), ("ياسمين", True), ("www", True),
+     ("https://evil.example/x", False), ("evil.example", False), ("a@b", False), ("12€", False),
+     ("x" * 41, False), ("", False), (None, False)],
+)  # fmt: skip
+def test_a_first_name_is_greeted_and_an_address_typed_as_one_is_not(typed, greeted):
+    assert name_to_greet(typed) == (typed if greeted else None)

@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from appliance.clock import SystemClock
 from appliance.errors import Unavailable
 from appliance.mail.postman import Postman
 from tests.appliance.mail.mail_servers import pass_time, settle, until
@@ -26,13 +25,6 @@ async def test_an_accepted_letter_is_sent_once_and_the_postman_is_idle_after(
     assert row.sent_at is not None
     assert len(mailbox.messages) == 1
     assert postman._timer is None
-
-
-async def test_a_queued_letter_is_sent_without_anybody_asking(postman, a_letter, mailbox):
-    await a_letter()
-    await settle(postman)
-
-    assert len(mailbox.messages) == 1
 
 
 @pytest.mark.proves("decision: What does notifications.email say?")
@@ -70,22 +62,6 @@ async def test_a_letter_is_given_up_once_the_evening_is_over(
 
     assert letter_row(letter_id).state == "failed"
     assert postman._timer is None
-
-
-async def test_a_permanent_refusal_is_final_and_kept_with_its_reason(
-    postman, a_letter, mailbox, letter_row, clock
-):
-    mailbox.refuse("refused", "recipient refused with 550 5.1.1")
-    letter_id = await a_letter()
-
-    assert await postman.send_now(letter_id) == "failed"
-    mailbox.accept()
-    await pass_time(postman, clock, DAY)
-
-    row = letter_row(letter_id)
-    assert (row.state, row.trouble) == ("failed", "recipient refused with 550 5.1.1")
-    assert await postman.send_now(letter_id) == "failed"
-    assert mailbox.messages == []
 
 
 @pytest.mark.proves("decision: What does notifications.email say?")
@@ -137,21 +113,6 @@ async def test_a_letter_is_never_in_two_hands_at_once(postman, a_letter, mailbox
     assert len(mailbox.messages) == 1
 
 
-async def test_the_retries_of_a_dead_server_are_one_knock_a_minute(
-    postman, a_letter, mailbox, clock
-):
-    mailbox.refuse("unreachable", "no connection")
-    for _ in range(6):
-        await postman.send_now(await a_letter())
-    before = mailbox.knocks
-    await pass_time(postman, clock, MINUTE)
-    assert mailbox.knocks == before + 1
-
-    mailbox.accept()
-    await pass_time(postman, clock, HOUR)
-    assert len(mailbox.messages) == 6
-
-
 async def test_letters_that_wait_behind_a_server_out_of_reach_are_answered_and_sent_later(
     postman, a_letter, mailbox, letter_row, clock
 ):
@@ -186,56 +147,6 @@ async def test_a_letter_that_no_server_survives_is_not_in_the_way_of_the_others(
     assert letter_row(hopeless).state == "waiting"
 
 
-async def test_new_letters_go_before_retries_and_never_beside_them(
-    postman, a_letter, mailbox, clock
-):
-    mailbox.refuse("deferred")
-    for _ in range(3):
-        await postman.send_now(await a_letter(recipient="late@guest.example"))
-    await settle(postman)
-    mailbox.accept()
-    mailbox.gate.clear()
-    clock.advance(MINUTE)
-    postman.wake()
-    await until(lambda: mailbox.sending)
-
-    fresh = asyncio.create_task(postman.send_now(await a_letter(recipient="new@guest.example")))
-    mailbox.gate.set()
-    assert await fresh == "sent"
-    await settle(postman)
-
-    names = [message["To"].split("@")[0] for message in mailbox.messages]
-    assert names == ["late", "new", "late", "late"]
-    assert mailbox.most_at_once == 1
-
-
-async def test_a_letter_is_recorded_before_the_next_is_handed_over(
-    postman, environment, a_letter, mailbox, letter_row
-):
-    mailbox.gate.clear()
-    ids = [await a_letter() for _ in range(5)]
-    seen = []
-    mailbox.on_send = lambda: seen.append([letter_row(i).state for i in ids].count("sent"))
-    mailbox.gate.set()
-    await settle(postman)
-
-    assert seen == sorted(seen)
-    assert seen[-4:] == [1, 2, 3, 4]
-
-
-async def test_the_connection_is_left_once_nothing_more_is_due(postman, a_letter, mailbox):
-    mailbox.gate.clear()
-    for _ in range(3):
-        await a_letter()
-    await until(lambda: mailbox.sending)
-    assert mailbox.parted == 0
-
-    mailbox.gate.set()
-    await settle(postman)
-
-    assert (len(mailbox.messages), mailbox.parted) == (3, 1)
-
-
 async def test_while_an_outcome_cannot_be_recorded_nothing_is_sent_twice_and_nothing_else_at_all(
     postman, environment, a_letter, mailbox, letter_row, clock, monkeypatch
 ):
@@ -262,25 +173,6 @@ async def test_while_an_outcome_cannot_be_recorded_nothing_is_sent_twice_and_not
     assert len(mailbox.messages) == 2
 
 
-async def test_the_timer_itself_brings_the_retry(environment, clock, mailbox, a_letter):
-    mailbox.refuse("deferred")
-    letter_id = await a_letter()
-    postman = Postman(environment, SystemClock(), mailbox)
-    await postman.start()
-    await postman.send_now(letter_id)
-    mailbox.accept()
-    postman._due[letter_id] = time.monotonic() + 0.3
-    postman._arm()
-
-    await asyncio.sleep(0.05)
-    assert mailbox.messages == []
-    await until(lambda: mailbox.messages)
-    await settle(postman)
-    assert len(mailbox.messages) == 1
-    assert postman._timer is None
-    await postman.close()
-
-
 async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
     postman, a_letter, mailbox, letter_row, clock, caplog
 ):
@@ -294,3 +186,105 @@ async def test_our_own_fault_costs_one_step_of_the_ladder_and_tells_no_name(
     await pass_time(postman, clock, MINUTE)
 
     assert letter_row(letter_id).state == "sent"
+
+
+async def a_next_start(environment, clock, mailbox):
+    """A postman of another start does what is due, and ends."""
+    postman = Postman(environment, clock, mailbox)
+    await postman.start()
+    postman.wake()
+    await settle(postman)
+    await postman.close()
+
+
+async def test_after_a_restart_everything_that_waits_is_sent_and_nothing_that_was(
+    tmp_path, open_at, environment, clock, mailbox, a_letter
+):
+    sent_id = await a_letter()
+    first = Postman(environment, clock, mailbox)
+    await first.start()
+    assert await first.send_now(sent_id) == "sent"
+    await first.close()
+    waiting_id = await a_letter()
+    await environment.database.close()
+
+    again = await open_at(tmp_path / "live.db")
+    await a_next_start(again, clock, mailbox)
+    await again.database.close()
+
+    ids = [message["Message-ID"].split("@")[0].strip("<") for message in mailbox.messages]
+    assert ids == [sent_id, waiting_id]
+
+
+async def test_what_was_in_flight_when_the_box_died_is_sent_again_under_the_same_message_id(
+    environment, clock, mailbox, a_letter, letter_row
+):
+    letter_id = await a_letter()
+    died = Postman(environment, clock, mailbox)
+    await died.start()
+
+    async def die(*_):
+        raise asyncio.CancelledError
+
+    died._record = die
+    died.wake()
+    await settle(died)
+    assert letter_row(letter_id).state == "waiting"
+
+    await a_next_start(environment, clock, mailbox)
+
+    first, second = mailbox.messages
+    assert first["Message-ID"] == second["Message-ID"]
+    assert letter_row(letter_id).state == "sent"
+
+
+async def test_what_a_machine_slept_is_taken_off_the_wait_for_the_next_attempt(
+    environment, clock, mailbox, a_letter, letter_row
+):
+    mailbox.refuse("deferred")
+    letter_id = await a_letter()
+    postman = Postman(environment, clock, mailbox)
+    await postman.start()
+    await postman.send_now(letter_id)
+    await settle(postman)
+    mailbox.accept()
+
+    postman.wake()
+    await settle(postman)
+    assert letter_row(letter_id).state == "waiting"
+    clock.milliseconds += 10 * MINUTE * 1000  # and the monotonic clock did not count it
+    postman.look_anew()
+
+    await until(lambda: letter_row(letter_id).state == "sent")
+    await postman.close()
+
+
+async def test_closing_lets_the_letter_in_flight_arrive(environment, clock, mailbox, a_letter):
+    postman = Postman(environment, clock, mailbox)
+    await postman.start()
+    mailbox.gate.clear()
+    await a_letter()
+    await until(lambda: mailbox.sending)
+    asyncio.get_running_loop().call_later(0.1, mailbox.gate.set)
+
+    await postman.close()
+
+    assert len(mailbox.messages) == 1
+    assert await postman.send_now(await a_letter()) == "failed"
+
+
+async def test_closing_does_not_wait_for_a_server_that_hangs(
+    environment, clock, mailbox, a_letter, letter_row
+):
+    postman = Postman(environment, clock, mailbox)
+    await postman.start()
+    mailbox.gate.clear()
+    letter_id = await a_letter()
+    asked = asyncio.create_task(postman.send_now(letter_id))
+    await until(lambda: mailbox.sending)
+
+    postman._answer_within = 0.1
+    await postman.close()
+
+    assert await asked == "failed"
+    assert letter_row(letter_id).state == "waiting"

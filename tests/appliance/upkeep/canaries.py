@@ -62,7 +62,7 @@ def traces_in(folder):
     }
 
 
-async def crowd(database, count=400):
+async def crowd(database, count):
     """Many of the same guest, whose rows grow, so that pages are split and rows move."""
     draw = random.Random(1)
     for n in range(count):

@@ -1,18 +1,14 @@
 """Reminders: n hours before, once, and to nobody who did not ask to be written to."""
 
-import asyncio
 from datetime import date
 
 import pytest
 
 from appliance.actions.cancel import cancel
-from appliance.actions.enter import enter_by_staff
-from appliance.actions.remind import find_next_reminder, remind
+from appliance.actions.remind import find_next_reminder
 from appliance.actions.stop_reminders import stop_reminders
 from appliance.clock import format_instant
-from appliance.upkeep.upkeep import Upkeep
 from tests.appliance.upkeep.keeping import World
-from tests.builders import a_booking
 from tests.conftest import with_settings
 
 NEXT_SATURDAY = date(2026, 11, 28)
@@ -46,21 +42,6 @@ async def world(box, clock):
     await made.upkeep.close()
 
 
-async def test_by_a_doubtful_clock_nobody_is_reminded(box, clock):
-    world, trusted = Guests(box.live, clock), False
-    world.upkeep = Upkeep(box.live, clock, world.timer, may_expire=lambda: trusted)
-    id_ = await world.book()
-    world.clock.set("2026-11-28T12:00:00Z")
-
-    await world.start()
-    assert world.reminders() == []
-
-    trusted = True
-    await world.wait_for_the_timer()
-    assert world.reminders() == [id_]
-    await world.upkeep.close()
-
-
 async def test_a_guest_is_reminded_once_a_day_before(world):
     id_ = await world.book()
     await world.start()
@@ -74,16 +55,13 @@ async def test_a_guest_is_reminded_once_a_day_before(world):
     assert world.next_due() is None
 
 
-async def test_a_slot_after_midnight_counts_from_that_night(world):
-    await world.book(slot="22:00")
+@pytest.mark.parametrize(
+    ("slot", "due"), [("22:00", "2026-11-27T22:00:00.000Z"), ("19:30", DUE), (None, DUE)]
+)
+async def test_the_hours_count_from_the_slot_or_the_first_of_the_evening(world, slot, due):
+    await world.book(slot=slot)
 
-    assert world.next_due() == "2026-11-27T22:00:00.000Z"
-
-
-async def test_a_whole_evening_begins_with_its_first_slot(world):
-    await world.book(slot=None)
-
-    assert world.next_due() == DUE
+    assert world.next_due() == due
 
 
 async def test_who_booked_within_those_hours_was_just_written_to(world, clock):
@@ -157,31 +135,3 @@ async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
     await world.upkeep.close()
 
     assert world.reminders() == []
-
-
-async def test_no_more_than_a_batch_is_queued_at_once(world, clock):
-    for n in range(3):
-        await world.book(date=date(2026, 12, 1 + n))
-    clock.set("2026-12-01T12:00:00Z")
-
-    assert await world.database.write(remind, 72, 2) == 2
-    assert await world.database.write(remind, 72, 2) == 1
-
-
-async def test_the_reminders_of_the_test_environment_are_kept_to_be_read(box, clock):
-    await box.test.database.write(
-        enter_by_staff,
-        a_booking(date=NEXT_SATURDAY, customer_email="s@guest.example"),
-        actor="staff:1",
-    )
-    clock.set("2026-11-28T12:00:00Z")
-    upkeep = Upkeep(box.test, clock)
-    await upkeep.start()
-    await upkeep.settle()
-    await upkeep.close()
-    await asyncio.sleep(0)
-
-    states = box.test.database.peek(
-        lambda reader: list(reader.rows("SELECT kind, state FROM letter"))
-    )
-    assert states == [("reminder", "kept")]

@@ -1,4 +1,3 @@
-import asyncio
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from appliance.actions.cancel import cancel
 from appliance.clock import format_instant, newest_zone_database, parse_instant
 from appliance.model.evening import evening_end
-from appliance.model.notices import ReservationChanged
 from appliance.model.venue import Venue
 from appliance.upkeep import chores
 from appliance.upkeep.chores import find_next_due
@@ -30,22 +28,6 @@ async def world(box, clock):
     await made.upkeep.close()
 
 
-async def test_an_empty_box_sets_no_timer(world):
-    await world.start()
-
-    assert world.timer.seconds is None
-    assert world.timer.set_times == 0
-
-
-async def test_the_timer_is_set_to_the_end_of_the_evening_and_to_nothing_before(world):
-    await world.enter()
-
-    await world.start()
-
-    assert world.timer.set_times == 1
-    assert world.timer.seconds == 11 * 3600
-
-
 @pytest.mark.proves(
     "decision: What becomes of a confirmed reservation?", "decision: Does completion send an event?"
 )
@@ -59,15 +41,6 @@ async def test_a_confirmed_reservation_is_completed_when_its_evening_ends_and_no
     assert (await world.get(id_)).status == "completed"
     assert await world.history(id_) == [("created", "staff:1"), ("completed", "box")]
     assert await world.events() == ["reservation.created"]
-
-
-async def test_a_minute_before_the_end_it_is_still_confirmed(world):
-    id_ = await world.enter()
-    world.clock.set("2026-11-22T05:59:59Z")
-
-    await world.start()
-
-    assert (await world.get(id_)).status == "confirmed"
 
 
 async def test_an_evening_to_come_and_a_cancelled_guest_are_left_alone(world):
@@ -156,17 +129,6 @@ async def test_a_booking_made_later_moves_the_timer_and_a_thousand_move_it_once(
     assert world.timer.seconds == pytest.approx(35 * 3600 - 1)
 
 
-async def test_what_cannot_fall_due_does_not_wake_it(world):
-    id_ = await world.enter()
-    await world.start()
-    times = world.timer.set_times
-
-    await world.database.write(cancel, id_, actor="staff:1")
-    await asyncio.sleep(0)
-
-    assert world.timer.set_times == times
-
-
 async def test_a_database_that_refuses_is_asked_again_in_a_minute(world, monkeypatch):
     id_ = await world.enter()
     world.clock.set("2026-11-23T12:00:00Z")
@@ -178,15 +140,6 @@ async def test_a_database_that_refuses_is_asked_again_in_a_minute(world, monkeyp
     monkeypatch.undo()
     await world.wait_for_the_timer()
     assert (await world.get(id_)).status == "completed"
-
-
-async def test_after_closing_nothing_is_set_any_more(world):
-    await world.start()
-    await world.upkeep.close()
-
-    await world.enter()
-
-    assert world.timer.seconds is None
 
 
 async def test_a_change_of_the_venues_clock_between_due_and_done_does_not_spin(world):
@@ -236,14 +189,3 @@ async def test_by_a_doubtful_clock_no_evening_ends_and_no_request_expires(box, c
     assert (await world.get(confirmed)).status == "completed"
     assert (await world.get(requested)).status == "declined"
     await world.upkeep.close()
-
-
-async def test_the_feed_hears_of_a_completed_reservation(world):
-    id_ = await world.enter()
-    heard = []
-    world.database.on_commit(heard.extend)
-    await world.start()
-
-    await world.wait_for_the_timer()
-
-    assert ReservationChanged(id_) in heard

@@ -3,42 +3,21 @@
 import asyncio
 import contextlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from appliance.actions.erase_guest import erase_guest
 from appliance.clock import parse_instant
-from appliance.errors import Trouble
 from appliance.store import wiping
 from appliance.store.connection import open_connection
-from appliance.upkeep.contacts import ContactRetention
 from appliance.upkeep.erasure_list import read_list
 from appliance.upkeep.erasures import Erasures
 from tests.appliance.upkeep.canaries import a_guest, crowd, live_through, traces_in
 from tests.appliance.upkeep.keeping import Timer
 
-HOUR = 3600
 FOUR_O_CLOCK = "2026-11-22T04:00:00Z"
 MIB = 1 << 20
-MEASURE = """
-import sys
-from pathlib import Path
-from appliance.store.connection import open_connection
-from appliance.store.wiping import wipe
-
-def peak():
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0])
-
-path = Path(sys.argv[1])
-open_connection(path).close()
-before = peak()
-assert wipe(path)
-print(peak() - before)
-"""
 
 
 class House:
@@ -100,19 +79,6 @@ async def test_a_large_file_is_wiped_at_four_in_the_night_and_nobody_waits_befor
     assert not list(house.folder.glob("unwiped*"))
 
 
-async def test_a_restart_in_the_same_evening_wipes_nothing_either_and_forgets_nothing(house):
-    await house.erase()
-    mark_at(house, "2026-11-21T18:00:00Z")
-    await house.erasures.close()
-
-    await house.start()
-
-    assert not house.is_wiped()
-    await house.wait_for_the_timer()
-    await house.wait_for_the_timer()
-    assert house.is_wiped()
-
-
 async def test_a_box_that_is_off_at_night_wipes_at_its_start(house):
     await house.erase()
     mark_at(house, "2026-11-21T06:59:00Z")
@@ -122,45 +88,6 @@ async def test_a_box_that_is_off_at_night_wipes_at_its_start(house):
 
     assert house.is_wiped()
     assert not list(house.folder.glob("unwiped*"))
-
-
-async def test_a_box_that_sleeps_through_the_night_wipes_when_it_is_awake(house):
-    await house.erase()
-    mark_at(house, "2026-11-21T18:00:00Z")
-    house.clock.set("2026-11-22T19:59:00Z")
-    house.timer.callback()
-    await house.erasures.settle()
-    assert not house.is_wiped()
-
-    house.clock.set("2026-11-22T20:01:00Z")
-    house.timer.callback()
-    await house.erasures.settle()
-
-    assert house.is_wiped()
-    assert not list(house.folder.glob("unwiped*"))
-
-
-async def test_what_a_command_could_not_wipe_the_box_wipes_without_a_restart(house, monkeypatch):
-    await house.erase()
-    await house.wait_for_the_timer()
-    await house.wait_for_the_timer()
-    monkeypatch.setattr(wiping, "_SMALL", MIB)
-    house.box.live.database.look_again()  # as a command's poke makes it
-    assert house.timer.seconds == 60
-    (house.folder / "unwiped-live").touch()
-
-    await house.wait_for_the_timer()
-
-    assert not list(house.folder.glob("unwiped*"))
-
-
-async def test_a_command_that_wiped_leaves_the_box_nothing_to_do(house, monkeypatch):
-    house.box.live.database.look_again()
-    house.box.live.database.look_again()
-    assert house.timer.set_times == 1
-    monkeypatch.setattr(house.erasures, "_follow", lambda: pytest.fail("nothing was left to wipe"))
-
-    await house.wait_for_the_timer()
 
 
 def mark_at(house, instant):
@@ -194,46 +121,6 @@ def no_room(monkeypatch):
         f_bavail, f_frsize = 0, 4096
 
     monkeypatch.setattr(wiping.os, "statvfs", lambda _path: Full())
-
-
-async def test_what_the_night_forgot_without_room_for_the_wiping_is_wiped_in_an_hour(
-    box, clock, tmp_path, monkeypatch
-):
-    await crowd(box.live.database, 30)
-    clock.set("2028-01-01T00:00:00Z")
-    no_room(monkeypatch)
-    timer = Timer()
-    retention = ContactRetention(box.live, clock, lambda: True, timer)
-    await retention.start()
-    await retention.settle()
-    assert timer.seconds == HOUR
-    assert traces_in(tmp_path) != set()
-
-    monkeypatch.undo()
-    timer.callback()
-    await retention.settle()
-    await retention.close()
-
-    assert traces_in(tmp_path) == set()
-
-
-def test_a_command_that_finds_no_room_says_so(tmp_path, monkeypatch):
-    path = a_large_file(tmp_path, 1)
-    no_room(monkeypatch)
-
-    with pytest.raises(Trouble, match=r"live\.db cannot be wiped: that takes \d+ MiB on the disk"):
-        wiping.wipe(path)
-
-
-def test_a_large_file_is_not_held_in_memory(tmp_path):
-    path = a_large_file(tmp_path, 64)
-
-    run = subprocess.run(
-        [sys.executable, "-c", MEASURE, path],
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
-    )  # fmt: skip
-
-    assert int(run.stdout) < 16 * 1024  # KiB
 
 
 @pytest.mark.proves("S24")

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from appliance.store.conditions import list_conditions
 from tests.conftest import with_settings
 
 A_YEAR_ON, A_YEAR_BACK = "2027-11-21T19:00:00Z", "2025-11-21T19:00:00Z"
@@ -13,10 +12,6 @@ GRACED = with_settings(
         "clock_grace_minutes": GRACE // 60,
     }
 )  # fmt: skip
-
-
-def conditions(world):
-    return {c.name for c in world.database.peek(list_conditions)}
 
 
 async def nothing_more(receiver, count):

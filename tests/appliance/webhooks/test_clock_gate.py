@@ -1,29 +1,41 @@
 """The clock gate: nothing is signed by an implausible clock, and no retry is early, double or lost.
 
-Row 19 of the fault table.
+A clock that leapt stays in doubt over restarts, until a time server or a person confirms it.
 """
 
 import pytest
 
+from appliance.actions.beat import beat
+from appliance.actions.confirm_clock import confirm_clock
 from appliance.clock import parse_instant
-from appliance.webhooks.waits import settle_waits
+from appliance.store.conditions import drop_condition
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
     A_YEAR_BACK,
     A_YEAR_ON,
     GRACE,
     GRACED,
-    conditions,
     due_at,
     nothing_more,
     set_clock,
 )
+from tests.appliance.webhooks.internet import conditions
 from tests.appliance.webhooks.receivers import an_answer
 
 
 @pytest.fixture
 def settings():
     return GRACED
+
+
+@pytest.fixture
+async def tried_once(world, receiver):
+    """A started world whose one delivery has failed once."""
+    await world.register(receiver.url)
+    receiver.answers = [an_answer(500)]
+    await world.start()
+    await world.book()
+    await world.recorded(1)
 
 
 @pytest.mark.proves("decision: The clock is not trusted?", "G8")
@@ -56,13 +68,8 @@ async def test_row_19_a_clock_that_jumps_a_year_signs_nothing_until_it_is_right_
 
 @pytest.mark.proves("decision: The clock is not trusted?")
 async def test_row_19_a_retry_in_the_hold_is_neither_early_nor_double_nor_never(
-    world, receiver, clock, uptime, surroundings
+    tried_once, world, receiver, clock, uptime, surroundings
 ):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    await world.book()
-    await world.recorded(1)
 
     surroundings.synchronised = False
     set_clock(clock, surroundings, A_YEAR_ON)
@@ -79,13 +86,8 @@ async def test_row_19_a_retry_in_the_hold_is_neither_early_nor_double_nor_never(
 
 
 async def test_row_19_a_step_of_thirty_seconds_holds_nothing_and_moves_what_the_wall_clock_shows(
-    world, receiver, clock, surroundings
+    tried_once, world, receiver, clock, surroundings
 ):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    await world.book()
-    await world.recorded(1)
     before = due_at(world)
 
     surroundings.synchronised = False
@@ -97,13 +99,8 @@ async def test_row_19_a_step_of_thirty_seconds_holds_nothing_and_moves_what_the_
 
 
 async def test_row_19_a_box_that_boots_in_1970_waits_for_the_time_and_keeps_the_rest_of_each_wait(
-    world, receiver, clock, surroundings, change_outside
+    tried_once, world, receiver, clock, surroundings, change_outside
 ):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    await world.book()
-    await world.recorded(1)
     await world.stop()
     rebooted = ManualUptime(clock, "second boot", 5_000)
     change_outside(uptime=rebooted)
@@ -121,51 +118,6 @@ async def test_row_19_a_box_that_boots_in_1970_waits_for_the_time_and_keeps_the_
     rebooted.advance(0.001)
 
     await world.settled("delivered")
-
-
-async def test_row_19_what_fell_due_while_the_box_was_off_goes_out_once_the_time_is_known(
-    world, receiver, clock, surroundings, change_outside
-):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    await world.book()
-    await world.recorded(1)
-    await world.stop()
-    change_outside(uptime=ManualUptime(clock, "second boot", 5_000))
-    clock.set("1970-01-01T00:00:20Z")
-    await world.start()
-    await nothing_more(receiver, 1)
-
-    set_clock(clock, surroundings, "2026-11-21T23:00:00Z")
-
-    await world.settled("delivered")
-    assert len(receiver.requests) == 2
-
-
-async def test_endless_steps_of_many_retries_are_followed_in_small_transactions(
-    world, receiver, clock, surroundings
-):
-    endpoint, _ = await world.register(receiver.url)
-    await world.start()
-
-    def many(tx):
-        tx.execute("INSERT INTO event (seq, type, occurred_at) VALUES (1, 'webhook.test', 0)")
-        for n in range(1200):
-            tx.insert(
-                "delivery",
-                {"id": tx.new_id(), "endpoint_id": endpoint.id, "event_seq": 1, "attempts": 1,
-                 "due_at": tx.now + n, "due_boot": "first boot", "due_uptime": 2_000_000 + n},
-            )  # fmt: skip
-
-    await world.database.write(many)
-    commits = world.database.commits
-    set_clock(clock, surroundings, "2026-11-21T20:00:00Z")
-
-    await world.until(lambda: world.database.commits == commits + 4)  # three batches, the mark
-    assert world.rows(
-        "SELECT min(due_at - due_uptime), max(due_at - due_uptime) FROM delivery"
-    ) == [(parse_instant("2026-11-21T20:00:00Z") - 1_000_000,) * 2]
 
 
 async def test_a_clock_that_is_back_where_it_was_is_trusted_at_once_without_a_time_server(
@@ -187,22 +139,148 @@ async def test_a_clock_that_is_back_where_it_was_is_trusted_at_once_without_a_ti
     assert world.dispatcher.clock_gate.may_expire()
 
 
-async def test_a_clock_that_leaps_while_waits_are_counted_is_not_the_one_that_is_remembered(
-    world, receiver, clock, surroundings, monkeypatch
+@pytest.mark.proves("decision: The clock is not trusted?")
+async def test_a_clock_that_nobody_confirms_is_believed_ten_minutes_after_the_machines_start(
+    world, receiver, clock, surroundings, change_outside, caplog
 ):
-    async def settle_and_leap(*what):
-        await settle_waits(*what)
-        clock.set(A_YEAR_ON)
-
-    surroundings.synchronised = False
+    surroundings.synchronised = None  # a container that may not ask
+    started = ManualUptime(clock, "a boot", 5_000)
+    change_outside(uptime=started)
     await world.register(receiver.url)
-    monkeypatch.setattr("appliance.webhooks.clock_gate.settle_waits", settle_and_leap)
-    await world.start()
-    await world.stop()
-    monkeypatch.undo()
-
     await world.start()
     await world.book()
 
+    started.advance(GRACE - 5.001)
     await nothing_more(receiver, 0)
-    assert conditions(world) == {"clock_held", "clock_leapt"}
+    started.advance(0.001)
+
+    await world.settled("delivered")
+    assert caplog.text.count("a clock that may be wrong") == 1
+    await world.until(lambda: conditions(world) == {"clock_unconfirmed"})
+
+
+async def test_a_clock_before_what_was_lived_through_is_not_believed_after_a_reboot(
+    world, receiver, clock, surroundings, change_outside
+):
+    await world.register(receiver.url)
+    await world.start()
+    await world.stop()
+    late = ManualUptime(clock, "second boot", 10 * GRACE * 1000)
+    change_outside(uptime=late)
+    surroundings.synchronised = False
+    clock.set("2026-11-21T18:54:59Z")
+
+    await world.start()
+    await world.book()
+    late.advance(0)
+    await nothing_more(receiver, 0)
+    late.advance(60)
+
+    await world.settled("delivered")
+
+
+async def test_a_time_server_that_insists_on_an_earlier_time_is_right_in_the_end(
+    world, receiver, clock, uptime, surroundings
+):
+    await world.register(receiver.url)
+    clock.set(A_YEAR_ON)
+    await world.start()
+    await world.stop()
+    clock.set("2026-11-21T19:00:00Z")
+
+    await world.start()
+    await world.book()
+    uptime.advance(GRACE - 1)
+    await nothing_more(receiver, 0)
+    uptime.advance(16)
+
+    await world.settled("delivered")
+
+
+async def test_by_a_clock_far_beyond_all_that_was_written_nothing_expires_until_it_is_confirmed(
+    world, receiver, clock, surroundings, change_outside
+):
+    await world.database.write(beat)
+    clock.set("2027-01-02T19:00:00Z")
+    change_outside(uptime=ManualUptime(clock, "second boot", 10 * GRACE * 1000))
+    surroundings.synchronised = False
+
+    await world.start()
+    assert world.dispatcher.clock_gate.permits()
+    assert not world.dispatcher.clock_gate.may_expire()
+    surroundings.synchronised = True
+    set_clock(clock, surroundings, "2027-01-02T19:00:01Z")
+
+    assert world.dispatcher.clock_gate.may_expire()
+
+
+@pytest.fixture
+async def leapt(world, clock, uptime, surroundings):
+    """A box that goes by a clock of next year: nobody contradicted it for ten minutes."""
+    surroundings.synchronised = False
+    await world.start()
+    set_clock(clock, surroundings, A_YEAR_ON)
+    uptime.advance(GRACE)
+    await world.until(lambda: conditions(world) == {"clock_leapt", "clock_unconfirmed"})
+    assert world.dispatcher.clock_gate.permits()
+    await world.database.write(beat)  # something is written at that time
+    return world
+
+
+@pytest.mark.parametrize("is_rebooted", [False, True])
+async def test_no_restart_makes_a_clock_right_that_leapt(
+    leapt, clock, surroundings, change_outside, is_rebooted
+):
+    await leapt.stop()
+    if is_rebooted:
+        change_outside(uptime=ManualUptime(clock, "second boot", 10 * GRACE * 1000))
+
+    await leapt.start()
+    assert leapt.dispatcher.clock_gate.permits()
+    assert not leapt.dispatcher.clock_gate.may_expire()
+    surroundings.synchronised = True
+
+    assert leapt.dispatcher.clock_gate.may_expire()
+    await leapt.until(lambda: conditions(leapt) == set())
+
+
+def confirm_beside(tx):
+    """As `venuebox clock confirm` does it, in a process of its own."""
+    drop_condition(tx, "clock_leapt", "")
+    beat(tx)
+
+
+@pytest.mark.parametrize("where", ["portal", "command", "command while it is off"])
+async def test_a_person_confirms_a_clock_that_leapt(leapt, where):
+    gate, heard = leapt.dispatcher.clock_gate, []
+    gate.watch(lambda: heard.append(1))
+    if where == "portal":
+        await leapt.database.write(confirm_clock, "staff:1")
+        await leapt.until(lambda: heard == [1])
+    elif where == "command":
+        await leapt.database.write(confirm_beside)
+        assert not gate.may_expire()
+        leapt.database.look_again()
+        assert heard == [1]
+    else:
+        await leapt.stop()
+        await leapt.database.write(confirm_beside)
+        await leapt.start()
+
+    assert leapt.dispatcher.clock_gate.may_expire()
+    assert conditions(leapt) <= {"clock_unconfirmed"}
+
+
+async def test_a_box_in_which_nobody_writes_remembers_how_long_it_ran(
+    world, clock, uptime, surroundings, change_outside
+):
+    surroundings.synchronised = False
+    await world.database.write(beat)
+    await world.start()
+    uptime.advance(50 * 86_400)
+    await world.stop()
+    change_outside(uptime=ManualUptime(clock, "second boot", 10 * GRACE * 1000))
+
+    await world.start()
+
+    assert world.dispatcher.clock_gate.may_expire()

@@ -1,19 +1,14 @@
 """From a name to a connection that is secure, or to the word for what prevented it."""
 
 import asyncio
-import datetime as dt
+import errno
 import os
 import socket
-import ssl
 from ipaddress import IPv4Address
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.appliance.webhooks.attempts import LATE, REQUEST, SHORT, SHORT_CONNECT, timed
-from tests.appliance.webhooks.receivers import a_server, an_answer
+from tests.appliance.webhooks.attempts import LATE, REQUEST, SHORT_CONNECT, timed
 
 
 async def test_nobody_listens(make_client):
@@ -24,24 +19,6 @@ async def test_nobody_listens(make_client):
         outcome = await client.post(REQUEST)
 
     assert (outcome.phase, outcome.code) == ("connect", "conn_refused")
-
-
-@pytest.mark.parametrize(
-    ("trouble", "code"),
-    [
-        (OSError(101, "network is unreachable"), "no_route"),
-        (OSError(113, "no route to host"), "unreachable"),
-        (ConnectionResetError(), "reset"),
-        (OSError("Multiple exceptions"), "failed"),
-    ],
-)
-async def test_each_way_of_not_connecting_has_its_name(make_client, receiver, trouble, code):
-    async def connect(_addresses, _port):
-        raise trouble
-
-    outcome = await make_client(receiver.url, connect=connect).post(REQUEST)
-
-    assert (outcome.phase, outcome.code) == ("connect", code)
 
 
 async def test_an_address_that_swallows_packets_is_given_up_early(make_client, receiver):
@@ -108,139 +85,6 @@ async def test_a_blocked_address_sees_no_connection(make_client, names, inside):
     assert dialled == []
 
 
-async def test_the_second_address_is_tried_when_the_first_refuses(make_client, names, receiver):
-    names.known["receiver.example"] = ["127.0.0.9", "127.0.0.1"]
-    url = f"http://receiver.example:{receiver.port}/"
-
-    outcome = await make_client(url).post(REQUEST)
-
-    assert outcome.delivered
-    assert outcome.remote_address == "127.0.0.1"
-
-
-class TestTls:
-    """Certificates are always checked."""
-
-    async def test_a_certificate_that_is_trusted_and_fits_the_name(self, make_client, names):
-        outcome = await attempt_over_tls(make_client, names, "receiver.example")
-
-        assert outcome.delivered
-
-    @pytest.mark.parametrize(
-        "certificate",
-        [
-            {"name": "other.example"},
-            {"days": -1},
-            {"trusted": False},
-        ],
-        ids=["another name", "expired", "self-signed"],
-    )
-    async def test_a_bad_certificate_is_refused_before_a_byte_is_sent(
-        self, make_client, names, certificate
-    ):
-        outcome = await attempt_over_tls(make_client, names, **certificate)
-
-        assert (outcome.phase, outcome.code) == ("tls", "tls_cert")
-
-    async def test_a_server_without_tls_on_the_port(self, make_client, names, receiver):
-        names.known["receiver.example"] = ["127.0.0.1"]
-        context = ssl.create_default_context()
-        url = f"https://receiver.example:{receiver.port}/"
-
-        async def plain(_reader, writer):
-            writer.write(an_answer(400))
-            await writer.drain()
-
-        async with a_server(plain) as port:
-            url = f"https://receiver.example:{port}/"
-            outcome = await make_client(url, trust=trusting(context)).post(REQUEST)
-
-        assert (outcome.phase, outcome.code) == ("tls", "tls_other")
-
-    async def test_a_slow_handshake_has_what_is_left_of_the_attempt(self, make_client, names):
-        names.known["receiver.example"] = ["127.0.0.1"]
-        certificate, key = a_certificate("receiver.example", 1)
-        server, context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
-        load(server, certificate, key)
-        context.load_verify_locations(cadata=certificate.decode())
-        with socket.create_server(("127.0.0.1", 0)) as busy:  # the kernel takes up, nobody else
-            url = f"https://receiver.example:{busy.getsockname()[1]}/"
-            client = make_client(url, trust=trusting(context), budgets=SHORT_CONNECT)
-            attempt = asyncio.create_task(client.post(REQUEST))
-            await asyncio.sleep(2 * SHORT_CONNECT.connect)
-
-            async with a_server(give_ok, sock=busy, ssl=server):
-                outcome = await attempt
-
-        assert outcome.delivered
-
-    async def test_a_handshake_that_never_ends(self, make_client, names):
-        names.known["receiver.example"] = ["127.0.0.1"]
-
-        async def stall(_reader, _writer):
-            await asyncio.sleep(60)
-
-        async with a_server(stall) as port:
-            client = make_client(
-                f"https://receiver.example:{port}/",
-                trust=trusting(ssl.create_default_context()),
-                budgets=SHORT,
-            )
-            outcome, seconds = await timed(client.post(REQUEST))
-
-        assert (outcome.phase, outcome.code) == ("tls", "timeout")
-        assert seconds < LATE
-
-
-def trusting(context):
-    async def trust():
-        return context
-
-    return trust
-
-
-async def attempt_over_tls(make_client, names, name="receiver.example", *, days=1, trusted=True):
-    """One attempt at https://receiver.example/ whose server has such a certificate."""
-    names.known["receiver.example"] = ["127.0.0.1"]
-    certificate, key = a_certificate(name, days)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load(server, certificate, key)
-    context = ssl.create_default_context()
-    if trusted:
-        context.load_verify_locations(cadata=certificate.decode())
-
-    async with a_server(give_ok, ssl=server) as port:
-        client = make_client(f"https://receiver.example:{port}/", trust=trusting(context))
-        return await client.post(REQUEST)
-
-
-async def give_ok(reader, writer):
-    await reader.readuntil(b"{}")
-    writer.write(an_answer(200))
-    await writer.drain()
-
-
-def a_certificate(name, days):
-    key = ec.generate_private_key(ec.SECP256R1())
-    now = dt.datetime.now(dt.UTC)
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=10))
-        .not_valid_after(now + dt.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    form = serialization.PrivateFormat.PKCS8
-    pem = serialization.Encoding.PEM
-    return certificate.public_bytes(pem), key.private_bytes(pem, form, plain)
-
-
 def load(context, certificate, key):
     """An SSLContext reads its certificate from a file only: from one that has no name."""
     handle = os.memfd_create("certificate")
@@ -249,3 +93,59 @@ def load(context, certificate, key):
         context.load_cert_chain(f"/proc/self/fd/{handle}")
     finally:
         os.close(handle)
+
+
+V4, OTHER_V4, V6 = "93.184.216.34", "93.184.216.35", "2606:2800:220::1"
+REFUSED, TIMED_OUT, NO_HOST = errno.ECONNREFUSED, errno.ETIMEDOUT, errno.EHOSTUNREACH
+NO_NETWORK, DOWN, NOT_MINE = errno.ENETUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL
+
+
+@pytest.fixture
+def fail(monkeypatch):
+    """`fail({address: errno})`: what connecting to each comes to."""
+
+    def plan(failures):
+        async def sock_connect(_loop, _sock, address):
+            number = failures[address[0]]
+            raise OSError(number, f"{address[0]}: {number}")
+
+        loop = type(asyncio.get_running_loop())
+        monkeypatch.setattr(loop, "sock_connect", sock_connect)
+
+    return plan
+
+
+async def test_the_second_address_is_tried_when_the_first_refuses(make_client, names, receiver):
+    names.known["receiver.example"] = ["127.0.0.9", "127.0.0.1"]
+
+    outcome = await make_client(f"http://receiver.example:{receiver.port}/").post(REQUEST)
+
+    assert (outcome.code, outcome.remote_address) == ("delivered", "127.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("failures", "code"),
+    [
+        ({V4: REFUSED, V6: NO_NETWORK}, "conn_refused"),
+        ({V6: NO_NETWORK, V4: REFUSED}, "conn_refused"),
+        ({V4: TIMED_OUT, V6: NOT_MINE}, "conn_timeout"),
+        ({V4: TIMED_OUT, OTHER_V4: REFUSED}, "conn_refused"),
+        ({V4: NO_HOST, V6: NO_NETWORK}, "unreachable"),
+        ({V4: errno.EACCES, V6: NO_NETWORK}, "failed"),
+        ({V4: NO_NETWORK, V6: NOT_MINE}, "no_route"),
+        ({V6: NOT_MINE, V4: DOWN}, "no_route"),
+        ({V4: NO_NETWORK, OTHER_V4: NO_NETWORK}, "no_route"),
+        ({V6: NOT_MINE}, "unreachable"),
+    ],
+)
+async def test_of_several_failures_the_receivers_own_word_counts_and_ours_only_if_all_are(
+    make_client, names, fail, failures, code
+):
+    names.known["both.example"] = list(failures)
+    fail(failures)
+    client = make_client("http://both.example:8080/")
+
+    outcome = await client.post(REQUEST)
+
+    assert (outcome.phase, outcome.code) == ("connect", code)
+    assert await client.reach() == code

@@ -5,8 +5,10 @@ import logging
 import pytest
 import stripe
 
+from appliance.actions.erase_guest import erase_guest
 from appliance.actions.roll_secret import roll_secret
 from appliance.actions.send_test_event import send_test_event
+from appliance.store.failed_requests import find_failed_request
 from tests.appliance.webhooks.receivers import an_answer
 
 
@@ -51,40 +53,6 @@ async def test_a_test_event_goes_out_signed_with_a_full_sample(world, receiver):
     assert _holds(request, secret)
 
 
-async def test_how_an_endpoint_does_is_told_in_its_row(world, receiver):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500), an_answer(503)]
-    await world.start()
-
-    def health():
-        return world.rows("SELECT failures_in_a_row, last_outcome FROM endpoint")[0]
-
-    await world.book(1)
-    await world.until(lambda: health() == (1, "http_500"))
-    await world.book(1)
-    await world.until(lambda: health() == (2, "http_503"))
-    await world.book(1)
-    await world.until(lambda: health() == (0, "delivered"))
-
-
-async def test_a_streak_of_failures_is_one_line_in_the_log_and_its_end_another(
-    world, receiver, caplog
-):
-    caplog.set_level(logging.INFO, "appliance.webhooks")
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)] * 5
-    await world.start()
-
-    await world.book(5)
-    await world.recorded(5)
-    await world.book(2)
-    await world.recorded(7)
-
-    lines = [record.getMessage() for record in caplog.records]
-    assert len([line for line in lines if "fails: http_500" in line]) == 1
-    assert len([line for line in lines if "answers again" in line]) == 1
-
-
 async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog):
     caplog.set_level(logging.DEBUG)
     _, secret = await world.register(f"{receiver.url}?token=canary")
@@ -96,3 +64,30 @@ async def test_nothing_secret_and_no_guest_is_in_the_log(world, receiver, caplog
 
     for word in (secret, secret[6:], "Yasmine", "canary"):
         assert word not in caplog.text
+
+
+@pytest.mark.parametrize("is_erased", [True, False])
+async def test_what_was_sent_and_answered_is_kept_unless_its_guest_was_erased_meanwhile(
+    world, receiver, is_erased
+):
+    async def answer(writer, request):
+        if is_erased:
+            id_ = request.reservation["serviceReservationId"]
+            await world.database.write(erase_guest, id_, actor="staff:1")
+        writer.write(an_answer(500, body=b"no table for Salma"))
+
+    receiver.always = answer
+    await world.register(receiver.url)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+
+    [request] = receiver.requests
+    assert request.reservation["customerFirstName"] == "Salma"
+    kept = world.database.peek(find_failed_request, request.id)
+    [(excerpt, digest)] = world.rows("SELECT excerpt, length(body_sha256) FROM attempt")
+    if is_erased:
+        assert (kept, excerpt, digest) == (None, None, None)
+    else:
+        assert b"Salma" in kept[1]
+        assert (excerpt, digest) == ("no table for Salma", 32)

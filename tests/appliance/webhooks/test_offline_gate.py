@@ -1,13 +1,33 @@
 """The offline gate: a box without a way out charges nobody for it. Row 17 of the fault table."""
 
 import asyncio
+import errno
+import socket
 
 import pytest
 
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from tests.appliance.webhooks.alarms import alarm_is
-from tests.appliance.webhooks.internet import PUBLIC, Internet, charged, conditions, probe_fails
+from tests.appliance.webhooks.internet import (
+    NO_ANSWER,
+    NO_NETWORK,
+    OTHER_PUBLIC,
+    PUBLIC,
+    Internet,
+    charged,
+    conditions,
+    probe_fails,
+)
 from tests.appliance.webhooks.receivers import an_answer
+
+
+@pytest.fixture
+async def offline(world, receiver, internet):
+    """A started world that lost its route; one delivery is parked."""
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.start()
+    internet.lose_the_route()
+    await world.book()
+    await world.recorded(1)
 
 
 @pytest.mark.proves("decision: The venue is offline?")
@@ -45,13 +65,8 @@ async def test_row_17_a_cut_of_three_hours_costs_no_attempt_and_is_over_within_6
 
 @pytest.mark.proves("decision: The venue is offline?")
 async def test_row_17_when_a_route_comes_back_the_first_send_follows_within_five_seconds(
-    world, receiver, internet, uptime
+    offline, world, receiver, internet, uptime
 ):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.start()
-    internet.lose_the_route()
-    await world.book()
-    await world.recorded(1)
     for seconds in (5, 10, 20):
         await probe_fails(uptime, seconds)
     await alarm_is(uptime, 40)
@@ -61,43 +76,6 @@ async def test_row_17_when_a_route_comes_back_the_first_send_follows_within_five
     uptime.advance(uptime.next_alarm)
 
     await world.settled("delivered")
-
-
-async def test_news_that_came_a_little_early_are_followed_up_soon(
-    world, receiver, internet, uptime, surroundings
-):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.start()
-    internet.lose_the_route()
-    await world.book()
-    await world.recorded(1)
-
-    surroundings.watching_network[0]()
-    uptime.advance(uptime.next_alarm)
-    await alarm_is(uptime, 1)
-    internet.come_back()
-    uptime.advance(1)
-
-    await world.settled("delivered")
-
-
-async def test_nothing_is_watched_and_no_alarm_is_set_unless_something_is_parked(
-    world, receiver, internet, uptime, surroundings
-):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.start()
-    assert surroundings.watching_network == []
-    internet.lose_the_route()
-    await world.book()
-    await world.recorded(1)
-    assert len(surroundings.watching_network) == 1
-
-    internet.come_back(with_news=True)
-    uptime.advance(1)
-    await world.settled("delivered")
-
-    assert surroundings.watching_network == []
-    assert uptime.next_alarm is None
 
 
 @pytest.mark.proves("decision: The venue is offline?")
@@ -120,38 +98,6 @@ async def test_a_receiver_in_the_house_is_served_while_the_box_is_offline(
     assert {code for code, _ in charged(world)} == {"box_offline", "delivered"}
 
 
-async def test_an_endpoint_deactivated_while_parked_is_probed_no_more(
-    world, receiver, internet, uptime
-):
-    endpoint, _ = await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.start()
-    internet.lose_the_route()
-    await world.book()
-    await world.recorded(1)
-
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    await alarm_is(uptime, 5)
-    uptime.advance(5)
-
-    await world.until(lambda: uptime.next_alarm is None)
-    await world.until(lambda: conditions(world) == set())
-
-
-async def test_a_restart_while_offline_goes_on_where_it_was(world, receiver, internet, uptime):
-    await world.register(internet.add("partner.example", PUBLIC, receiver))
-    await world.start()
-    internet.lose_the_route()
-    await world.book()
-    await world.recorded(1)
-    await world.stop()
-    assert conditions(world) == set()
-
-    internet.come_back()
-    await world.start()
-
-    await world.settled("delivered")
-
-
 async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet, uptime):
     await world.register(internet.add("partner.example", PUBLIC, receiver))
     receiver.always = an_answer(500, "Connection: close")
@@ -170,3 +116,83 @@ async def test_a_retry_keeps_its_rung_through_the_cut(world, receiver, internet,
 
     assert charged(world) == [("http_500", 1), ("box_offline", 0), ("http_500", 1)]
     await alarm_is(uptime, 300)
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        (ConnectionRefusedError(), "conn_refused"),
+        (ConnectionResetError(), "reset"),
+        (TimeoutError(), "conn_timeout"),
+        (OSError(errno.EHOSTUNREACH, "no route to host"), "unreachable"),
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), "dns_nxdomain"),
+    ],
+)
+async def test_what_may_be_the_receivers_fault_is_charged(
+    world, receiver, internet, names, uptime, trouble, code
+):
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.start()
+    if isinstance(trouble, socket.gaierror):
+        names.known["partner.example"] = trouble
+    internet.trouble = trouble
+
+    await world.book()
+    await world.recorded(1)
+
+    assert charged(world) == [(code, 1)]
+    await alarm_is(uptime, 60)
+
+
+async def test_a_name_server_that_fails_one_name_is_the_receivers_trouble_when_others_are_there(
+    world, receiver, open_receiver, internet, names
+):
+    other = await open_receiver()
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    await world.register(internet.add("other.example", OTHER_PUBLIC, other), ("webhook.test",))
+    names.known["partner.example"] = NO_ANSWER
+    await world.start()
+
+    await world.book()
+    await world.recorded(1)
+
+    assert charged(world) == [("dns_temp", 1)]
+    assert other.requests == []  # it was looked for, and told nothing
+    assert other.connections == 1
+
+
+async def test_within_a_minute_of_a_success_a_lookup_that_fails_is_charged(
+    world, receiver, internet, uptime
+):
+    await world.register(internet.add("partner.example", PUBLIC, receiver))
+    receiver.always = an_answer(200, "Connection: close")
+    await world.start()
+    await world.book()
+    await world.settled("delivered")
+
+    internet.drop_packets()
+    await world.book()
+    await world.recorded(2)
+    assert charged(world)[1] == ("dns_temp", 1)
+    await alarm_is(uptime, 60)
+    uptime.advance(60)
+    await world.recorded(3)
+
+    assert charged(world)[2] == ("box_offline", 0)
+
+
+async def test_a_box_that_loses_its_own_cable_charges_not_even_those_in_the_house(
+    world, receiver, internet, uptime, change_outside
+):
+    async def no_cable(_addresses, _port):
+        raise NO_NETWORK
+
+    await world.register(receiver.url)
+    change_outside(connect=no_cable)
+    await world.start()
+    await world.book()
+    await world.recorded(1)
+
+    assert charged(world) == [("box_offline", 0)]
+    await alarm_is(uptime, 5)

@@ -3,11 +3,14 @@
 import asyncio
 from dataclasses import replace
 
+import apsw
 import pytest
 
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.errors import Unavailable
+from appliance.webhooks import picking
 from appliance.webhooks.client import Budgets
+from tests.appliance.webhooks.alarms import alarm_is
 from tests.appliance.webhooks.receivers import an_answer
 
 
@@ -30,26 +33,13 @@ async def test_a_deactivated_endpoint_receives_nothing_more(world, receiver, upt
     assert uptime.next_alarm is None
 
 
-async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_still_recorded(
-    world, receiver
+@pytest.mark.proves("decision: A deactivated endpoint?")
+@pytest.mark.parametrize(("status", "state"), [(200, "delivered"), (500, "cancelled")])
+async def test_an_attempt_under_way_when_its_endpoint_is_deactivated_is_recorded_and_the_last(
+    world, receiver, status, state
 ):
     endpoint, _ = await world.register(receiver.url)
-    receiver.answering.clear()
-    await world.start()
-    await world.book()
-    await receiver.got(1)
-
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    receiver.answering.set()
-
-    await world.settled("delivered")
-    assert world.attempts() == [(1, "delivered")]
-
-
-@pytest.mark.proves("decision: A deactivated endpoint?")
-async def test_a_failed_attempt_does_not_revive_a_cancelled_delivery(world, receiver):
-    endpoint, _ = await world.register(receiver.url)
-    receiver.always = an_answer(500)
+    receiver.always = an_answer(status)
     receiver.answering.clear()
     await world.start()
     await world.book()
@@ -59,7 +49,7 @@ async def test_a_failed_attempt_does_not_revive_a_cancelled_delivery(world, rece
     receiver.answering.set()
     await world.recorded(1)
 
-    assert world.states() == ["cancelled"]
+    await world.settled(state)
 
 
 async def test_a_url_that_the_settings_no_longer_allow_is_blocked_and_says_so(
@@ -96,38 +86,6 @@ async def test_nothing_happens_when_nothing_is_due(world, receiver, uptime, monk
 
     assert statements == []
     assert uptime.next_alarm is None
-
-
-async def test_commits_that_announce_nothing_wake_nobody(world, receiver):
-    await world.register(receiver.url, ("reservation.declined",))
-    dispatcher = await world.start()
-    await asyncio.sleep(0.02)
-    pumps = []
-    dispatcher._pump = lambda: pumps.append(1)
-
-    await world.book(3)
-    await asyncio.sleep(0.02)
-
-    assert pumps == []
-
-
-async def test_a_hold_keeps_everything_back_until_it_is_released(world, receiver, uptime):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    dispatcher = await world.start()
-    await world.book()
-    await world.recorded(1)
-
-    dispatcher.hold("no way out")
-    dispatcher.hold("the clock")
-    await world.book()
-    uptime.advance(61)
-    dispatcher.release("the clock")
-    await asyncio.sleep(0.05)
-    assert len(receiver.requests) == 1
-    dispatcher.release("no way out")
-
-    await world.settled("delivered", "delivered")
 
 
 async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
@@ -191,3 +149,26 @@ async def test_outcomes_that_cannot_be_written_stay_in_memory_and_pause_the_send
 
     await world.settled(*["delivered"] * 4)
     assert len(receiver.requests) == 4
+
+
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.CorruptError, ValueError])
+async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
+    world, receiver, uptime, monkeypatch, error
+):
+    sound, reads = picking.find_reservation, iter(range(10**6))
+
+    def read(*args):
+        if next(reads) == 2:
+            raise error("disk I/O error")
+        return sound(*args)
+
+    await world.register(receiver.url)
+    await world.book(20)
+    monkeypatch.setattr(picking, "find_reservation", read)
+    await world.start()
+
+    await alarm_is(uptime, 15)
+    uptime.advance(15)
+
+    await world.settled(*["delivered"] * 20)
+    assert len({request.id for request in receiver.requests}) == len(receiver.requests) == 20

@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from appliance.actions.register_endpoint import EndpointsChanged
+from appliance.webhooks.ladder import next_step
 from tests.appliance.webhooks.alarms import ManualUptime, alarm_is
 from tests.appliance.webhooks.receivers import an_answer
 
@@ -56,18 +57,6 @@ async def test_six_attempts_on_the_ladder_with_one_id_fresh_times_and_the_curren
     assert len(failing.requests) == 6
 
 
-async def test_a_delay_is_drawn_on_top_of_the_ladder(world, receiver, uptime, change_outside):
-    change_outside(draw=lambda: 0.5)
-    await world.register(receiver.url)
-    receiver.always = an_answer(500)
-    await world.start()
-
-    await world.book()
-    await world.recorded(1)
-
-    await alarm_is(uptime, 63)
-
-
 @pytest.mark.proves("decision: When is it tried again?")
 async def test_the_wait_counts_from_the_end_of_the_attempt(world, receiver, uptime):
     await world.register(receiver.url)
@@ -98,17 +87,6 @@ async def test_a_success_on_the_way_ends_the_ladder(world, failing, uptime):
     await world.settled("delivered")
     assert uptime.next_alarm is None
     assert world.rows("SELECT attempts FROM delivery") == [(2,)]
-
-
-@pytest.mark.proves("decision: What counts as delivered?")
-@pytest.mark.parametrize("status", [301, 400, 410, 404, 429])
-async def test_no_answer_but_2xx_ends_the_ladder(world, failing, uptime, status):
-    failing.always = an_answer(status, "Location: http://127.0.0.1:1/")
-    await world.book()
-    await world.recorded(1)
-
-    assert world.states() == ["pending"]
-    await alarm_is(uptime, 60)
 
 
 async def test_a_restart_in_the_middle_of_the_ladder_changes_nothing(world, failing, uptime):
@@ -162,20 +140,6 @@ async def test_a_clock_that_steps_moves_no_retry(world, failing, uptime, clock, 
     await failing.got(2)
 
 
-async def test_a_clock_that_steps_while_the_process_is_down_moves_no_retry(
-    world, failing, uptime, clock
-):
-    await world.book()
-    await world.recorded(1)
-    await world.stop()
-    clock.set("2027-01-01T00:00:00Z")
-    uptime.advance(20)
-
-    await world.start()
-
-    await alarm_is(uptime, 40)
-
-
 async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
     world, failing, uptime, clock, change_outside
 ):
@@ -193,20 +157,6 @@ async def test_after_a_reboot_the_rest_of_the_wait_is_told_by_the_wall_clock(
     await failing.got(2)
 
 
-async def test_after_a_reboot_much_later_an_overdue_retry_is_sent_once(
-    world, failing, clock, change_outside
-):
-    await world.book()
-    await world.recorded(1)
-    await world.stop()
-    clock.set("2030-01-01T00:00:00Z")
-    change_outside(uptime=ManualUptime(clock, "second boot", 5_000))
-
-    await world.start()
-
-    await failing.got(2)
-
-
 async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, receiver, uptime):
     await world.register(receiver.url)
     receiver.answers = [an_answer(500)]
@@ -217,34 +167,6 @@ async def test_a_failed_older_event_does_not_hold_up_a_newer_one(world, receiver
     await world.announce("reservation.cancelled", reservation_id)
 
     await world.settled("pending", "delivered")
-
-
-async def test_there_is_one_alarm_for_any_number_of_retries(world, failing, uptime):
-    await world.book(40)
-    await world.recorded(40)
-
-    assert len(uptime.alarms) == 1
-    uptime.advance(60)
-    await failing.got(80)
-    await world.recorded(80)
-    assert len(uptime.alarms) == 1
-
-
-async def test_a_failing_receiver_is_sent_less_at_a_time_until_it_recovers(
-    world, failing, uptime, open_receiver
-):
-    await world.book(40)
-    await world.recorded(40)
-    failing.most_at_once, failing.delay = 0, 0.005
-
-    uptime.advance(60)
-    await world.recorded(80)
-    assert failing.most_at_once == 1
-
-    failing.always = an_answer(200)
-    uptime.advance(300)
-    await world.until(lambda: world.states() == ["delivered"] * 40)
-    assert failing.most_at_once == 4
 
 
 @pytest.mark.proves("decision: What is a replay of a delivery?")
@@ -268,3 +190,36 @@ async def test_a_dead_delivery_that_is_queued_again_is_sent_at_once_with_its_old
     await world.settled("delivered")
     assert len({r.id for r in failing.requests}) == 1
     assert world.attempts()[-1] == (7, "delivered")
+
+
+def after_failures(count, draw=lambda: 0.0, charged=True):
+    return next_step(count - 1, delivered=False, charged=charged, draw=draw)
+
+
+@pytest.mark.proves("decision: When is it tried again?", "interface 8: Webhook retries")
+@pytest.mark.parametrize(
+    ("failures", "seconds", "most"),
+    [(1, 60, 6), (2, 300, 30), (3, 1800, 60), (4, 7200, 60), (5, 43200, 60)],
+)
+def test_each_wait_is_that_of_the_contract_and_up_to_a_tenth_or_a_minute(failures, seconds, most):
+    earliest = after_failures(failures)
+    latest = after_failures(failures, draw=lambda: 0.999_999).wait_ms
+
+    assert (earliest.state, earliest.attempts) == ("pending", failures)
+    assert earliest.wait_ms == seconds * 1000
+    assert 0.99 * most * 1000 < latest - earliest.wait_ms < most * 1000
+
+
+@pytest.mark.proves("decision: When is it tried again?")
+def test_after_the_sixth_failure_a_delivery_is_dead():
+    assert after_failures(6).state == "dead"
+    assert after_failures(6).attempts == 6
+
+
+@pytest.mark.proves("decision: The venue is offline?")
+def test_an_attempt_that_is_our_own_fault_stays_on_its_rung():
+    for charged_before in range(6):
+        step = next_step(charged_before, delivered=False, charged=False, draw=lambda: 0.0)
+
+        assert step.state == "pending"
+        assert step.attempts == charged_before

@@ -4,12 +4,13 @@ The gate hears of it from the kernel; upkeep hears of it from the gate.
 """
 
 import asyncio
+import time
 
 import pytest
 
-from appliance.clock import format_instant
 from appliance.upkeep.upkeep import Upkeep
-from tests.appliance.upkeep.keeping import END_OF_TONIGHT, World
+from appliance.webhooks.uptime import SystemUptime
+from tests.appliance.upkeep.keeping import World
 from tests.appliance.webhooks.clocks import GRACED, set_clock
 from tests.appliance.webhooks.receivers import an_answer
 
@@ -40,44 +41,31 @@ async def status_becomes(house, id_, status):
 
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
-async def test_a_clock_that_a_time_server_sets_ahead_ends_the_evening_at_once(
-    house,
-    clock,
-    surroundings,
+@pytest.mark.parametrize("is_asleep", [False, True])
+async def test_when_the_clock_is_set_ahead_or_the_machine_slept_the_evening_ends_at_once(
+    house, clock, uptime, surroundings, is_asleep
 ):
     id_ = await house.enter()
     await house.start()
     assert house.timer.seconds > 8 * 3600
 
+    if is_asleep:
+        uptime.now += 48 * 3_600_000  # and no timer counted it
     set_clock(clock, surroundings, TWO_DAYS_ON)
 
     await status_becomes(house, id_, "completed")
 
 
-@pytest.mark.proves("decision: Which clock do durations and timers run on?")
-async def test_after_a_sleep_of_the_machine_the_evening_ends_at_once(
-    house,
-    clock,
-    uptime,
-    surroundings,
-):
-    id_ = await house.enter()
-    await house.start()
+async def test_where_the_machine_counts_no_boots_each_process_is_one(monkeypatch):
+    assert SystemUptime().boot == SystemUptime().boot
 
-    uptime.now += 12 * 3_600_000  # and no timer counted it
-    clock.advance(12 * 3600)
-    assert format_instant(clock.now()) > END_OF_TONIGHT
-    for tell in list(surroundings.watching_clock):
-        tell()
+    monkeypatch.delattr(time, "CLOCK_BOOTTIME")
 
-    await status_becomes(house, id_, "completed")
+    assert SystemUptime().boot != SystemUptime().boot
 
 
 async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_confirmed(
-    house,
-    clock,
-    uptime,
-    surroundings,
+    house, clock, uptime, surroundings
 ):
     surroundings.synchronised = False
     id_ = await house.enter()
@@ -93,31 +81,9 @@ async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_con
     await status_becomes(house, id_, "completed")
 
 
-async def test_a_time_server_that_agrees_with_a_believed_clock_lets_things_expire_again(
-    house,
-    clock,
-    uptime,
-    surroundings,
-):
-    surroundings.synchronised = False
-    set_clock(clock, surroundings, TWO_DAYS_ON)
-    uptime.advance(700)  # nobody contradicted it for the whole grace
-    await asyncio.sleep(0.05)
-    assert house.gate.permits()
-    assert not house.gate.may_expire()
-
-    surroundings.synchronised = True  # it was right: nothing is set, nobody is told
-
-    assert house.gate.may_expire()
-
-
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
 async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wakes(
-    world,
-    receiver,
-    clock,
-    uptime,
-    surroundings,
+    world, receiver, clock, uptime, surroundings
 ):
     receiver.answers = [an_answer(500)]
     await world.register(receiver.url)
@@ -133,15 +99,3 @@ async def test_a_retry_that_fell_due_while_the_machine_slept_goes_out_when_it_wa
 
     await world.settled("delivered")
     assert len(receiver.requests) == 2
-
-
-async def test_after_closing_no_clock_is_listened_to(house, clock, surroundings):
-    id_ = await house.enter()
-    await house.start()
-    await house.upkeep.close()
-
-    set_clock(clock, surroundings, TWO_DAYS_ON)
-    await asyncio.sleep(0.05)
-
-    assert (await house.get(id_)).status == "confirmed"
-    assert house.timer.seconds is None

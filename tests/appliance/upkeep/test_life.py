@@ -1,4 +1,4 @@
-"""The watchdog: a loop that stands still ends the process; systemd hears from the loop itself."""
+"""The watchdog ends a process whose loop stands still; a full disk is watched until it has room."""
 
 import asyncio
 import os
@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from appliance.upkeep import life
+from appliance.upkeep.life import Reserve
 from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
 from appliance.upkeep.watchdog import Watchdog
 
@@ -39,6 +41,8 @@ def systemd(tmp_path):
         yield listening, {"NOTIFY_SOCKET": str(tmp_path / "notify")}
 
 
+@pytest.mark.slow
+@pytest.mark.process
 @pytest.mark.proves("G10")
 def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood(tmp_path):
     begun = time.monotonic()
@@ -51,6 +55,7 @@ def test_a_loop_that_stands_still_ends_the_process_and_leaves_where_it_stood(tmp
     assert time.monotonic() - begun < 45
 
 
+@pytest.mark.slow
 async def test_a_loop_that_turns_is_left_alone(tmp_path):
     left = []
     watchdog = Watchdog(tmp_path / "stuck.txt", {}, patience=3.0, leave=lambda: left.append(1))
@@ -83,19 +88,59 @@ def test_whoever_was_not_started_by_systemd_tells_nobody(tmp_path, systemd):
     assert listening.recv(100) == b"STOPPING=1"
 
 
-def test_the_watchdog_of_another_process_is_not_ours():
-    assert watchdog_seconds({"WATCHDOG_USEC": "30000000"}) == 15
-    assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}) == 15
-    assert watchdog_seconds({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}) is None
-    assert watchdog_seconds({}) is None
+@pytest.mark.parametrize(
+    ("of", "is_one_file", "seconds"),
+    [(None, False, 15), ("me", False, 15), ("parent", False, None), ("other", False, None),
+     ("me", True, 15), ("parent", True, 15), ("other", True, None)],
+)  # fmt: skip
+def test_the_watchdog_of_another_process_is_not_ours(monkeypatch, of, is_one_file, seconds):
+    """The child of the one file takes the watchdog of the process that waits for it."""
+    monkeypatch.setattr(sys, "frozen", is_one_file, raising=False)
+    pids = {"me": os.getpid(), "parent": os.getppid(), "other": 1}
+    environ = {"WATCHDOG_PID": str(pids[of])} if of else {}
+
+    assert watchdog_seconds(environ | {"WATCHDOG_USEC": "30000000"}) == seconds
+    assert watchdog_seconds(environ) is None
 
 
-def test_the_one_file_takes_the_watchdog_of_the_process_that_waits_for_it(monkeypatch):
-    parent = {"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getppid())}
-    assert watchdog_seconds(parent) is None
+class Volume:
+    """A ballast on a volume that fails as the test says, look by look."""
 
-    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    was_released = True
 
-    assert watchdog_seconds(parent) == 15
-    assert watchdog_seconds({**parent, "WATCHDOG_PID": str(os.getpid())}) == 15
-    assert watchdog_seconds({**parent, "WATCHDOG_PID": "1"}) is None
+    def __init__(self, *looks):
+        self.looks = list(looks)
+        self.made = 0
+
+    def has_room_for_all(self):
+        found = self.looks.pop(0)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    def make(self):
+        self.made += 1
+        return True
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        (False, True),
+        (OSError(5, "input/output error"), True),
+        (False, OSError(30, "read-only file system"), OSError(30, "read-only"), True),
+    ],
+)
+async def test_everything_is_taken_again_once_there_is_room(box, monkeypatch, looks):
+    monkeypatch.setattr(life, "_LOOK_SECONDS", 0.0)
+    volume = Volume(*looks)
+    reserve = Reserve(box, volume)
+
+    reserve.start()
+    assert box.live.database.is_full
+    async with asyncio.timeout(60):
+        while box.live.database.is_full or box.test.database.is_full:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    assert (volume.looks, volume.made) == ([], 1)
+    await reserve.close()

@@ -1,0 +1,20 @@
+"""What an action left in the tables of the live environment."""
+
+
+def read(box, sql, **values):
+    return box.live.database.peek(lambda reader: list(reader.rows(sql, values)))
+
+
+def events(box):
+    """The types of all events but the creation, in order."""
+    sql = "SELECT type FROM event WHERE type <> 'reservation.created' ORDER BY seq"
+    return [type_ for (type_,) in read(box, sql)]
+
+
+def history(box):
+    """What happened and who did it, in order."""
+    return read(box, "SELECT what, actor FROM history ORDER BY seq")
+
+
+async def execute(box, sql, **values):
+    await box.live.database.write(lambda tx: tx.execute(sql, values))

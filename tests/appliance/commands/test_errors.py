@@ -1,0 +1,118 @@
+"""A command that cannot do what was asked ends with one line on stderr and its status."""
+
+import pytest
+
+LIVE = ("--environment", "live")
+KEY = ("key", "create", *LIVE)
+REPLAY = ("replay", *LIVE, "--delivery", "d-1")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [("key", "list"), (*KEY, "--name", "N"), ("terminal", "create", *LIVE, "--name", "N"),
+     ("staff", "create", "--name", "N", "--role", "owner"), ("deliveries", *LIVE), ("doctor",),
+     ("tls", "show"), ("tls", "renew"), ("tls", "forget"), ("service", "install")],
+)  # fmt: skip
+def test_without_a_box_nothing_is_made(program, argv):
+    assert "venuebox init" in program.complaint(*argv)
+
+    assert not program.data.exists()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [(), ("fly",), ("key",), ("serve", "--port", "65536"), KEY,
+     ("key", "create", "--environment", "prod", "--name", "N"), (*KEY, "--name", " "),
+     (*KEY, "--name", "N", "--scope", "everything"),
+     (*KEY, "--name", "N", "--read-only", "--scope", "venue:read"),
+     ("terminal", "create", *LIVE, "--name", "N", "--role", "boss"),
+     ("staff", "create", "--name", "N", "--role", "king"), ("guest", "erase", *LIVE),
+     ("clock", "confirm", "tomorrow"), ("doorlog", "export", *LIVE, "--format", "csv"),
+     ("doorlog", "export", *LIVE, "--from", "yesterday"), ("doorlog", "verify"),
+     ("doorlog", "verify", "x", "--public-key", "abc"),
+     ("doorlog", "verify", "x", "--public-key", "zz" * 32), ("replay", *LIVE), (*REPLAY, "--dead"),
+     (*REPLAY, "--endpoint", "e-1"), ("restore",), ("restore", "a.venuebox-backup", "--latest"),
+     ("backup", "--html", "kit.html"), ("backup", "--check"),
+     ("backup", "kit", "--to", "/media/usb")],
+    ids=" ".join,
+)  # fmt: skip
+def test_wrong_usage_is_status_2(box, argv):
+    box.complaint(*argv, status=2)
+
+
+@pytest.mark.parametrize(
+    ("argv", "named"),
+    [(("key", "revoke", "nope"), "nope"), (("terminal", "revoke", "nope"), "nope"),
+     ((*KEY, "--name", "N", "--successor-of", "nope"), "nope"),
+     (("staff", "remove-second-step", "Karim"), "Karim"), (("endpoint", "roll", "e-0"), "e-0"),
+     (("endpoint", "revoke-old-secret", "e-0"), "e-0"), (("endpoint", "activate", "e-0"), "e-0"),
+     (("endpoint", "deactivate", "e-0"), "e-0"), (("endpoint", "trust", "e-0", "--system"), "e-0"),
+     (("guest", "export", *LIVE, "--email", "nobody@x.example"), "live"),
+     (("guest", "erase", *LIVE, "--email", "nobody@x.example"), "live"),
+     (("tls", "show"), ""), (("tls", "forget"), ""),
+     (("doorlog", "verify", "{tmp}/no/file"), "{tmp}/no/file"),
+     (("doorlog", "export", *LIVE, "--output", "{tmp}/no/folder/file"), "{tmp}/no/folder/file"),
+     (("backup", "kit", "--html", "{tmp}/no/folder/kit.html"), "{tmp}/no/folder/kit.html"),
+     (("backup", "--to", "{tmp}/no/usb"), "{tmp}/no/usb")],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)  # fmt: skip
+def test_what_is_not_there_is_named(box, tmp_path, argv, named):
+    argv = [word.format(tmp=tmp_path) for word in argv]
+
+    assert named.format(tmp=tmp_path) in box.complaint(*argv)
+
+    assert box.json_lines("key", "list") == []
+
+
+def test_a_page_that_would_be_a_folder_is_refused(box, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    assert str(folder) in box.complaint("backup", "kit", "--html", str(folder))
+
+
+@pytest.mark.parametrize("argv", [("key", "list"), ("key", "revoke", "x"), ("deliveries", *LIVE)])
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [("PRAGMA user_version = 0", "start the box"), ("PRAGMA user_version = 99", "install"),
+     (b"not a database" * 1000, "venuebox doctor"), (None, "live.db is missing")],
+    ids=["older", "newer", "damaged", "missing"],
+)  # fmt: skip
+def test_a_database_that_cannot_be_used_says_what_to_do(box, argv, harm, told):
+    database = box.data / "live.db"
+    if isinstance(harm, str):
+        with box.transaction() as tx:
+            tx.execute(harm)
+    elif harm is None:
+        database.unlink()
+    else:
+        database.write_bytes(harm)
+
+    assert told in box.complaint(*argv)
+
+
+@pytest.mark.parametrize("missing", ["secrets/master.key", "test.db"])
+def test_a_backup_of_half_a_box_names_what_is_missing(box, missing):
+    (box.data / missing).unlink()
+
+    assert f"{missing.rpartition('/')[2]} is missing" in box.complaint("backup")
+
+
+def test_a_bad_setting_is_named_before_anything_is_done(box):
+    (box.data / "settings.toml").write_text("[server]\nport = 'http'\n")
+
+    assert "server.port" in box.complaint("serve")
+
+
+def test_a_venue_file_with_a_mistake_changes_nothing(box, program, venue_file, tmp_path):
+    good = venue_file.read_text("utf-8")
+    venue_file.write_text(good.replace("Riad Atlas", "Riad Toubkal") + "x = 1\n", "utf-8")
+
+    assert "slots[0].x" in box.complaint("venue", "apply", str(venue_file))
+
+    with box.transaction() as tx:
+        assert tx.value("SELECT name FROM venue") == "Riad Atlas"
+    program.data = tmp_path / "new"
+    for file in (venue_file, tmp_path / "none.toml"):
+        program.complaint("init", "--venue", str(file))
+        assert not program.data.exists()
