@@ -24,29 +24,11 @@ def find(holds, slot, *, bookable=True):
     return found.available, found.blocked_by
 
 
-def test_a_free_table_is_blocked_by_nobody():
-    assert find([], DINNER) == (True, None)
-
-
 def test_a_table_is_blocked_in_the_slot_that_is_held_and_in_no_other():
     hold = ("T1", *interval(DINNER, ENDS_AT), "partner")
 
     assert find([hold], DINNER) == (False, "partner")
     assert find([hold], LATE) == (True, None)
-
-
-def test_the_hold_of_another_table_blocks_nothing():
-    assert find([("T2", *interval(None, ENDS_AT), "manual")], DINNER) == (True, None)
-
-
-def test_without_a_slot_one_held_slot_is_enough_and_the_earliest_holder_is_named():
-    holds = [
-        ("T1", *interval(LATE, ENDS_AT), "manual"),
-        ("T1", *interval(DINNER, ENDS_AT), "partner"),
-    ]
-
-    assert find(holds, None) == (False, "manual")
-    assert find(holds, DINNER) == (False, "partner")
 
 
 @pytest.mark.proves("decision: A table that is not bookable?")

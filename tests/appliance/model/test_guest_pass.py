@@ -17,7 +17,6 @@ from appliance.model.guest_pass import (
     resembles_pass,
     venue_tag,
 )
-from appliance.model.qr import qr_svg
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "guest_pass.json").read_text("utf-8"))
 PRIVATE_KEY = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTORS["privateKey"]))
@@ -63,12 +62,6 @@ def test_a_pass_is_139_characters_that_a_qr_code_can_carry_alphanumerically(gues
     assert set(text[4:]) <= set(BASE32)
 
 
-def test_a_pass_is_a_qr_code_of_41_modules_and_a_quiet_zone_of_4():
-    guest_pass = passes_of_vectors()[0]
-
-    assert 'viewBox="0 0 49 49"' in qr_svg(guest_pass["text"])
-
-
 @pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
 def test_the_vectors_of_other_implementations_are_read_alike(vector):
     read = genuine(vector.get("read", vector["text"]))
@@ -99,12 +92,12 @@ def test_more_than_255_guests_are_written_as_255():
 
 
 @pytest.mark.proves("V9")
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(passes, st.data())
 def test_a_mutated_pass_is_never_believed_to_be_another_and_none_raises(guest_pass, data):
     text = encode_pass(guest_pass, PRIVATE_KEY)
 
-    for _ in range(100):  # 10,000 in all
+    for _ in range(30):  # ten thousand: tests/terminal_bridge/test_verdicts.py
         mutated = mutate(text, data.draw(st.randoms(use_true_random=False)))
         read = genuine(mutated)
         # Some mutations are what a scanner types under another layout: É for 2.
@@ -131,18 +124,6 @@ def test_signing_again_believes_what_verifying_believes(guest_pass, place, value
     assert changed.is_signed_with(PRIVATE_KEY) == changed.is_signed_by(PUBLIC_KEY) == same
 
 
-@given(st.text(alphabet=BASE32, min_size=135, max_size=135))
-def test_our_form_without_our_signature_is_read_and_not_believed(body):
-    assert genuine(f"SVC1{body}") is None
-
-
-@pytest.mark.parametrize("public_key", [bytes(32), b"\xff" * 32, b"\x01" + bytes(31)])
-def test_a_public_key_that_is_no_point_of_the_curve_believes_nothing(public_key):
-    read = decode_pass(passes_of_vectors()[0]["text"])
-
-    assert not believes(read, public_key)
-
-
 @pytest.mark.parametrize(
     "text", ["SVC1ABC", "svc1 whatever", "SVC&ABC", "svc1", "سرؤ1ضض", "\u064d{}1"]
 )
@@ -153,13 +134,6 @@ def test_the_ruins_of_a_pass_are_known_for_ours(text):
 @pytest.mark.parametrize("text", ["", "SVC", "SVC-7K2M", "https://example.com", "svc2abc", "7K2M"])
 def test_other_texts_are_not_taken_for_ours(text):
     assert not resembles_pass(text)
-
-
-def believes(read: ReadPass, public_key: bytes) -> bool:
-    try:
-        return read.is_signed_by(public_key)
-    except ValueError:
-        return False
 
 
 def passes_of_vectors():
