@@ -73,9 +73,3 @@ def test_the_files_stay_within_their_size(tmp_path, handler):
     assert len(files) == 4
     assert sum(file.stat().st_size for file in files) <= 8000
     assert "message 499" in (tmp_path / "log/venuebox.jsonl").read_text()
-
-
-def test_ten_files_of_five_megabytes_are_fifty():
-    from appliance import log_files  # noqa: PLC0415
-
-    assert log_files._BYTES * (log_files._FILES + 1) <= 50_000_000

@@ -1,14 +1,17 @@
-"""Settings: file, environment, one sentence for each mistake (operations.md, Settings)."""
+"""Settings: file, environment, one sentence for each mistake; the file that `init` writes."""
 
 import dataclasses
+import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.errors import Trouble
-from appliance.settings import Settings, describe_settings, read_settings
+from appliance.settings import Settings, describe_settings, parse_settings, read_settings
+from appliance.settings_file import change_settings, settings_example
+from appliance.settings_readers import parse_readers
 
 ABSENT = Path("there-is-no-such-file.toml")
 
@@ -21,15 +24,6 @@ def read(tmp_path: Path, text: str, **environ: str) -> Settings:
 
 def test_without_a_file_every_setting_has_its_default():
     assert read_settings(ABSENT, {}) == Settings()
-
-
-def test_the_defaults_are_those_of_the_contract_and_of_operations():
-    settings = Settings()
-
-    assert settings.api.rate_limit_per_minute == 60
-    assert settings.door.early_minutes == 120
-    assert (settings.webhooks.allow_networks, settings.webhooks.allow_http) == ((), False)
-    assert settings.server.port == 8080
 
 
 def test_the_file_is_read(tmp_path: Path):
@@ -159,11 +153,11 @@ def test_a_bad_variable_is_named(variable: str, text: str, word: str):
 def test_variables_of_others_and_the_one_of_the_data_directory_are_let_be():
     environ = {"VENUEBOX_DATA": "box", "SERVER_PORT": "x", "VENUEBOXER": "y"}
     of_a_cluster = {"VENUEBOX_SERVICE_HOST": "10.0.0.9", "VENUEBOX_PORT": "tcp://10.0.0.9:80"}
-    assert read_settings(ABSENT, of_a_cluster) == Settings()
 
-    assert read_settings(ABSENT, environ) == Settings()
+    assert read_settings(ABSENT, environ | of_a_cluster) == Settings()
 
 
+@settings(max_examples=30)
 @given(st.sampled_from([row[1] for row in describe_settings()]), st.text())
 def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable: str, text: str):
     try:
@@ -175,9 +169,214 @@ def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable:
 
 
 def test_a_mail_server_without_a_sender_is_refused_in_one_sentence():
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(Trouble, match=r"^mail\.sender is missing"):
         read_settings(ABSENT, {"VENUEBOX_MAIL_HOST": "mail.example"})
 
-    assert str(trouble.value) == (
-        "mail.sender is missing: with mail.host set, letters need a From address"
+
+DAYS = ["contact_days", "attempt_days", "answer_days", "dead_days", "security_days"]
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [*((name, 36_500) for name in DAYS), ("attempt_rows", 10**9), ("attempt_megabytes", 10**6)],
+)
+def test_nothing_is_kept_for_longer_than_a_calendar_or_sqlite_can_say(name, most):
+    for value in (0, most + 1, 10**30):
+        with pytest.raises(Trouble, match=rf"retention\.{name} is {value}: 1 to {most} is"):
+            parse_settings(f"[retention]\n{name} = {value}", {})
+    found = parse_settings(f"[retention]\n{name} = {most}", {}).retention
+    assert getattr(found, name) == most
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://[::1", "https://[zz]", "http://x:99999", "http://x:0", "http://x:port",
+     "https://a\u2100b.example", "https://x.example\n", "https://x.example ", " https://x.example",
+     "https://x y.example", "https://x.example\t", "https://x.example?", "https://x.example#",
+     "https://@x.example", "https://<x>", "https://x.example\\"],
+)  # fmt: skip
+def test_an_address_that_is_none_is_refused_by_its_name(url):
+    with pytest.raises(Trouble, match=r"^server\.app_url is .*: an address such as https://"):
+        parse_settings("", {"VENUEBOX_SERVER_APP_URL": url})
+
+
+@pytest.mark.parametrize("folder", ["usb", "./usb", "../usb", "~/usb"])
+def test_backups_go_to_a_place_that_is_the_same_whoever_starts_the_box(folder):
+    with pytest.raises(Trouble, match=r"^backup\.directory is .*: a path from the root"):
+        parse_settings(f'[backup]\ndirectory = "{folder}"', {})
+
+
+EXAMPLE = Path(__file__).parents[2] / "packaging" / "settings.example.toml"
+
+
+def test_the_packaged_example_is_what_init_writes_and_changes_nothing():
+    assert EXAMPLE.read_text("utf-8") == settings_example()
+    assert read_settings(EXAMPLE, {}) == Settings()
+
+
+def test_the_example_with_every_line_switched_on_says_the_defaults(tmp_path):
+    named = {name.split(".")[1] for name, *_ in describe_settings()}
+    lines = [
+        line[1:] if line.startswith("#") and line[1:].split(" =")[0] in named else line
+        for line in settings_example().splitlines()
+    ]
+    file = tmp_path / "settings.toml"
+    file.write_text("\n".join(lines), "utf-8")
+
+    document = tomllib.loads(file.read_text("utf-8"))
+    assert sum(len(section) for section in document.values()) == len(describe_settings())
+    assert read_settings(file, {}) == Settings()
+
+
+READERS = '[[readers]]\nterminal = "Front door"\nkind = "tcp"\nport = 4001\n'
+
+
+def test_a_setting_that_is_switched_off_is_put_in_force_in_its_place():
+    changes = {"mail.host": "smtp.example.com", "mail.sender": "riad@example.com"}
+
+    changed = change_settings(settings_example(), changes)
+
+    assert parse_settings(changed, {}).mail.host == "smtp.example.com"
+    assert changed.count("\n") == settings_example().count("\n")
+    assert "# mail server; empty: no mail is sent from live\nhost = " in changed
+
+
+def test_a_setting_in_force_is_replaced_and_all_else_stays():
+    text = (
+        '# ours\n[server]\nhost = "127.0.0.1" # loopback\n'
+        '[mail]\nhost = "old"\nport = 25\nsender = "a@b.example"\n'
     )
+
+    changed = change_settings(text, {"mail.host": "new", "server.app_url": "https://a.example"})
+
+    assert changed == (
+        '# ours\n[server]\napp_url = "https://a.example"\nhost = "127.0.0.1" # loopback\n'
+        '[mail]\nhost = "new"\nport = 25\nsender = "a@b.example"\n'
+    )
+
+
+def test_a_section_that_is_missing_stands_before_the_readers():
+    changed = change_settings(READERS, {"mail.port": 465})
+
+    settings = parse_settings(changed, {})
+    assert settings.mail.port == 465
+    assert len(settings.readers) == 1
+
+
+def test_an_empty_file_becomes_the_example_with_the_change():
+    changed = change_settings("", {"server.names": ["box.example"]})
+
+    assert parse_settings(changed, {}).server.names == ("box.example",)
+    assert "[retention]" in changed
+
+
+@pytest.mark.parametrize(
+    "value", ['"\nport = 1', "a\\b", 'x" # y', "é☃", "[mail]\nport = 2", "\u2028", "\x7f"]
+)
+def test_no_value_can_say_another_setting(value):
+    changed = change_settings(settings_example(), {"mail.user": value})
+
+    assert parse_settings(changed, {}).mail.user == value
+    assert parse_settings(changed, {}).mail.port == 587
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("", {"mail.port": 0}),
+        ("", {"server.app_url": "nonsense"}),
+        ('[server]\nnames = [\n  "a",\n]\n', {"server.names": ["b"]}),
+        ('mail = {host = "x"}\n', {"mail.host": "y"}),
+        ("[mail\n", {"mail.host": "y"}),
+    ],
+)
+def test_what_would_break_the_file_is_refused(text, changes):
+    with pytest.raises(Trouble):
+        change_settings(text, changes)
+
+
+SERIAL = {"kind": "serial", "device": "/dev/ttyACM0", "terminal": "Porte 1"}
+TCP = {"kind": "tcp", "port": 7070, "terminal": "Porte 1"}
+
+
+def test_the_readers_of_the_file_are_among_the_settings(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        r"""
+        [[readers]]
+        kind = "serial"
+        device = "/dev/serial/by-id/usb-scanner"
+        terminal = "Porte 1"
+        answer = { green = '\xA0\x01\x01\xA2\p\xA0\x01\x00\xA1', red = "\u0007" }
+        [[readers]]
+        kind = "tcp"
+        port = 7070
+        terminal = "Porte 2"
+        environment = "test"
+        """,
+        "utf-8",
+    )
+
+    serial, tcp = read_settings(file, {}).readers
+
+    assert (serial.baud, serial.environment) == (9600, "live")
+    assert serial.answer == {"green": (b"\xa0\x01\x01\xa2", b"\xa0\x01\x00\xa1"), "red": (b"\x07",)}
+    assert (tcp.place, tcp.environment) == ("127.0.0.1:7070", "test")
+
+
+def test_the_example_of_the_settings_file_is_a_good_reader():
+    text = settings_example().partition("# [[readers]]")[2]
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
+
+    [reader] = parse_readers(tomllib.loads("\n".join(["[[readers]]", *lines]))["readers"])
+
+    assert reader.answer["green"] == (b"\xa0\x01\x01\xa2", b"\xa0\x01\x00\xa1")
+
+
+def test_a_bridge_is_the_terminal_of_all_its_readers():
+    [reader] = parse_readers([{"kind": "tcp", "port": 7070}], on_a_bridge=True)
+
+    assert reader.terminal == ""
+    with pytest.raises(Trouble, match=r"unknown setting readers\[1\].terminal"):
+        parse_readers([TCP], on_a_bridge=True)
+
+
+@pytest.mark.parametrize(
+    ("readers", "words"),
+    [
+        ({"kind": "tcp"}, ["[[readers]]"]),
+        ([1], ["[[readers]]"]),
+        ([{}], ["readers[1].kind is None", "serial, evdev, tcp"]),
+        ([SERIAL | {"kind": "usb"}], ["readers[1].kind", "'usb'", "serial, evdev, tcp"]),
+        ([TCP, SERIAL | {"devise": "x"}], ["unknown setting readers[2].devise", "device"]),
+        ([{"kind": "serial", "terminal": "P"}], ["readers[1].device is missing", "/dev/serial"]),
+        ([{"kind": "tcp", "port": 1}], ["readers[1].terminal is missing"]),
+        ([{"kind": "tcp", "terminal": "P"}], ["readers[1].port is missing"]),
+        ([SERIAL | {"device": "ttyACM0"}], ["readers[1].device", "'ttyACM0'", "a path"]),
+        ([SERIAL | {"baud": 9601}], ["readers[1].baud", "9601", "9600"]),
+        ([SERIAL | {"repeat_answer": 1}], ["readers[1].repeat_answer is 1", "true or false"]),
+        ([SERIAL | {"baud": "9600"}], ["readers[1].baud", "'9600'"]),
+        ([SERIAL | {"terminal": " "}], ["readers[1].terminal", "1 to 200"]),
+        ([SERIAL | {"environment": "prod"}], ["readers[1].environment", "live or test"]),
+        ([TCP | {"port": 0}], ["readers[1].port", "1 to 65535"]),
+        ([TCP | {"port": True}], ["readers[1].port", "1 to 65535"]),
+        ([TCP | {"device": "/dev/x"}], ["unknown setting readers[1].device"]),
+        ([TCP | {"answer": "x"}], ["readers[1].answer", "green"]),
+        ([TCP | {"answer": {"blue": "x"}}], ["readers[1].answer.blue", "green, amber, red, grey"]),
+        ([TCP | {"answer": {"red": 7}}], ["readers[1].answer.red is 7", "text"]),
+        ([TCP | {"answer": {"red": r"\q"}}], ["readers[1].answer.red", r"\xHH"]),
+        ([TCP | {"answer": {"red": "\\"}}], ["readers[1].answer.red", r"\xHH"]),
+        ([TCP | {"answer": {"red": r"\xA"}}], ["readers[1].answer.red", r"\xHH"]),
+        ([TCP | {"answer": {"red": "x" * 300}}], ["readers[1].answer.red", "256"]),
+        ([TCP, TCP], ["two readers use 127.0.0.1:7070"]),
+        ([{"kind": "evdev", "device": "/dev/input/event3", "terminal": "P", "answer": {}}],
+         ["readers[1].answer_device is missing", "a keyboard cannot be answered"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_that_names_the_reader_and_what_is_allowed(readers, words):
+    with pytest.raises(Trouble) as trouble:
+        parse_readers(readers)
+
+    sentence = str(trouble.value)
+    assert all(word in sentence for word in words), sentence
+    assert "\n" not in sentence
