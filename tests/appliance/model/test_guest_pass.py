@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.model.guest_pass import (
@@ -91,19 +91,6 @@ def test_more_than_255_guests_are_written_as_255():
     assert genuine(encode_pass(guest_pass, PRIVATE_KEY)).guest_pass.guests == 255
 
 
-@pytest.mark.proves("V9")
-@settings(max_examples=30)
-@given(passes, st.data())
-def test_a_mutated_pass_is_never_believed_to_be_another_and_none_raises(guest_pass, data):
-    text = encode_pass(guest_pass, PRIVATE_KEY)
-
-    for _ in range(30):  # ten thousand: tests/terminal_bridge/test_verdicts.py
-        mutated = mutate(text, data.draw(st.randoms(use_true_random=False)))
-        read = genuine(mutated)
-        # Some mutations are what a scanner types under another layout: É for 2.
-        assert read is None or encode_pass(read.guest_pass, PRIVATE_KEY) == text
-
-
 @given(st.text(max_size=300))
 def test_no_text_whatever_is_believed_and_none_raises(text):
     assert genuine(text) is None
@@ -151,26 +138,3 @@ def fields(guest_pass: GuestPass) -> dict:
         "guests": guest_pass.guests,
         "generation": guest_pass.generation,
     }
-
-
-def mutate(text: str, random) -> str:
-    """One to three characters changed, lost, added, swapped or put in lower case."""
-    letters = list(text)
-    for _ in range(random.randint(1, 3)):
-        place = random.randrange(len(letters))
-        match random.randrange(6):
-            case 0:
-                letters[place] = random.choice(BASE32)
-            case 1:
-                letters[place] = chr(random.randrange(1, 0x700))
-            case 2:
-                del letters[place]
-            case 3:
-                letters.insert(place, random.choice(BASE32))
-            case 4 if place:
-                letters[place - 1], letters[place] = letters[place], letters[place - 1]
-            case _:
-                letters[place] = random.choice(BASE32)
-    mutated = "".join(letters)
-    # White space and case are forgiven; what is left has to differ.
-    return text if "".join(mutated.split()).upper() == text else mutated
