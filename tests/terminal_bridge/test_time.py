@@ -97,12 +97,3 @@ async def test_a_guest_who_was_moved_is_judged_by_the_box_and_not_by_the_paper(d
     await door.environment.database.write(move)
 
     assert (await door.scan(printed))["result"] == "checked_in"
-
-
-async def test_the_time_of_the_first_check_in_is_told_in_venue_time(door):
-    guest = await door.guest(date="2026-09-18")
-    text = await door.pass_of(guest)
-    door.clock.set("2026-09-18T21:41:00Z")  # 22:41 at +01
-    await door.scan(text)
-
-    assert "22:41" in (await door.scan(text))["say"]["staff"]
