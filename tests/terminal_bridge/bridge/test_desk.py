@@ -1,10 +1,9 @@
-"""Where a bridge's scans are decided, and that each reaches the box exactly once."""
+"""Where a bridge decides its scans, and that each reaches the box exactly once."""
 
-import asyncio
+import sqlite3
 
 import pytest
 
-from terminal_bridge.bridge.client import OutOfReach
 from terminal_bridge.readers.readers import Undecided
 
 
@@ -140,21 +139,6 @@ async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(b
     assert (await bridge.desk(text)).colour == "amber"
 
 
-async def test_a_change_whose_waiter_is_cancelled_is_made_whole_and_the_next_one_too(bridge):
-    spool = bridge.desk.spool
-
-    for number in range(50):
-        noting = asyncio.ensure_future(spool.note(f"scan-{number}", f"code {number}", 10**12))
-        for _ in range(number % 7):
-            await asyncio.sleep(0)
-        noting.cancel()
-        await asyncio.gather(noting, return_exceptions=True)
-
-    assert await spool.note("after", "another code", 10**12) == "after"
-    rows = await spool._rows("SELECT scan_id FROM scan WHERE scan_id = 'after'")
-    assert len(rows) == 1
-
-
 async def test_a_scan_that_the_box_refuses_keeps_the_others_from_nothing(bridge, door):
     assert await bridge.reach()
     bridge.client.is_cut = True
@@ -170,23 +154,26 @@ async def test_a_scan_that_the_box_refuses_keeps_the_others_from_nothing(bridge,
     assert len(await door.rows("SELECT 1 FROM scan")) == 1
 
 
-async def test_the_bridge_goes_by_the_clock_of_the_box(bridge, door):
-    bridge.desk.set_clock("2026-11-21T21:00:00Z")
+@pytest.mark.parametrize("what", ["forget_snapshot", "list_open"])
+async def test_a_disk_that_fails_for_a_moment_ends_no_link(bridge, door, monkeypatch, what):
+    assert await bridge.reach()
+    spool, is_sound = bridge.desk.spool, getattr(bridge.desk.spool, what)
 
-    assert bridge.desk.now() - door.clock.now() == 2 * 3_600_000
+    async def fail(*_args):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(spool, what, fail)
+    [(before,)] = await door.rows("SELECT revoked_at FROM terminal WHERE revoked_at IS NULL")
+    await door.environment.database.write(_revoke_all, 1)
+    assert not await bridge.reach()
+    monkeypatch.setattr(spool, what, is_sound)
+
+    assert not await bridge.reach()
+    assert bridge.desk.revoked
+    assert await spool.find_snapshot() is None
+    await door.environment.database.write(_revoke_all, before)
+    assert await bridge.reach()
 
 
-async def test_what_was_decided_apart_survives_a_restart_in_its_order(bridge, door):
-    spool = bridge.desk.spool
-    bridge.client.is_cut = True
-
-    for number in range(20):
-        await spool.note(f"scan-{number}", f"code {number}", door.clock.now())
-        await spool.decide(f"scan-{number}", "unlisted", None, 0, settled=False)
-
-    await bridge.restart()
-    assert [scan.scan_id for scan in await bridge.desk.spool.list_open(100)] == [
-        f"scan-{number}" for number in range(20)
-    ]
-    with pytest.raises(OutOfReach):
-        await bridge.link._sync()
+def _revoke_all(tx, at):
+    tx.execute("UPDATE terminal SET revoked_at = :at", {"at": at})
