@@ -1,4 +1,4 @@
-"""A keyboard-wedge scanner at the box: input events over a FIFO."""
+"""A keyboard-wedge scanner at the box: keys, and what it meant by them however it is set."""
 
 import errno
 import os
@@ -8,9 +8,50 @@ import pytest
 
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.evdev import EVENT, open_keyboard
-from terminal_bridge.readers.keys import _FRENCH, _US
+from terminal_bridge.readers.keys import _FRENCH, _US, KEYPAD_DIGITS, Stroke, read_strokes
+from terminal_bridge.readers.keys import _KEYPAD as KEYPAD
 from tests.terminal_bridge.readers.conftest import reading, until
-from tests.terminal_bridge.readers.test_keys import strokes_of
+
+PASS = "SVC1" + ("AEBAGBAFAYDQQCIKBMGA2DQPCAIREEYUCULBOGAZDINRYHI6D4QCCIRD" * 3)[:134] + "A"
+LINK = "https://box.example/access/AZqwM0_-zW"
+
+
+def strokes_of(text, layout, caps=False, keypad=False):
+    """The keys that a scanner presses which believes in `layout`."""
+    keys = {digit: (code, False) for code, digit in KEYPAD_DIGITS.items()} if keypad else {}
+    for code, (plain, shifted) in sorted(layout.items(), reverse=True):
+        if code in KEYPAD or plain in keys:
+            continue
+        keys[plain] = (code, False)
+        keys.setdefault(shifted, (code, True))
+    return [Stroke(keys[sign][0], keys[sign][1], caps) for sign in text]
+
+
+@pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
+@pytest.mark.parametrize("text", [PASS, PASS.lower(), "SVC-7K2M", "svc-7k2m", LINK])
+def test_the_text_is_read_whatever_layout_the_scanner_was_set_to(layout, text):
+    assert read_strokes(strokes_of(text, layout)) == text
+
+
+@pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
+def test_digits_may_come_from_the_keypad(layout):
+    assert read_strokes(strokes_of(PASS, layout, keypad=True)) == PASS
+
+
+@pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
+def test_caps_lock_turns_letters_over_and_a_pass_does_not_mind(layout):
+    assert read_strokes(strokes_of(PASS, layout, caps=True)) == PASS.lower()
+
+
+def test_a_french_scanner_under_windows_caps_lock_needs_no_shift_for_digits():
+    strokes = [Stroke(stroke.code, False, True) for stroke in strokes_of(PASS, _FRENCH)]
+
+    assert read_strokes(strokes) == PASS
+
+
+def test_what_is_none_of_ours_is_read_as_the_us_layout_writes_it():
+    assert read_strokes(strokes_of("hello 12", _US)) == "hello 12"
+
 
 SHIFT, CAPS, ENTER, ALT = 42, 58, 28, 56
 PRESSED, RELEASED, REPEATED = 1, 0, 2
@@ -102,15 +143,6 @@ def test_a_scanner_that_types_numbers_with_alt_is_understood(wedge):
     keyboard.close()
 
     assert codes == ["SVC1"]
-
-
-def test_keys_that_the_kernel_lost_drop_the_code_and_not_the_next(wedge):
-    keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
-
-    assert keyboard.read(tap(30) + EVENT.pack(0, 0, 0, 3, 0) + typed("bc")) == []
-    assert "lost" in keyboard.dropped
-    assert keyboard.read(typed("bc")) == ["bc"]
-    keyboard.close()
 
 
 def test_the_keyboard_is_grabbed_and_one_that_another_program_holds_is_not_read(wedge):
