@@ -3,14 +3,12 @@ import stat
 import subprocess
 import sys
 from contextlib import suppress
-from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
 from appliance.data_directory import DataDirectory, choose_data_directory, write_file
 from appliance.errors import Trouble
-from appliance.file_ownership import acting_as, become_owner, make_folder
+from appliance.file_ownership import make_folder
 from appliance.tokens import Tokens
 
 HOLDER = """
@@ -136,59 +134,6 @@ def test_a_way_up_in_the_name_is_gone_for_a_unit_of_systemd_may_not_open_such_a_
     assert choose_data_directory(f"{tmp_path}/far/../box", {}).root == tmp_path / "box"
     assert choose_data_directory(f"{tmp_path}/link/../box", {}).root == tmp_path / "far" / "box"
     assert choose_data_directory(f"{tmp_path}/link", {}).root == tmp_path / "link"
-
-
-class Process:
-    """The rights of a process, as `os` would change them."""
-
-    def __init__(self, monkeypatch, *, euid):
-        self.done, self.euid, self.egid, self.groups = [], euid, euid, [7]
-        for name in ("seteuid", "setegid", "setgroups", "setuid", "setgid"):
-            monkeypatch.setattr(os, name, partial(self.set, name.removeprefix("set")))
-        monkeypatch.setattr(os, "geteuid", lambda: self.euid)
-        monkeypatch.setattr(os, "getgroups", lambda: self.groups)
-
-    def set(self, what, value):
-        self.done.append((what, value))
-        setattr(self, what, value)
-
-
-def of_user(uid):
-    return SimpleNamespace(stat=lambda: SimpleNamespace(st_uid=uid))
-
-
-def test_root_acts_as_another_for_a_moment_whatever_happens(monkeypatch):
-    process, seen = Process(monkeypatch, euid=0), []
-
-    def look():
-        with acting_as(54321):
-            seen.append((process.euid, process.egid, process.groups))
-            raise ValueError("planted")
-
-    with pytest.raises(ValueError, match="planted"):
-        look()
-
-    assert seen == [(54321, 54321, [54321])]
-    assert (process.euid, process.egid, process.groups) == (0, 0, [7])
-
-
-def test_root_gives_up_its_groups_first_and_its_rights_last(monkeypatch):
-    process = Process(monkeypatch, euid=0)
-
-    become_owner(of_user(54321))
-
-    assert process.done == [("groups", [54321]), ("gid", 54321), ("uid", 54321)]
-
-
-@pytest.mark.parametrize(("euid", "owner"), [(0, 0), (1000, 1000), (1000, 54321)])
-def test_whoever_is_not_root_before_a_foreign_box_stays_who_he_is(monkeypatch, euid, owner):
-    process = Process(monkeypatch, euid=euid)
-
-    become_owner(of_user(owner))
-    with acting_as(owner):
-        assert process.euid == euid
-
-    assert process.done == []
 
 
 def test_the_folders_above_a_private_one_are_private_too(tmp_path):

@@ -1,6 +1,8 @@
 """Settings: file, environment, one sentence for each mistake; the file that `init` writes."""
 
 import dataclasses
+import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from appliance.settings_file import change_settings, settings_example
 from appliance.settings_readers import parse_readers
 
 ABSENT = Path("there-is-no-such-file.toml")
+DAYS = [f"retention.{what}_days" for what in ("contact", "attempt", "answer", "dead", "security")]
 
 
 def read(tmp_path: Path, text: str, **environ: str) -> Settings:
@@ -92,44 +95,62 @@ def test_every_setting_is_described_once_with_its_default_and_its_meaning():
     assert all(meaning for *_, meaning in describe_settings())
 
 
+BAD = {
+    "server.port": (65536, -1, "8080", True, 80.5),
+    "server.host": (1,),
+    "server.app_url": (
+        "box.example", "https://box.example/", "https://a:b@box.example", "ftp://box.example",
+        "https://[::1", "https://[zz]", "http://x:99999", "http://x:0", "http://x:port",
+        "https://a\u2100b.example", "https://x.example\n", "https://x.example ",
+        " https://x.example", "https://x y.example", "https://x.example\t", "https://x.example?",
+        "https://x.example#", "https://@x.example", "https://<x>", "https://x.example\\",
+    ),
+    "server.metrics_token": ("short",),
+    "server.trusted_proxies": (["proxy"], "10.0.0.1", [1]),
+    "api.rate_limit_per_minute": (0,),
+    "api.unauthenticated_per_minute": (0,),
+    "webhooks.allow_http": (1,),
+    "mail.port": (0,),
+    "mail.security": ("ssl",),
+    "door.early_minutes": (1441,),
+    "backup.directory": ("usb", "./usb", "../usb", "~/usb"),
+    "retention.attempt_rows": (0, 10**9 + 1, 10**19),
+    "retention.attempt_megabytes": (0, 10**6 + 1, 10**19),
+    **dict.fromkeys(DAYS, (0, 36_501, 10**30)),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[server]\nport = 65536", ["server.port", "65536", "0 to 65535"]),
-        ("[server]\nport = -1", ["server.port", "-1", "0 to 65535"]),
-        ("[server]\nport = '8080'", ["server.port", "'8080'", "a whole number"]),
-        ("[server]\nport = true", ["server.port", "True", "a whole number"]),
-        ("[server]\nport = 80.5", ["server.port", "80.5", "a whole number"]),
-        ("[server]\nhost = 1", ["server.host", "1", "text"]),
-        ("[server]\napp_url = 'box.example'", ["server.app_url", "'box.example'", "https://"]),
-        ("[server]\napp_url = 'https://box.example/'", ["server.app_url", "without a path"]),
-        ("[server]\napp_url = 'https://a:b@box.example'", ["server.app_url", "https://"]),
-        ("[server]\napp_url = 'ftp://box.example'", ["server.app_url", "https://"]),
-        ("[server]\nmetrics_token = 'short'", ["server.metrics_token", "16 characters"]),
-        ("[server]\ntrusted_proxies = ['proxy']", ["server.trusted_proxies", "proxy", "10.0.0.0"]),
-        ("[server]\ntrusted_proxies = '10.0.0.1'", ["server.trusted_proxies", "a list of texts"]),
-        ("[server]\ntrusted_proxies = [1]", ["server.trusted_proxies", "a list of texts"]),
-        ("[api]\nrate_limit_per_minute = 0", ["api.rate_limit_per_minute", "0", "1 or more"]),
-        ("[api]\nunauthenticated_per_minute = 0", ["api.unauthenticated_per_minute", "1 or more"]),
-        ("[webhooks]\nallow_http = 1", ["webhooks.allow_http", "1", "true or false"]),
-        ("[mail]\nport = 0", ["mail.port", "0", "1 to 65535"]),
-        ("[mail]\nsecurity = 'ssl'", ["mail.security", "'ssl'", "starttls, tls or none"]),
-        ("[door]\nearly_minutes = 1441", ["door.early_minutes", "1441", "0 to 1440"]),
-        ("[server]\nprt = 1", ["server.prt", "port"]),
-        ("[serverr]\nport = 1", ["[serverr]", "server"]),
-        ("server = 1", ["server", "[server]"]),
-        ("[server", ["settings.toml"]),
-    ],
+    ("name", "value"), [(n, value) for n, values in BAD.items() for value in values]
 )
-def test_a_mistake_is_one_sentence_with_the_setting_the_value_and_what_is_allowed(
-    tmp_path: Path, text: str, words: list[str]
+def test_a_value_that_is_not_allowed_is_refused_in_one_sentence_that_names_its_setting(
+    tmp_path, name, value
 ):
-    with pytest.raises(Trouble) as trouble:
+    section, _, setting = name.partition(".")
+
+    with pytest.raises(Trouble, match=rf"^{name} is ") as trouble:
+        read(tmp_path, f"[{section}]\n{setting} = {json.dumps(value)}")
+
+    assert "\n" not in str(trouble.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("[server]\nprt = 1", "server.prt"), ("[serverr]\nport = 1", "[serverr]"),
+     ("server = 1", "server"), ("[server", "settings.toml")],
+)  # fmt: skip
+def test_what_is_no_setting_is_named(tmp_path, text, named):
+    with pytest.raises(Trouble, match=re.escape(named)):
         read(tmp_path, text)
 
-    sentence = str(trouble.value)
-    assert all(word in sentence for word in words), sentence
-    assert "\n" not in sentence
+
+@pytest.mark.parametrize("name", DAYS)
+def test_a_hundred_years_are_allowed(tmp_path, name):
+    _, _, setting = name.partition(".")
+
+    found = read(tmp_path, f"[retention]\n{setting} = 36500").retention
+
+    assert getattr(found, setting) == 36_500
 
 
 @pytest.mark.parametrize(
@@ -171,39 +192,6 @@ def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable:
 def test_a_mail_server_without_a_sender_is_refused_in_one_sentence():
     with pytest.raises(Trouble, match=r"^mail\.sender is missing"):
         read_settings(ABSENT, {"VENUEBOX_MAIL_HOST": "mail.example"})
-
-
-DAYS = ["contact_days", "attempt_days", "answer_days", "dead_days", "security_days"]
-
-
-@pytest.mark.parametrize(
-    ("name", "most"),
-    [*((name, 36_500) for name in DAYS), ("attempt_rows", 10**9), ("attempt_megabytes", 10**6)],
-)
-def test_nothing_is_kept_for_longer_than_a_calendar_or_sqlite_can_say(name, most):
-    for value in (0, most + 1, 10**30):
-        with pytest.raises(Trouble, match=rf"retention\.{name} is {value}: 1 to {most} is"):
-            parse_settings(f"[retention]\n{name} = {value}", {})
-    found = parse_settings(f"[retention]\n{name} = {most}", {}).retention
-    assert getattr(found, name) == most
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["https://[::1", "https://[zz]", "http://x:99999", "http://x:0", "http://x:port",
-     "https://a\u2100b.example", "https://x.example\n", "https://x.example ", " https://x.example",
-     "https://x y.example", "https://x.example\t", "https://x.example?", "https://x.example#",
-     "https://@x.example", "https://<x>", "https://x.example\\"],
-)  # fmt: skip
-def test_an_address_that_is_none_is_refused_by_its_name(url):
-    with pytest.raises(Trouble, match=r"^server\.app_url is .*: an address such as https://"):
-        parse_settings("", {"VENUEBOX_SERVER_APP_URL": url})
-
-
-@pytest.mark.parametrize("folder", ["usb", "./usb", "../usb", "~/usb"])
-def test_backups_go_to_a_place_that_is_the_same_whoever_starts_the_box(folder):
-    with pytest.raises(Trouble, match=r"^backup\.directory is .*: a path from the root"):
-        parse_settings(f'[backup]\ndirectory = "{folder}"', {})
 
 
 EXAMPLE = Path(__file__).parents[2] / "packaging" / "settings.example.toml"
@@ -255,19 +243,12 @@ def test_a_setting_in_force_is_replaced_and_all_else_stays():
     )
 
 
-def test_a_section_that_is_missing_stands_before_the_readers():
-    changed = change_settings(READERS, {"mail.port": 465})
+def test_a_section_that_is_missing_is_added():
+    settings = parse_settings(change_settings(READERS, {"mail.port": 465}), {})
 
-    settings = parse_settings(changed, {})
-    assert settings.mail.port == 465
-    assert len(settings.readers) == 1
-
-
-def test_an_empty_file_becomes_the_example_with_the_change():
-    changed = change_settings("", {"server.names": ["box.example"]})
-
-    assert parse_settings(changed, {}).server.names == ("box.example",)
-    assert "[retention]" in changed
+    assert (settings.mail.port, len(settings.readers)) == (465, 1)
+    added = change_settings("", {"server.names": ["box.example"]})
+    assert parse_settings(added, {}).server.names == ("box.example",)
 
 
 @pytest.mark.parametrize(
@@ -342,41 +323,33 @@ def test_a_bridge_is_the_terminal_of_all_its_readers():
 
 
 @pytest.mark.parametrize(
-    ("readers", "words"),
+    ("readers", "named"),
     [
-        ({"kind": "tcp"}, ["[[readers]]"]),
-        ([1], ["[[readers]]"]),
-        ([{}], ["readers[1].kind is None", "serial, evdev, tcp"]),
-        ([SERIAL | {"kind": "usb"}], ["readers[1].kind", "'usb'", "serial, evdev, tcp"]),
-        ([TCP, SERIAL | {"devise": "x"}], ["unknown setting readers[2].devise", "device"]),
-        ([{"kind": "serial", "terminal": "P"}], ["readers[1].device is missing", "/dev/serial"]),
-        ([{"kind": "tcp", "port": 1}], ["readers[1].terminal is missing"]),
-        ([{"kind": "tcp", "terminal": "P"}], ["readers[1].port is missing"]),
-        ([SERIAL | {"device": "ttyACM0"}], ["readers[1].device", "'ttyACM0'", "a path"]),
-        ([SERIAL | {"baud": 9601}], ["readers[1].baud", "9601", "9600"]),
-        ([SERIAL | {"repeat_answer": 1}], ["readers[1].repeat_answer is 1", "true or false"]),
-        ([SERIAL | {"baud": "9600"}], ["readers[1].baud", "'9600'"]),
-        ([SERIAL | {"terminal": " "}], ["readers[1].terminal", "1 to 200"]),
-        ([SERIAL | {"environment": "prod"}], ["readers[1].environment", "live or test"]),
-        ([TCP | {"port": 0}], ["readers[1].port", "1 to 65535"]),
-        ([TCP | {"port": True}], ["readers[1].port", "1 to 65535"]),
-        ([TCP | {"device": "/dev/x"}], ["unknown setting readers[1].device"]),
-        ([TCP | {"answer": "x"}], ["readers[1].answer", "green"]),
-        ([TCP | {"answer": {"blue": "x"}}], ["readers[1].answer.blue", "green, amber, red, grey"]),
-        ([TCP | {"answer": {"red": 7}}], ["readers[1].answer.red is 7", "text"]),
-        ([TCP | {"answer": {"red": r"\q"}}], ["readers[1].answer.red", r"\xHH"]),
-        ([TCP | {"answer": {"red": "\\"}}], ["readers[1].answer.red", r"\xHH"]),
-        ([TCP | {"answer": {"red": r"\xA"}}], ["readers[1].answer.red", r"\xHH"]),
-        ([TCP | {"answer": {"red": "x" * 300}}], ["readers[1].answer.red", "256"]),
-        ([TCP, TCP], ["two readers use 127.0.0.1:7070"]),
-        ([{"kind": "evdev", "device": "/dev/input/event3", "terminal": "P", "answer": {}}],
-         ["readers[1].answer_device is missing", "a keyboard cannot be answered"]),
+        ({"kind": "tcp"}, "[[readers]]"),
+        ([1], "[[readers]]"),
+        ([TCP, SERIAL | {"devise": "x"}], "unknown setting readers[2].devise"),
+        ([TCP | {"device": "/dev/x"}], "unknown setting readers[1].device"),
+        ([{"kind": "serial", "terminal": "P"}], "readers[1].device is missing"),
+        ([{"kind": "tcp", "port": 1}], "readers[1].terminal is missing"),
+        ([{"kind": "tcp", "terminal": "P"}], "readers[1].port is missing"),
+        ([SERIAL | {"kind": "evdev", "answer": {}}], "readers[1].answer_device is missing"),
+        ([TCP, TCP], "two readers use 127.0.0.1:7070"),
+        *(
+            ([SERIAL | {name: value}], f"readers[1].{name}")
+            for name, value in (("kind", "usb"), ("device", "ttyACM0"), ("baud", 9601),
+                                ("baud", "9600"), ("repeat_answer", 1), ("terminal", " "),
+                                ("environment", "prod"), ("answer", "x"))
+        ),
+        *(([TCP | {"port": port}], "readers[1].port") for port in (0, True)),
+        *(
+            ([TCP | {"answer": {"red": red}}], "readers[1].answer.red")
+            for red in (7, r"\q", "\\", r"\xA", "x" * 300)
+        ),
+        ([TCP | {"answer": {"blue": "x"}}], "readers[1].answer.blue"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence_that_names_the_reader_and_what_is_allowed(readers, words):
-    with pytest.raises(Trouble) as trouble:
+def test_a_mistake_in_a_reader_is_one_sentence_that_names_it(readers, named):
+    with pytest.raises(Trouble, match=re.escape(named)) as trouble:
         parse_readers(readers)
 
-    sentence = str(trouble.value)
-    assert all(word in sentence for word in words), sentence
-    assert "\n" not in sentence
+    assert "\n" not in str(trouble.value)

@@ -100,35 +100,6 @@ def test_a_new_box_that_nothing_has_confirmed_yet_follows_its_machine():
     assert clock.now() == parse_instant("2026-11-22T19:00:00Z")
 
 
-def test_a_machine_that_stands_still_between_two_readings_has_not_set_its_clock(machine):
-    clock = machine.clock()
-    clock.now()
-    read, stalls = machine.machine.now, [2, 3]
-
-    def read_slowly():
-        told = read()
-        if stalls:
-            machine.up.advance(stalls.pop())
-        return told
-
-    machine.machine.now = read_slowly
-
-    assert clock.now() == parse_instant("2026-11-21T19:00:05Z")
-    assert stalls == []
-    assert clock._trust.was_set() is False
-
-
-@pytest.mark.parametrize("readings", [1, 2, 3])
-def test_a_clock_that_is_set_right_while_it_is_judged_is_not_told_as_it_was_before(readings):
-    machine = Surroundings()
-    good = parse_instant(NOW) - LONG_AGO
-    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", good))
-    told = [parse_instant("1970-12-06T19:00:00Z")] * readings
-    machine.machine.now = lambda: told.pop() if told else parse_instant(NOW)
-
-    assert clock.now() == parse_instant(NOW)
-
-
 async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch):
     """A pair of sockets in the place of the timer: readable, and read with ECANCELED."""
     kernel, timer = socket.socketpair()
@@ -159,11 +130,3 @@ async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch
     stop()
     kernel.close()
     assert len(armed) == 3
-
-
-async def test_where_the_kernel_has_no_such_timer_nobody_calls_and_nothing_fails(monkeypatch):
-    monkeypatch.setattr(clock_steps.ctypes, "CDLL", lambda *_args, **_options: object())
-
-    stop = watch_clock_steps(lambda: None)
-
-    stop()

@@ -1,6 +1,5 @@
 """Making a backup: two at once, a box of years, and what the disk refuses."""
 
-import errno
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -62,20 +61,6 @@ def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile
     assert path.exists()
     a_maker(made, patience=0.2).make()
     assert read_record(made.root).trouble == ""
-
-
-def test_one_that_cannot_be_put_in_place_leaves_no_name_behind(made, tmp_path, monkeypatch):
-    def put_nothing(_aside, _path):
-        raise OSError(errno.EIO, "the volume is gone")
-
-    shelf = tmp_path / "usb"
-    shelf.mkdir()
-    monkeypatch.setattr("appliance.backup.making.put_in_place", put_nothing)
-
-    with pytest.raises(Trouble, match="the volume is gone"):
-        a_maker(made).make(to=shelf)
-
-    assert list(shelf.iterdir()) == []
 
 
 def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):

@@ -44,14 +44,9 @@ def test_a_box_that_is_alone_or_has_made_none_is_not_examined(ward):
         assert ward.find("tls_port") is None
 
 
-def test_a_certificate_that_lasts_and_has_every_name_is_well(ward):
-    ward.set(server={})
-    certificates(ward)
-
-    assert ward.status("certificate") == "ok"
-
-
-@pytest.mark.parametrize(("left", "status"), [(21, "ok"), (20, "warn"), (3, "warn"), (2, "fail")])
+@pytest.mark.parametrize(
+    ("left", "status"), [(818, "ok"), (21, "ok"), (20, "warn"), (3, "warn"), (2, "fail")]
+)
 def test_its_end_is_told_in_time(ward, left, status):
     ward.set(server={})
     certificates(ward)
@@ -114,17 +109,6 @@ def test_an_imported_certificate_is_for_the_address_that_guests_are_given(
 
     assert found.status == status
     assert ("direct.example" in found.finding.en) == ("direct.example" in names)
-
-
-def test_what_the_imported_certificate_is_for_the_boxs_own_need_not_be_for(ward):
-    ward.set(server={"app_url": "https://box.example", "names": ("www.box.example",)})
-    certificates(ward)
-    bring(ward, "box.example", "www.box.example")
-    assert ward.status("certificate") == "ok"
-
-    bring(ward, "box.example")
-
-    assert "www.box.example" in ward.find("certificate").finding.en
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import pytest
 
 from appliance.doctor import partners
 from appliance.doctor.patient import ask_health
-from appliance.settings import MailSettings
 from appliance.settings_readers import ReaderSettings
 from tests.conftest import Running, with_settings
 
@@ -60,15 +59,6 @@ def test_a_box_that_listens_at_one_address_is_asked_there(ward, host, asked_for)
     assert asked == [f"http://{asked_for}:8080/health"]
 
 
-def test_the_address_of_its_start_is_asked_while_it_is_the_machines(ward, monkeypatch):
-    monkeypatch.setattr("appliance.doctor.service.own_addresses", lambda: ["192.168.1.20"])
-    ward.on(ask=lambda url: 200 if "192" in url else None)
-    ward.patient.directory.remember_address("http://192.168.1.20:8099")
-    ward.set(server={"port": 8080})
-
-    assert ward.status("box") == "ok"
-
-
 async def test_the_box_on_this_machine_is_really_asked(running: Running):
     base = f"http://127.0.0.1:{running.client.port}"
 
@@ -77,10 +67,6 @@ async def test_the_box_on_this_machine_is_really_asked(running: Running):
     running.live.database._writer._broken = True
     running.clock.advance(2)
     assert await asyncio.to_thread(ask_health, f"{base}/health") == 503
-
-
-def test_nobody_at_home_is_no_answer(unused_tcp_port):
-    assert ask_health(f"http://127.0.0.1:{unused_tcp_port}/health") is None
 
 
 @pytest.mark.parametrize(
@@ -168,12 +154,6 @@ def test_the_mail_server_is_asked_when_told_to(ward, monkeypatch, trouble, statu
 
     assert ward.status("mail_server") == status
     assert set(asked) == {"mail.example"}
-
-
-async def test_a_mail_server_that_is_not_there_is_one_word(unused_tcp_port):
-    settings = MailSettings(host="127.0.0.1", port=unused_tcp_port, security="none", sender="a@b.c")
-
-    assert await partners._sign_in(settings) == "SMTPConnectError"
 
 
 def an_endpoint(ward, *, failures=0, outcome="delivered", active=1):

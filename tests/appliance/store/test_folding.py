@@ -88,36 +88,6 @@ async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(database
     assert broken == [trouble]
 
 
-def test_a_log_that_somebody_else_folds_just_then_is_cut_all_the_same(path, monkeypatch):
-    tries = []
-
-    class Busy:
-        def __init__(self, path):
-            self.connection = open_connection(path)
-
-        def __getattr__(self, name):
-            return getattr(self.connection, name)
-
-        def wal_checkpoint(self, **mode):
-            tries.append(mode)
-            if len(tries) < 4:
-                raise apsw.BusyError("database is locked")
-            return self.connection.wal_checkpoint(**mode)
-
-        def execute(self, sql):
-            assert sql != "VACUUM" or not tries, "it was written anew once more"
-            return self.connection.execute(sql)
-
-    monkeypatch.setattr(wiping, "open_connection", Busy)
-    beside = open_connection(path)  # so that closing alone does not fold it
-    try:
-        assert wiping.wipe(path)
-        assert path.with_name("live.db-wal").stat().st_size == 0
-    finally:
-        beside.close()
-    assert len(tries) == 4
-
-
 def test_a_log_that_is_read_all_the_time_is_left_for_later(path, monkeypatch):
     monkeypatch.setattr(wiping, "_PATIENCE_SECONDS", 0.2)
     reading = open_connection(path, writable=False)

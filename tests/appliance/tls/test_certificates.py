@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from appliance.clock import StoppedClock
 from appliance.errors import Trouble
 from appliance.settings import ServerSettings
-from appliance.tls.authority import ends_at, make_authority, names_in
+from appliance.tls.authority import ends_at, names_in
 from appliance.tls.certificates import Certificates
-from appliance.tls.files import AUTHORITY, LEAF, read_certificate, read_identity, write_identity
+from appliance.tls.files import AUTHORITY, LEAF, read_certificate, read_identity
 from appliance.tls.names import Names, wanted_names
 
 DAY = 86_400
@@ -104,32 +104,6 @@ def test_the_authority_may_sign_for_its_own_names_and_ranges_alone(world):
                          "192.168.0.0/16"}  # fmt: skip
 
 
-def test_a_certificate_for_other_names_is_refused_though_the_authority_signed_it(world):
-    world.certificates.prepare()
-    authority = read_identity(world.folder / AUTHORITY)
-    wider = make_authority("X", Names(("bank.example",), ()), world.clock.now())
-    forged = forge(authority, wider, world.clock.now())
-    write_identity(world.folder / LEAF, forged)
-    world.certificates.load()
-
-    with pytest.raises(ssl.SSLCertVerificationError, match="permitted subtree violation"):
-        handshake(world, "bank.example")
-
-
-def forge(authority, wider, now):
-    """Signed by `authority` with the check of names taken from `wider`."""
-    from appliance.tls import authority as module  # noqa: PLC0415 - of this forger alone
-    from appliance.tls.authority import Identity  # noqa: PLC0415 - as above
-
-    mixed = Identity(authority.key, authority.certificate)
-    allowed = module.within
-    try:
-        module.within = lambda _certificate, names: names
-        return module.make_leaf(mixed, Names(("bank.example",), ()), now)
-    finally:
-        module.within = allowed
-
-
 def test_it_lasts_less_than_825_days_and_is_renewed_in_the_last_thirty(world):
     world.certificates.prepare()
     first = world.leaf()
@@ -200,18 +174,6 @@ def test_a_venue_whose_box_no_device_trusts_gets_an_authority_for_its_other_name
     kept = world.authority()
     world.certificates.renew()
     assert world.authority() == kept
-
-
-def test_a_new_authority_that_was_asked_for_is_not_given_yet(world):
-    world.certificates.prepare()
-    give(world)
-    (world.folder / AUTHORITY).unlink()
-    world.certificates.renew(force=True)
-    world.names = Names(("dar-lune.local", "localhost"), world.names.addresses)
-
-    assert world.certificates.renew()
-
-    assert handshake(world, "dar-lune.local")
 
 
 @pytest.mark.proves("S32", "V12")

@@ -117,15 +117,6 @@ def test_another_import_takes_its_place_at_once_whatever_its_key(certificates, t
         assert shown(certificates, "box.example") == x509.load_pem_x509_certificate(pem)
 
 
-def test_an_import_that_was_spoiled_leaves_the_boxs_own_in_force(certificates, tmp_path, key):
-    import_certificate(tmp_path, a_certificate(key), pem_of(key), NOW)
-    (tmp_path / IMPORTED).write_bytes(a_certificate(key))  # without its key
-
-    certificates.load()
-
-    assert shown(certificates, "box.example") == read_certificate(tmp_path / LEAF)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

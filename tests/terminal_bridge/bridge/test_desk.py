@@ -139,21 +139,6 @@ async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(b
     assert (await bridge.desk(text)).colour == "amber"
 
 
-async def test_a_scan_that_the_box_refuses_keeps_the_others_from_nothing(bridge, door):
-    assert await bridge.reach()
-    bridge.client.is_cut = True
-    await bridge.desk("x" * 3000)  # no reader lets this through
-    await bridge.desk(await door.pass_of(await door.guest()))
-    bridge.client.is_cut = False
-
-    assert await bridge.reach()
-
-    rows = await bridge.desk.spool._rows("SELECT settled, remark FROM scan ORDER BY seq")
-    assert [row[0] for row in rows] == [1, 1]
-    assert rows[0][1].startswith("refused: ")
-    assert len(await door.rows("SELECT 1 FROM scan")) == 1
-
-
 @pytest.mark.parametrize("what", ["forget_snapshot", "list_open"])
 async def test_a_disk_that_fails_for_a_moment_ends_no_link(bridge, door, monkeypatch, what):
     assert await bridge.reach()

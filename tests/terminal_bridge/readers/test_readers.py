@@ -39,22 +39,6 @@ async def test_a_driver_that_hangs_keeps_nobody_from_leaving():
     await until(lambda: not any(t.name == "reader /dev/scanner" for t in threading.enumerate()))
 
 
-async def test_a_reader_that_fails_unexpectedly_goes_on_trying_and_says_so():
-    tries = []
-
-    def fail(_settings):
-        tries.append(1)
-        raise RuntimeError("driver")
-
-    watch = Watch(SETTINGS, SystemClock())
-    reader = DeviceReader(SETTINGS, fail, None, watch)
-    await reader.start()
-    await until(lambda: len(tries) >= 2)
-    await reader.close()
-
-    assert watch.state.trouble == "failed unexpectedly (RuntimeError)"
-
-
 async def test_a_decision_that_fails_is_grey_and_the_next_scan_is_decided(tmp_path, scanner):
     answers = iter([RuntimeError("accident"), Answer("green", "checked_in")])
 
