@@ -155,17 +155,15 @@ def test_a_hundred_years_are_allowed(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("variable", "text", "word"),
-    [
-        ("VENUEBOX_SERVER_PORT", "http", "server.port is 'http'"),
-        ("VENUEBOX_SERVER_PORT", "", "server.port is ''"),
-        ("VENUEBOX_SERVER_PORT", "--5", "server.port is '--5'"),
-        ("VENUEBOX_SERVER_PORT", "9" * 5000, "server.port is '999"),
-        ("VENUEBOX_WEBHOOKS_ALLOW_HTTP", "yes", "webhooks.allow_http is 'yes'"),
-        ("VENUEBOX_SERVER_PROT", "1", "VENUEBOX_SERVER_PROT"),
-        ("VENUEBOX_WEBHOOK_ALLOW_HTTP", "true", "VENUEBOX_WEBHOOK_ALLOW_HTTP"),
-        ("VENUEBOX_MAILS_HOST", "m.example", "VENUEBOX_MAILS_HOST"),
-    ],
-)
+    [("VENUEBOX_SERVER_PORT", "http", "server.port is 'http'"),
+     ("VENUEBOX_SERVER_PORT", "", "server.port is ''"),
+     ("VENUEBOX_SERVER_PORT", "--5", "server.port is '--5'"),
+     ("VENUEBOX_SERVER_PORT", "9" * 5000, "server.port is '999"),
+     ("VENUEBOX_WEBHOOKS_ALLOW_HTTP", "yes", "webhooks.allow_http is 'yes'"),
+     ("VENUEBOX_SERVER_PROT", "1", "VENUEBOX_SERVER_PROT"),
+     ("VENUEBOX_WEBHOOK_ALLOW_HTTP", "true", "VENUEBOX_WEBHOOK_ALLOW_HTTP"),
+     ("VENUEBOX_MAILS_HOST", "m.example", "VENUEBOX_MAILS_HOST")],
+)  # fmt: skip
 def test_a_bad_variable_is_named(variable: str, text: str, word: str):
     with pytest.raises(Trouble, match=word):
         read_settings(ABSENT, {variable: text})
@@ -263,14 +261,10 @@ def test_no_value_can_say_another_setting(value):
 
 @pytest.mark.parametrize(
     ("text", "changes"),
-    [
-        ("", {"mail.port": 0}),
-        ("", {"server.app_url": "nonsense"}),
-        ('[server]\nnames = [\n  "a",\n]\n', {"server.names": ["b"]}),
-        ('mail = {host = "x"}\n', {"mail.host": "y"}),
-        ("[mail\n", {"mail.host": "y"}),
-    ],
-)
+    [("", {"mail.port": 0}), ("", {"server.app_url": "nonsense"}),
+     ('[server]\nnames = [\n  "a",\n]\n', {"server.names": ["b"]}),
+     ('mail = {host = "x"}\n', {"mail.host": "y"}), ("[mail\n", {"mail.host": "y"})],
+)  # fmt: skip
 def test_what_would_break_the_file_is_refused(text, changes):
     with pytest.raises(Trouble):
         change_settings(text, changes)

@@ -154,15 +154,13 @@ def test_every_letter_of_a_code_is_as_likely_as_any_other():
 @pytest.mark.proves("S1")
 @pytest.mark.parametrize(
     ("make", "form"),
-    [
-        (lambda tokens: tokens.new_api_key("live"), r"svc_live_[0-9a-f]{48}"),
-        (lambda tokens: tokens.new_api_key("test"), r"svc_test_[0-9a-f]{48}"),
-        (lambda tokens: tokens.new_terminal_token(), r"term_[0-9a-f]{64}"),
-        (lambda tokens: tokens.new_webhook_secret(), r"whsec_[A-Za-z0-9_-]{43}"),
-        (lambda tokens: tokens.new_link_secret(), r"[A-Za-z0-9_-]{43}"),
-        (lambda tokens: tokens.new_pairing_code(), r"[0-9]{8}"),
-    ],
-)
+    [(lambda tokens: tokens.new_api_key("live"), r"svc_live_[0-9a-f]{48}"),
+     (lambda tokens: tokens.new_api_key("test"), r"svc_test_[0-9a-f]{48}"),
+     (lambda tokens: tokens.new_terminal_token(), r"term_[0-9a-f]{64}"),
+     (lambda tokens: tokens.new_webhook_secret(), r"whsec_[A-Za-z0-9_-]{43}"),
+     (lambda tokens: tokens.new_link_secret(), r"[A-Za-z0-9_-]{43}"),
+     (lambda tokens: tokens.new_pairing_code(), r"[0-9]{8}")],
+)  # fmt: skip
 def test_keys_and_secrets_have_their_documented_forms_and_do_not_repeat(make, form: str):
     made = [make(Tokens()) for _ in range(20)]
 

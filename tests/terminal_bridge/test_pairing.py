@@ -253,18 +253,6 @@ async def test_a_hundred_tries_of_one_device_at_once_are_three(door):
     assert sorted(status for status, _ in tries) == [401] * 3 + [429] * 97
 
 
-async def test_a_device_that_must_wait_still_pairs_by_the_link_and_in_ten_minutes_by_digits(door):
-    by_link = await offer_both(door)
-    for _ in range(4):
-        await pair(door, wrong(by_link.code), "Nora")
-    assert (await pair(door, by_link.code, "Nora"))[0] == 429
-    assert (await pair(door, by_link.secret, "Nora"))[0] == 200
-
-    door.clock.advance(600)
-
-    assert (await pair(door, await offer(door), "Nora"))[0] == 200
-
-
 @pytest.mark.proves("S13")
 async def test_wrong_secrets_count_against_nothing_and_write_nothing(door):
     offered = await offer_both(door)

@@ -12,29 +12,16 @@ OVERRIDES = [{"override": value} for value in
 
 @pytest.mark.parametrize(
     ("changes", "field"),
-    [
-        *((changes, "arrivals") for changes in ARRIVALS),
-        *((changes, "override.reason") for changes in OVERRIDES),
-        ({"scanId": None}, "scanId"),
-        ({"scanId": ""}, "scanId"),
-        ({"scanId": 7}, "scanId"),
-        ({"scanId": "undo:1"}, "scanId"),
-        ({"scanId": "a b"}, "scanId"),
-        ({"scanId": "x" * 65}, "scanId"),
-        ({"code": None}, "code"),
-        ({"code": ""}, "code"),
-        ({"code": "  \n"}, "code"),
-        ({"code": ["SVC-7K2M"]}, "code"),
-        ({"code": "x" * 2049}, "code"),
-        ({"simulate": "true"}, "simulate"),
-        ({"simulate": 1}, "simulate"),
-        ({"at": "yesterday"}, "at"),
-        ({"at": "2026-11-21T19:00:00"}, "at"),
-        ({"at": 1795287600}, "at"),
-        ({"reservationId": "SVC-7K2M"}, "reservationId"),
-        ({"reservationId": 7}, "reservationId"),
-    ],
-)
+    [*((changes, "arrivals") for changes in ARRIVALS),
+     *((changes, "override.reason") for changes in OVERRIDES), ({"scanId": None}, "scanId"),
+     ({"scanId": ""}, "scanId"), ({"scanId": 7}, "scanId"), ({"scanId": "undo:1"}, "scanId"),
+     ({"scanId": "a b"}, "scanId"), ({"scanId": "x" * 65}, "scanId"), ({"code": None}, "code"),
+     ({"code": ""}, "code"), ({"code": "  \n"}, "code"), ({"code": ["SVC-7K2M"]}, "code"),
+     ({"code": "x" * 2049}, "code"), ({"simulate": "true"}, "simulate"),
+     ({"simulate": 1}, "simulate"), ({"at": "yesterday"}, "at"),
+     ({"at": "2026-11-21T19:00:00"}, "at"), ({"at": 1795287600}, "at"),
+     ({"reservationId": "SVC-7K2M"}, "reservationId"), ({"reservationId": 7}, "reservationId")],
+)  # fmt: skip
 async def test_a_malformed_member_is_named(door, changes, field):
     path = "/check-ins" if field == "reservationId" else "/scans"
     status, refusal = await door.call("POST", path, GOOD | changes)

@@ -212,22 +212,17 @@ async def test_five_hundred_scans_come_in_one_call_and_no_more(door):
 
 @pytest.mark.parametrize(
     ("scans", "field"),
-    [
-        (None, "scans"),
-        ("many", "scans"),
-        ([1], "scans[0]"),
-        ([{}], "scans[0].scanId"),
-        ([a_scan(code="x"), a_scan(code="")], "scans[1].code"),
-        ([a_scan(code="x", at=None)], "scans[0].at"),
-        ([a_scan(code="x", at="yesterday")], "scans[0].at"),
-        ([a_scan(code="x", shown="Green!")], "scans[0].shown"),
-        ([a_scan(code="x", shown=True)], "scans[0].shown"),
-        ([a_scan(reservationId="nobody")], "scans[0].reservationId"),
-        ([a_scan(code="x", override={})], "scans[0].override.reason"),
-        ([a_scan(code="x", shown="undone", reason=7)], "scans[0].reason"),
-        ([a_scan(code="x", shown="undone", reason="x" * 201)], "scans[0].reason"),
-    ],
-)
+    [(None, "scans"), ("many", "scans"), ([1], "scans[0]"), ([{}], "scans[0].scanId"),
+     ([a_scan(code="x"), a_scan(code="")], "scans[1].code"),
+     ([a_scan(code="x", at=None)], "scans[0].at"),
+     ([a_scan(code="x", at="yesterday")], "scans[0].at"),
+     ([a_scan(code="x", shown="Green!")], "scans[0].shown"),
+     ([a_scan(code="x", shown=True)], "scans[0].shown"),
+     ([a_scan(reservationId="nobody")], "scans[0].reservationId"),
+     ([a_scan(code="x", override={})], "scans[0].override.reason"),
+     ([a_scan(code="x", shown="undone", reason=7)], "scans[0].reason"),
+     ([a_scan(code="x", shown="undone", reason="x" * 201)], "scans[0].reason")],
+)  # fmt: skip
 async def test_a_malformed_scan_is_named_by_its_place_and_nothing_is_recorded(door, scans, field):
     status, refusal = await door.call("POST", "/sync", {"scans": scans})
 
@@ -245,12 +240,10 @@ async def test_a_body_over_half_a_mebibyte_is_refused(door):
 
 @pytest.mark.parametrize(
     ("role", "members"),
-    [
-        ("search", {"code": "x", "override": REASON}),
-        ("scan", {"code": "x", "override": REASON}),
-        ("scan", {"reservationId": "01980000-0000-7000-8000-000000000001"}),
-    ],
-)
+    [("search", {"code": "x", "override": REASON}),
+     ("scan", {"code": "x", "override": REASON}),
+     ("scan", {"reservationId": "01980000-0000-7000-8000-000000000001"})],
+)  # fmt: skip
 async def test_what_is_decided_now_needs_the_role_it_needs_before_the_box(door, role, members):
     there = await door.other(role=role)
 

@@ -150,17 +150,15 @@ async def test_a_pass_of_an_older_generation_was_replaced(door):
 @pytest.mark.proves("V9")
 @pytest.mark.parametrize(
     ("changes", "arrivals", "result", "colour"),
-    [
-        ({"status": "cancelled", "date": "2026-11-20"}, None, "cancelled", "red"),
-        ({"status": "declined", "date": "2026-11-20"}, None, "declined", "red"),
-        ({"status": "requested", "date": "2026-11-22"}, None, "not_yet", "amber"),
-        ({"status": "requested", "date": "2026-11-20"}, None, "too_late", "amber"),
-        ({"status": "requested"}, None, "not_confirmed", "amber"),
-        ({"status": "pending"}, None, "payment_due", "amber"),
-        ({"status": "partial"}, None, "payment_due", "amber"),
-        ({"guests": 2}, 3, "party_full", "amber"),
-    ],
-)
+    [({"status": "cancelled", "date": "2026-11-20"}, None, "cancelled", "red"),
+     ({"status": "declined", "date": "2026-11-20"}, None, "declined", "red"),
+     ({"status": "requested", "date": "2026-11-22"}, None, "not_yet", "amber"),
+     ({"status": "requested", "date": "2026-11-20"}, None, "too_late", "amber"),
+     ({"status": "requested"}, None, "not_confirmed", "amber"),
+     ({"status": "pending"}, None, "payment_due", "amber"),
+     ({"status": "partial"}, None, "payment_due", "amber"),
+     ({"guests": 2}, 3, "party_full", "amber")],
+)  # fmt: skip
 async def test_the_first_thing_that_is_not_right_is_told_and_nobody_is_let_in(
     door, changes, arrivals, result, colour
 ):

@@ -89,15 +89,13 @@ def test_an_imported_certificate_is_judged_by_its_end(ward, days, status):
 
 @pytest.mark.parametrize(
     ("app_url", "names", "status"),
-    [
-        ("https://box.example", ("box.example",), "ok"),
-        ("https://Box.example:8443", ("*.example",), "ok"),
-        ("https://box.example", ("direct.example",), "warn"),
-        ("https://a.box.example", ("*.example",), "warn"),
-        ("https://riad-atlas.local:8443", ("direct.example",), "warn"),
-        ("", ("box.example",), "ok"),
-    ],
-)
+    [("https://box.example", ("box.example",), "ok"),
+     ("https://Box.example:8443", ("*.example",), "ok"),
+     ("https://box.example", ("direct.example",), "warn"),
+     ("https://a.box.example", ("*.example",), "warn"),
+     ("https://riad-atlas.local:8443", ("direct.example",), "warn"),
+     ("", ("box.example",), "ok")],
+)  # fmt: skip
 def test_an_imported_certificate_is_for_the_address_that_guests_are_given(
     ward, app_url, names, status
 ):

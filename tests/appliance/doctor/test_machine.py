@@ -73,14 +73,10 @@ def test_the_machine_is_asked_and_its_clock_left_alone():
 
 @pytest.mark.parametrize(
     ("four", "six", "status"),
-    [
-        (DEFAULT, "", "ok"),
-        (LOCAL, "", "warn"),
-        ("", "", "warn"),
-        (LOCAL, f"{'0' * 32} 00 {'0' * 32} 00 fe80 1 1 0 00000003 eth0\n", "ok"),
-        (LOCAL, f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} ffffffff 1 0 00200200 lo\n", "warn"),
-    ],
-)
+    [(DEFAULT, "", "ok"), (LOCAL, "", "warn"), ("", "", "warn"),
+     (LOCAL, f"{'0' * 32} 00 {'0' * 32} 00 fe80 1 1 0 00000003 eth0\n", "ok"),
+     (LOCAL, f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} ffffffff 1 0 00200200 lo\n", "warn")],
+)  # fmt: skip
 def test_a_way_out_is_a_default_route(ward, four, six, status):
     net = ward.patient.machine.proc / "net"
     (net / "route").write_text(ROUTE + four)

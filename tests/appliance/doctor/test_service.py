@@ -124,15 +124,9 @@ GOOD = {"host": "mail.example", "sender": "riad@box.example", "user": "u", "pass
 
 @pytest.mark.parametrize(
     ("changes", "status"),
-    [
-        ({}, "ok"),
-        ({"host": ""}, "warn"),
-        ({"sender": ""}, "fail"),
-        ({"password": ""}, "fail"),
-        ({"user": "", "password": ""}, "ok"),
-        ({"security": "none"}, "warn"),
-    ],
-)
+    [({}, "ok"), ({"host": ""}, "warn"), ({"sender": ""}, "fail"), ({"password": ""}, "fail"),
+     ({"user": "", "password": ""}, "ok"), ({"security": "none"}, "warn")],
+)  # fmt: skip
 def test_the_mail_settings_are_complete(ward, changes, status):
     ward.set(mail={**GOOD, **changes})
 
@@ -168,14 +162,11 @@ def an_endpoint(ward, *, failures=0, outcome="delivered", active=1):
 
 @pytest.mark.parametrize(
     ("endpoint", "status"),
-    [
-        ({}, "ok"),
-        ({"failures": 1, "outcome": "timeout"}, "ok"),
-        ({"failures": 5, "outcome": "http_500"}, "warn"),
-        ({"failures": 1, "outcome": "blocked"}, "warn"),
-        ({"failures": 9, "outcome": "http_500", "active": 0}, "ok"),
-    ],
-)
+    [({}, "ok"), ({"failures": 1, "outcome": "timeout"}, "ok"),
+     ({"failures": 5, "outcome": "http_500"}, "warn"),
+     ({"failures": 1, "outcome": "blocked"}, "warn"),
+     ({"failures": 9, "outcome": "http_500", "active": 0}, "ok")],
+)  # fmt: skip
 def test_an_endpoint_that_takes_nothing_is_named(ward, endpoint, status):
     an_endpoint(ward, **endpoint)
 

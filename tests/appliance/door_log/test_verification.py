@@ -74,18 +74,13 @@ def change_and_remove(lines):
 
 @pytest.mark.parametrize(
     ("tamper", "found"),
-    [
-        (cut(2), [(2, "scan 1 was removed")]),
-        (cut(7), [(7, "scan 6 was removed")]),
-        (cut(13), [(13, "scan 12 was removed")]),
-        (cut(5, 4), [(5, "scans 4 to 7 were removed")]),
-        (move(6, 7), [(7, "scan 5 stands out of order")]),
-        (move(4, 11), [(11, "scan 3 stands out of order")]),
-        (copy(6, 10), [(10, "scan 5 was added")]),
-        (forge, [(7, "scan 6 was changed or added")]),
-        (change_and_remove, [(4, "scan 3 was changed"), (9, "scan 8 was removed")]),
-    ],
-)
+    [(cut(2), [(2, "scan 1 was removed")]), (cut(7), [(7, "scan 6 was removed")]),
+     (cut(13), [(13, "scan 12 was removed")]), (cut(5, 4), [(5, "scans 4 to 7 were removed")]),
+     (move(6, 7), [(7, "scan 5 stands out of order")]),
+     (move(4, 11), [(11, "scan 3 stands out of order")]),
+     (copy(6, 10), [(10, "scan 5 was added")]), (forge, [(7, "scan 6 was changed or added")]),
+     (change_and_remove, [(4, "scan 3 was changed"), (9, "scan 8 was removed")])],
+)  # fmt: skip
 async def test_removed_moved_copied_and_forged_lines_are_named(log, lines, tamper, found):
     tamper(lines)
     lines.save()
@@ -140,16 +135,14 @@ async def test_what_is_no_door_log_is_said_to_be_none(log, tmp_path, content):
 
 @pytest.mark.parametrize(
     ("change", "findings"),
-    [
-        ("UPDATE scan SET result = 'party_added' WHERE seq = 1", [(1, "scan 1 was changed")]),
-        ("UPDATE scan SET admitted = 9 WHERE seq = 5", [(5, "scan 5 was changed")]),
-        ("UPDATE scan SET hash = randomblob(32) WHERE seq = 5", [(5, "scan 5 was changed")]),
-        ("DELETE FROM scan WHERE seq = 5", [(6, "scan 5 was removed before it")]),
-        ("DELETE FROM scan WHERE seq IN (5, 6)", [(7, "scans 5 to 6 were removed before it")]),
-        ("UPDATE scan SET reason = 'x', verdict = '{}'", []),
-        ("DELETE FROM scan WHERE seq < 5", []),
-    ],
-)
+    [("UPDATE scan SET result = 'party_added' WHERE seq = 1", [(1, "scan 1 was changed")]),
+     ("UPDATE scan SET admitted = 9 WHERE seq = 5", [(5, "scan 5 was changed")]),
+     ("UPDATE scan SET hash = randomblob(32) WHERE seq = 5", [(5, "scan 5 was changed")]),
+     ("DELETE FROM scan WHERE seq = 5", [(6, "scan 5 was removed before it")]),
+     ("DELETE FROM scan WHERE seq IN (5, 6)", [(7, "scans 5 to 6 were removed before it")]),
+     ("UPDATE scan SET reason = 'x', verdict = '{}'", []),
+     ("DELETE FROM scan WHERE seq < 5", [])],
+)  # fmt: skip
 async def test_the_log_in_the_box_is_checked_row_by_row(log, change, findings):
     await log.change(change)
 

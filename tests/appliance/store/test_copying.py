@@ -79,18 +79,6 @@ def change_byte(path: Path, page: int) -> None:
         file.write(bytes([changed]))
 
 
-def test_a_change_of_a_copy_is_found(path, tmp_path):
-    fill(path, 1)
-    copy = tmp_path / "copy.db"
-    copy_database(path, copy)
-    page = copy.stat().st_size // PAGE - 50
-
-    change_byte(copy, page)
-
-    assert list_unfit_pages(copy) == [page]
-    assert list_faults(copy) != []
-
-
 def test_the_copy_before_an_upgrade_is_whole_however_large_the_database_is(path, clock):
     fill(path, 10)
     connection = apsw.Connection(str(path))  # as migrate has it: with a cache of SQLite's own size

@@ -39,22 +39,19 @@ SLIPPED_IN = """INSERT INTO scan (seq, scan_id, terminal_id, at, kind, result, a
 
 @pytest.mark.parametrize(
     ("change", "broken"),
-    [
-        ("UPDATE scan SET result = 'party_added' WHERE seq = 1", 1),
-        ("UPDATE scan SET admitted = 1 WHERE seq = 2", 2),
-        ("UPDATE scan SET at = at + 1 WHERE seq = 3", 3),
-        ("UPDATE scan SET device_at = NULL WHERE seq = 4", 4),
-        ("UPDATE scan SET read_hash = NULL WHERE seq = 4", 4),
-        ("UPDATE scan SET undoes = 1 WHERE seq = 5", 5),
-        ("UPDATE scan SET reservation_id = NULL WHERE seq = 2", 2),
-        ("UPDATE scan SET scan_id = 'other' WHERE seq = 2", 2),
-        ("UPDATE scan SET staff_id = 'somebody' WHERE seq = 1", 1),
-        ("UPDATE scan SET hash = randomblob(32) WHERE seq = 5", 5),
-        ("DELETE FROM scan WHERE seq = 3", 4),
-        ("UPDATE scan SET seq = 9 WHERE seq = 5", 9),
-        (SLIPPED_IN, 6),
-    ],
-)
+    [("UPDATE scan SET result = 'party_added' WHERE seq = 1", 1),
+     ("UPDATE scan SET admitted = 1 WHERE seq = 2", 2),
+     ("UPDATE scan SET at = at + 1 WHERE seq = 3", 3),
+     ("UPDATE scan SET device_at = NULL WHERE seq = 4", 4),
+     ("UPDATE scan SET read_hash = NULL WHERE seq = 4", 4),
+     ("UPDATE scan SET undoes = 1 WHERE seq = 5", 5),
+     ("UPDATE scan SET reservation_id = NULL WHERE seq = 2", 2),
+     ("UPDATE scan SET scan_id = 'other' WHERE seq = 2", 2),
+     ("UPDATE scan SET staff_id = 'somebody' WHERE seq = 1", 1),
+     ("UPDATE scan SET hash = randomblob(32) WHERE seq = 5", 5),
+     ("DELETE FROM scan WHERE seq = 3", 4), ("UPDATE scan SET seq = 9 WHERE seq = 5", 9),
+     (SLIPPED_IN, 6)],
+)  # fmt: skip
 async def test_a_change_to_the_log_is_found_at_its_row(log, change, broken):
     assert await log.read(find_broken_link) is None
 

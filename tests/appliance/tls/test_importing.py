@@ -119,15 +119,11 @@ def test_another_import_takes_its_place_at_once_whatever_its_key(certificates, t
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [
-        ({"certificates": b"no"}, "certificate is not in PEM"),
-        ({"key": b"no"}, "key is not in PEM"),
-        ({"locked": True}, "locked by a password"),
-        ({"other": True}, "do not belong together"),
-        ({"days": 10}, "has ended"),
-        ({"names": ()}, "names no host"),
-    ],
-)
+    [({"certificates": b"no"}, "certificate is not in PEM"),
+     ({"key": b"no"}, "key is not in PEM"), ({"locked": True}, "locked by a password"),
+     ({"other": True}, "do not belong together"), ({"days": 10}, "has ended"),
+     ({"names": ()}, "names no host")],
+)  # fmt: skip
 def test_what_would_not_work_is_refused_and_changes_nothing(tmp_path, key, changes, said):
     about = {name: changes[name] for name in ("days", "names") if name in changes}
     certificates = changes.get("certificates", a_certificate(key, **about))

@@ -62,18 +62,11 @@ async def test_https_is_trusted_by_the_certificate_or_its_fingerprint_and_nothin
 
 @pytest.mark.parametrize(
     ("status", "text", "outcome"),
-    [
-        (401, '{"error_en": "revoked"}', NotPaired),
-        (400, '{"error": "non"}', Refused),
-        (429, '{"error": "non"}', Refused),
-        (500, "{}", OutOfReach),
-        (503, "{}", OutOfReach),
-        (502, "<html>", OutOfReach),
-        (200, "<html>", OutOfReach),
-        (200, "[]", OutOfReach),
-        (302, "{}", OutOfReach),
-    ],
-)
+    [(401, '{"error_en": "revoked"}', NotPaired), (400, '{"error": "non"}', Refused),
+     (429, '{"error": "non"}', Refused), (500, "{}", OutOfReach), (503, "{}", OutOfReach),
+     (502, "<html>", OutOfReach), (200, "<html>", OutOfReach), (200, "[]", OutOfReach),
+     (302, "{}", OutOfReach)],
+)  # fmt: skip
 async def test_what_an_answer_means(status, text, outcome):
     async def answer(_request):
         return web.Response(status=status, text=text)

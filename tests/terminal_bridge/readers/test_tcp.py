@@ -10,7 +10,7 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.answer import Answer, line_of
-from terminal_bridge.readers.connections import MOST_CONNECTIONS, MOST_OF_AN_ADDRESS
+from terminal_bridge.readers.connections import MOST_CONNECTIONS
 from terminal_bridge.readers.state import Watch
 from terminal_bridge.readers.tcp import TcpReader
 from tests.journeys.box_process import BoxProcess, found_box
@@ -179,28 +179,6 @@ async def test_a_device_that_holds_every_place_of_its_own_shuts_nobody_out(port)
             assert (await say(newcomer, "x1234\n")).startswith("GREEN")
 
         assert (await say(turnstile, "x1235\n")).startswith("GREEN")
-
-
-async def test_nobody_is_cut_off_while_a_code_is_decided(port):
-    let_go, asked = asyncio.Event(), 0
-
-    async def slowly(_code):
-        nonlocal asked
-        asked += 1
-        await let_go.wait()
-        return Answer("green", "checked_in")
-
-    async with serving(port, slowly), AsyncExitStack() as held:
-        busy = [await held.enter_async_context(calling(port)) for _ in range(MOST_OF_AN_ADDRESS)]
-        for number, (_, writer) in enumerate(busy):
-            writer.write(f"x{number}\n".encode())
-        await until(lambda: asked == MOST_OF_AN_ADDRESS)
-        async with calling(port) as (one_more, _):
-            assert (await asyncio.wait_for(one_more.readline(), 60)).startswith(b"GREY error")
-            assert await asyncio.wait_for(one_more.read(), 60) == b""
-        let_go.set()
-        for reader, _ in busy:
-            assert (await asyncio.wait_for(reader.readline(), 60)).startswith(b"GREEN")
 
 
 async def test_an_address_that_is_taken_is_had_when_it_is_free(box, port):
