@@ -144,15 +144,6 @@ def test_what_is_no_setting_is_named(tmp_path, text, named):
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize("name", DAYS)
-def test_a_hundred_years_are_allowed(tmp_path, name):
-    _, _, setting = name.partition(".")
-
-    found = read(tmp_path, f"[retention]\n{setting} = 36500").retention
-
-    assert getattr(found, setting) == 36_500
-
-
 @pytest.mark.parametrize(
     ("variable", "text", "word"),
     [("VENUEBOX_SERVER_PORT", "http", "server.port is 'http'"),

@@ -182,20 +182,6 @@ async def test_they_are_in_and_a_conflict_says_what_the_terminal_lacked(door, th
     assert (forgotten["kind"], forgotten["roleMissing"]) == ("admitted_anyway", None)
 
 
-async def test_one_more_of_a_full_party_is_counted_and_told_too(door):
-    text = await door.pass_of(await door.guest(guests=4))
-    await door.scan(text)
-    await lower(door, "search")
-
-    (result,) = await sync(
-        door, a_scan(code=text, shown="already_checked_in", arrivals=1, override=REASON)
-    )
-
-    conflict = result["conflict"]
-    assert (result["admitted"], conflict["kind"]) == (1, "admitted_anyway")
-    assert (conflict["despite"], conflict["roleMissing"]) == ("already_checked_in", "override")
-
-
 @pytest.mark.parametrize("role", ["override", "scan"])
 async def test_who_was_let_in_twice_is_let_in_twice_whatever_the_role_and_the_reason(
     door, there, role

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from appliance.store.reservations import update_reservation
+from appliance.store.scans import find_broken_link
 
 EVENTS = "SELECT type FROM event ORDER BY seq"
 
@@ -62,17 +63,6 @@ async def test_staff_let_a_guest_in_with_a_reason_and_that_counts_as_passing(
     assert await door.rows("SELECT reason FROM scan ORDER BY seq") == [
         (None,), ("connu de la maison",),
     ]  # fmt: skip
-
-
-async def test_one_more_of_a_complete_party_needs_a_reason_and_is_not_announced_again(door):
-    guest = await door.guest(guests=2)
-    text = await door.pass_of(guest)
-    await door.scan(text)
-
-    verdict = await door.scan(text, override={"reason": "sorti fumer"})
-
-    assert (verdict["result"], verdict["admitted"]) == ("party_added", 1)
-    assert await door.rows(EVENTS) == [("reservation.checked_in",)]
 
 
 @pytest.mark.parametrize("code", ["unknown thing", "SVC1AAAA"])
@@ -148,6 +138,7 @@ async def test_fifty_scans_of_one_pass_at_once_let_the_party_in_once(door):
     assert (await door.now_of(guest)).arrived == 4
     assert all(copy == copies[0] for copy in copies)
     assert await door.rows("SELECT count(*) FROM scan") == [(51,)]
+    assert await door.environment.database.read(find_broken_link) is None
     assert await door.rows(EVENTS) == [("reservation.checked_in",)]
 
 

@@ -252,17 +252,6 @@ async def test_what_is_decided_now_needs_the_role_it_needs_before_the_box(door, 
     assert (status, refusal["code"]) == (403, "SCOPE_MISSING")
 
 
-async def test_what_was_let_in_apart_may_be_taken_back_with_a_reason(door):
-    guest = await door.guest()
-    await sync(door, a_scan(code=await door.pass_of(guest), scanId="apart"))
-    door.clock.advance(60)
-
-    status, verdict = await door.call("POST", "/scans/apart/undo", {"reason": "mauvaise table"})
-
-    assert (status, verdict["result"]) == (200, "undone")
-    assert (await door.now_of(guest)).arrived == 0
-
-
 def guesses(count, **members):
     return [a_scan(code="2222", scanId=f"guess-{n}", **members) for n in range(count)]
 
@@ -298,14 +287,6 @@ async def test_guesses_before_the_box_count_too_for_a_minute(door):
 
     assert (closed["result"], closed["reservation"]) == ("unknown_code", None)
     assert opened["result"] == "checked_in"
-
-
-async def test_a_wrong_code_that_is_sent_again_is_one_guess(door):
-    await door.guest(access_code=CODE)
-    for _ in range(12):
-        await sync(door, *guesses(1))
-
-    assert (await typed(door, CODE))[1]["result"] == "checked_in"
 
 
 async def test_passes_and_named_guests_are_taken_in_whatever_was_typed(door):

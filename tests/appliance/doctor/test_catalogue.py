@@ -8,10 +8,9 @@ from string import Formatter
 import pytest
 
 from appliance.doctor import conditions
-from appliance.doctor.arabic import ARABIC, apart, in_arabic
+from appliance.doctor.arabic import ARABIC
 from appliance.doctor.check import well
 from appliance.doctor.words import PLAIN, PLAIN_CONDITIONS
-from appliance.store.conditions import Condition
 from tests.readme import ROOT
 
 CHECKS = "appliance.doctor.check"
@@ -92,13 +91,3 @@ def test_the_words_for_the_portal_are_of_checks_that_exist_and_fill_no_other_bla
     assert PLAIN.keys() <= {english for _, english in sentences()} | {"The box reports: {english}."}
     for english, plain in PLAIN.items():
         assert blanks(plain.en) <= blanks(english)
-
-
-def test_what_is_not_arabic_in_the_arabic_is_isolated():
-    said = in_arabic(
-        "Give them back: chown -R {owner} {root}", {"owner": 0, "root": "/a\u202e/`b`"}
-    )
-    assert said.endswith(": \u2066chown -R \u20680\u2069 \u2068/a/`b`\u2069\u2069")
-
-    noted = Condition("of_another_version", "", 0, "the server \u202eis off.")
-    assert conditions.say_in_arabic(noted) == apart("the server is off.")

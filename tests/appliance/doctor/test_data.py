@@ -8,7 +8,6 @@ import pytest
 
 from appliance.doctor import databases, files
 from appliance.doctor.files import fix_permissions
-from appliance.errors import Trouble
 from appliance.upkeep.erasure_list import LIST, append_to_list
 
 
@@ -16,15 +15,6 @@ def spoil(path, offset, content):
     with path.open("r+b") as file:
         file.seek(offset)
         file.write(content)
-
-
-def test_an_sqlite_that_is_too_old_is_a_failure(ward, monkeypatch):
-    def refuse(_version):
-        raise Trouble("SQLite 3.40.0 may corrupt data")
-
-    monkeypatch.setattr(databases, "check_engine", refuse)
-
-    assert ward.status("sqlite") == "fail"
 
 
 @pytest.mark.parametrize("environment", ["live", "test"])

@@ -6,7 +6,7 @@ import pytest
 
 from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.doctor.check import well, worst
-from appliance.doctor.conditions import ARABIC, ENGLISH
+from appliance.doctor.conditions import ARABIC
 from appliance.doctor.examination import CHECKS, examine
 from appliance.webhooks import conditions as noted
 from tests.readme import ROOT
@@ -67,19 +67,6 @@ ALL.append(CLOCK_LEAPT)
 def note(ward, name, detail="it is so."):
     ward.write("INSERT INTO condition (name, subject, since, detail)"
                " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ENGLISH)
-def test_a_proxy_is_told_with_its_address_and_what_to_write(ward, name):
-    line = 'trusted_proxies = ["192.168.1.10"]'
-    ward.write("INSERT INTO condition (name, subject, since, detail)"
-               " VALUES (:name, '192.168.1.10', 0, :detail)", name=name, detail=line)  # fmt: skip
-
-    found = ward.find("conditions")
-
-    assert found.status == "warn"
-    for text in found.finding.texts().values():
-        assert line in text
 
 
 @pytest.mark.parametrize("name", ALL)

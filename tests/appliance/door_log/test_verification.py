@@ -7,6 +7,7 @@ import pytest
 
 from appliance.door_log.verification import check_file, check_rows, statement_file
 from appliance.store.scan_log import list_scans
+from appliance.store.scans import find_broken_link
 from appliance.store.signing_keys import add_signing_key
 from tests.appliance.door_log.tampering import Lines, another
 
@@ -133,22 +134,41 @@ async def test_what_is_no_door_log_is_said_to_be_none(log, tmp_path, content):
     assert (await log.check(path)).findings
 
 
+SLIPPED_IN = """INSERT INTO scan (seq, scan_id, terminal_id, at, kind, result, admitted, verdict,
+        hash)
+    SELECT 13, 'forged', terminal_id, at, kind, result, admitted, verdict, hash
+    FROM scan WHERE seq = 12"""
+
+
 @pytest.mark.parametrize(
-    ("change", "findings"),
-    [("UPDATE scan SET result = 'party_added' WHERE seq = 1", [(1, "scan 1 was changed")]),
-     ("UPDATE scan SET admitted = 9 WHERE seq = 5", [(5, "scan 5 was changed")]),
-     ("UPDATE scan SET hash = randomblob(32) WHERE seq = 5", [(5, "scan 5 was changed")]),
-     ("DELETE FROM scan WHERE seq = 5", [(6, "scan 5 was removed before it")]),
-     ("DELETE FROM scan WHERE seq IN (5, 6)", [(7, "scans 5 to 6 were removed before it")]),
-     ("UPDATE scan SET reason = 'x', verdict = '{}'", []),
-     ("DELETE FROM scan WHERE seq < 5", [])],
-)  # fmt: skip
-async def test_the_log_in_the_box_is_checked_row_by_row(log, change, findings):
+    ("change", "line", "said"),
+    [
+        ("UPDATE scan SET result = 'party_added' WHERE seq = 1", 1, "scan 1 was changed"),
+        ("UPDATE scan SET staff_id = 'somebody' WHERE seq = 1", 1, "scan 1 was changed"),
+        ("UPDATE scan SET reservation_id = NULL WHERE seq = 2", 2, "scan 2 was changed"),
+        ("UPDATE scan SET scan_id = 'other' WHERE seq = 2", 2, "scan 2 was changed"),
+        ("UPDATE scan SET at = at + 1 WHERE seq = 3", 3, "scan 3 was changed"),
+        ("UPDATE scan SET admitted = 9 WHERE seq = 5", 5, "scan 5 was changed"),
+        ("UPDATE scan SET hash = randomblob(32) WHERE seq = 5", 5, "scan 5 was changed"),
+        ("UPDATE scan SET device_at = NULL WHERE seq = 11", 11, "scan 11 was changed"),
+        ("UPDATE scan SET read_hash = NULL WHERE seq = 11", 11, "scan 11 was changed"),
+        ("UPDATE scan SET undoes = 1 WHERE seq = 12", 12, "scan 12 was changed"),
+        ("DELETE FROM scan WHERE seq = 5", 6, "scan 5 was removed"),
+        ("DELETE FROM scan WHERE seq IN (5, 6)", 7, "scans 5 to 6 were removed"),
+        (SLIPPED_IN, 13, "scan 13 was changed"),
+        ("UPDATE scan SET reason = 'x', verdict = '{}'", None, ""),
+        ("DELETE FROM scan WHERE seq < 5", None, ""),
+    ],
+)
+async def test_the_log_in_the_box_is_checked_row_by_row(log, change, line, said):
     await log.change(change)
 
-    checked = await log.box.live.database.read(lambda r: check_rows(list_scans(r, 0, 99)))
+    read = log.box.live.database.read
+    findings = (await read(lambda reader: check_rows(list_scans(reader, 0, 99)))).findings
 
-    assert [(f.line, f.sentence) for f in checked.findings] == findings
+    assert [finding.line for finding in findings] == ([] if line is None else [line])
+    assert all(finding.sentence.startswith(said) for finding in findings)
+    assert await read(find_broken_link) == line
 
 
 async def test_a_cut_off_end_is_found(log, lines):

@@ -37,14 +37,6 @@ def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
     assert find([("T1", 0, 2880, "manual")], DINNER, bookable=False) == (False, None)
 
 
-def test_tables_keep_their_order():
-    tables = [a_table(number) for number in ("T9", "T1", "T5")]
-
-    assert [
-        found.table for found in find_availability(tables, [], interval(None, ENDS_AT))
-    ] == tables
-
-
 HOLDS = st.lists(
     st.tuples(st.sampled_from(["T1", "T2"]), st.integers(0, 50), st.integers(1, 20),
               st.sampled_from(SOURCES)).map(lambda h: (h[0], h[1] * 30, (h[1] + h[2]) * 30, h[3]))

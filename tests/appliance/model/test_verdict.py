@@ -84,12 +84,6 @@ def test_each_verdict_has_a_sentence_for_staff_and_one_for_the_guest_in_each_lan
     assert "{" not in said.staff + said.guest
 
 
-def test_braces_in_the_name_of_a_table_are_only_braces():
-    verdict = Verdict("checked_in", see(a_guest(table_name="{party} {0}")), admitted=2)
-
-    assert "{party} {0}" in phrase(verdict, "fr").staff
-
-
 texts = st.text(max_size=20)
 seen = st.builds(
     Seen, texts, texts, st.none() | texts, texts, texts, st.integers(1), st.integers(0), texts

@@ -10,7 +10,6 @@ import apsw
 import pytest
 
 from appliance.errors import TableTaken, Unavailable
-from appliance.store import database as database_module
 from appliance.store import waiting
 from appliance.store import writer as writer_module
 from appliance.store.connection import Reader, Transaction, check_engine, open_connection
@@ -210,32 +209,6 @@ async def test_after_reads_that_the_disk_failed_the_next_one_is_answered(databas
 
     assert [await database.read(names) for _ in range(3)] == [[], [], []]
     assert database.peek(names) == []
-
-
-@pytest.mark.parametrize(
-    ("number", "ends"),
-    [(apsw.SQLITE_IOERR_FSYNC, True), (apsw.SQLITE_IOERR_WRITE, True),
-     (apsw.SQLITE_IOERR_DATA, False), (apsw.SQLITE_IOERR_READ, False)],
-)  # fmt: skip
-async def test_a_wipe_that_could_not_write_ends_all_acknowledgement(
-    database, broken, monkeypatch, number, ends
-):
-    failure = apsw.exception_for(number)
-
-    def fail(_path):
-        raise failure
-
-    monkeypatch.setattr(database_module, "wipe", fail)
-    with pytest.raises(apsw.IOError):
-        await database.wipe()
-
-    assert broken == [failure] * ends
-    if ends:
-        with pytest.raises(Unavailable):
-            await database.write(note, "a")
-    else:
-        await database.write(note, "a")
-    assert await database.read(names) == ([] if ends else ["a"])
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?")

@@ -1,7 +1,5 @@
 """Where a bridge decides its scans, and that each reaches the box exactly once."""
 
-import sqlite3
-
 import pytest
 
 from terminal_bridge.readers.readers import Undecided
@@ -106,21 +104,6 @@ async def test_the_box_decides_again_only_when_it_has_heard_of_everything(bridge
     assert len(await door.rows("SELECT 1 FROM scan")) == 2
 
 
-async def test_a_party_that_another_door_let_in_meanwhile_is_a_conflict(bridge, door):
-    other = await door.other()
-    text = await door.pass_of(await door.guest())
-    assert await bridge.reach()
-    bridge.client.is_cut = True
-    assert (await bridge.desk(text)).colour == "green"
-    assert (await other.scan(text))["colour"] == "green"
-    bridge.client.is_cut = False
-
-    assert await bridge.reach()
-
-    rows = await bridge.desk.spool._rows("SELECT remark FROM scan")
-    assert [tuple(row) for row in rows] == [("conflict",)]
-
-
 async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(bridge, door):
     text = await door.pass_of(await door.guest())
     assert await bridge.reach()
@@ -137,28 +120,3 @@ async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(b
     bridge.client.is_cut = True
     await bridge.restart()
     assert (await bridge.desk(text)).colour == "amber"
-
-
-@pytest.mark.parametrize("what", ["forget_snapshot", "list_open"])
-async def test_a_disk_that_fails_for_a_moment_ends_no_link(bridge, door, monkeypatch, what):
-    assert await bridge.reach()
-    spool, is_sound = bridge.desk.spool, getattr(bridge.desk.spool, what)
-
-    async def fail(*_args):
-        raise sqlite3.OperationalError("disk I/O error")
-
-    monkeypatch.setattr(spool, what, fail)
-    [(before,)] = await door.rows("SELECT revoked_at FROM terminal WHERE revoked_at IS NULL")
-    await door.environment.database.write(_revoke_all, 1)
-    assert not await bridge.reach()
-    monkeypatch.setattr(spool, what, is_sound)
-
-    assert not await bridge.reach()
-    assert bridge.desk.revoked
-    assert await spool.find_snapshot() is None
-    await door.environment.database.write(_revoke_all, before)
-    assert await bridge.reach()
-
-
-def _revoke_all(tx, at):
-    tx.execute("UPDATE terminal SET revoked_at = :at", {"at": at})

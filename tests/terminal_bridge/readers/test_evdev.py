@@ -32,12 +32,6 @@ def test_the_text_is_read_whatever_layout_the_scanner_was_set_to(layout, text):
     assert read_strokes(strokes_of(text, layout)) == text
 
 
-def test_a_french_scanner_under_windows_caps_lock_needs_no_shift_for_digits():
-    strokes = [Stroke(stroke.code, False, True) for stroke in strokes_of(PASS, _FRENCH)]
-
-    assert read_strokes(strokes) == PASS
-
-
 SHIFT, CAPS, ENTER, ALT = 42, 58, 28, 56
 PRESSED, RELEASED, REPEATED = 1, 0, 2
 

@@ -1,7 +1,6 @@
 """The line reader, a line in and a line out; last, in a box that is really served."""
 
 import asyncio
-import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -15,7 +14,7 @@ from terminal_bridge.readers.state import Watch
 from terminal_bridge.readers.tcp import TcpReader
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import calling as calling_box
-from tests.terminal_bridge.readers.conftest import reading, until
+from tests.terminal_bridge.readers.conftest import reading
 
 
 @asynccontextmanager
@@ -179,14 +178,6 @@ async def test_a_device_that_holds_every_place_of_its_own_shuts_nobody_out(port)
             assert (await say(newcomer, "x1234\n")).startswith("GREEN")
 
         assert (await say(turnstile, "x1235\n")).startswith("GREEN")
-
-
-async def test_an_address_that_is_taken_is_had_when_it_is_free(box, port):
-    with socket.create_server(("127.0.0.1", port)) as other:
-        async with reading(box, kind="tcp", port=port) as readers:
-            assert "cannot be listened on" in readers.states[0].trouble
-            other.close()
-            await until(lambda: readers.states[0].connected_since is not None)
 
 
 def test_a_line_keeps_its_fields_apart():
