@@ -272,9 +272,6 @@ async def test_of_a_new_signing_key_every_door_hears_at_once_and_when_it_comes_b
     assert len(me["publicKeys"]) == (1 if leaked else 2)
 
 
-TONIGHT, TOMORROW = "2026-11-21", "2026-11-22"
-
-
 async def test_what_a_command_beside_the_box_changed_is_counted(door):
     environment = door.environment
     guest = await door.guest(guests=3)

@@ -108,10 +108,6 @@ def test_other_texts_are_not_taken_for_ours(text):
     assert not resembles_pass(text)
 
 
-def passes_of_vectors():
-    return [vector for vector in VECTORS["vectors"] if vector["valid"]]
-
-
 def fields(guest_pass: GuestPass) -> dict:
     return {
         "version": guest_pass.version,

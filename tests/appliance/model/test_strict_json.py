@@ -1,4 +1,4 @@
-"""Our JSON against the library's, and what breaks parsers (decisions.md, Partner API)."""
+"""Our JSON against the library's, and what breaks parsers."""
 
 import json
 from contextlib import suppress
