@@ -8,6 +8,7 @@ import pytest
 
 from appliance.data_directory import DataDirectory, choose_data_directory, write_file
 from appliance.errors import Trouble
+from appliance.file_ownership import make_folder
 from appliance.tokens import Tokens
 
 HOLDER = """
@@ -41,14 +42,6 @@ def test_only_its_owner_may_look_into_a_new_box(directory):
     assert len(directory.master_key()) == 32
 
 
-def test_two_boxes_have_two_keys(directory, tmp_path):
-    other = DataDirectory(tmp_path / "other")
-    with other.founding(Tokens()):
-        pass
-
-    assert other.master_key() != directory.master_key()
-
-
 def test_a_directory_that_holds_a_box_is_not_founded_again(directory):
     key = directory.master_key()
 
@@ -74,13 +67,8 @@ def test_an_interrupted_founding_serves_nothing_and_may_begin_anew(tmp_path):
 def test_a_lost_key_is_refused_with_what_to_do(directory):
     directory.master_key_file.unlink()
 
-    with pytest.raises(Trouble, match="restore it from a backup"):
+    with pytest.raises(Trouble, match="backup"):
         directory.master_key()
-
-
-def test_a_box_without_its_key_is_still_a_box_that_init_leaves_alone(directory):
-    directory.master_key_file.unlink()
-
     with pytest.raises(Trouble, match="already holds a box"), directory.founding(Tokens()):
         pass
 
@@ -93,13 +81,6 @@ def test_a_key_that_others_may_read_is_refused_with_the_command_that_mends_it(di
         directory.master_key()
 
 
-def test_a_key_of_another_length_is_refused(directory):
-    write_file(directory.master_key_file, b"short")
-
-    with pytest.raises(Trouble, match="damaged"):
-        directory.master_key()
-
-
 def test_a_second_holder_of_the_lock_is_refused_until_the_first_lets_go(directory):
     with directory.lock(), pytest.raises(Trouble, match="another venuebox"), directory.lock():
         pass
@@ -108,6 +89,7 @@ def test_a_second_holder_of_the_lock_is_refused_until_the_first_lets_go(director
         pass
 
 
+@pytest.mark.process
 def test_a_holder_that_is_killed_leaves_no_lock_behind(directory):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(directory.root)], stdout=subprocess.PIPE
@@ -154,18 +136,13 @@ def test_a_way_up_in_the_name_is_gone_for_a_unit_of_systemd_may_not_open_such_a_
     assert choose_data_directory(f"{tmp_path}/link", {}).root == tmp_path / "link"
 
 
-def test_the_address_is_remembered_for_the_commands(directory):
-    assert directory.remembered_address() is None
+def test_the_folders_above_a_private_one_are_private_too(tmp_path):
+    before = os.umask(0)
+    try:
+        make_folder(tmp_path / "a" / "b")
+        make_folder(tmp_path / "a" / "b")
+    finally:
+        os.umask(before)
 
-    directory.remember_address("http://127.0.0.1:9")
-
-    assert directory.remembered_address() == "http://127.0.0.1:9"
-
-
-def test_a_volume_of_its_own_is_empty_though_it_has_its_lost_and_found(tmp_path):
-    directory = DataDirectory(tmp_path)
-    assert directory.is_free()
-    (tmp_path / "lost+found").mkdir()
-    assert directory.is_free()
-    (tmp_path / "photos").mkdir()
-    assert not directory.is_free()
+    for path in (tmp_path / "a", tmp_path / "a" / "b"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700

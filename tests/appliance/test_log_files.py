@@ -2,7 +2,6 @@
 
 import json
 import logging
-from contextlib import contextmanager
 
 import pytest
 
@@ -10,14 +9,8 @@ from appliance.accidents import log_accident
 from appliance.log_files import keep_log
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def handler(tmp_path):
-    with keeping_log(tmp_path) as made:
-        yield made
-
-
-@contextmanager
-def keeping_log(tmp_path):
     levels = {shown: shown.level for shown in logging.getLogger().handlers}
     made = keep_log(tmp_path / "log", size=2000, files=3)
     yield made
@@ -34,7 +27,7 @@ def lines(folder):
 
 
 @pytest.mark.proves("V16")
-def test_a_message_is_a_line_of_json(tmp_path, handler):
+def test_a_message_is_a_line_of_json(tmp_path):
     logging.getLogger("appliance.upkeep").warning("upkeep waits %s", "a minute")
 
     [line] = lines(tmp_path)
@@ -44,7 +37,7 @@ def test_a_message_is_a_line_of_json(tmp_path, handler):
 
 
 @pytest.mark.proves("S22")
-def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path, handler):
+def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path):
     guest = "Salma " + "Idrissi " + "+2126" + "00000001"
     try:
         int(guest)
@@ -58,14 +51,14 @@ def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path, han
     assert "212600000001" not in text
 
 
-def test_what_libraries_say_of_each_request_is_left_out(tmp_path, handler):
+def test_what_libraries_say_of_each_request_is_left_out(tmp_path):
     logging.getLogger("aiohttp.access").info("GET /access/secret")
     logging.getLogger("appliance").info("the clock is confirmed")
 
     assert [line["message"] for line in lines(tmp_path)] == ["the clock is confirmed"]
 
 
-def test_the_files_stay_within_their_size(tmp_path, handler):
+def test_the_files_stay_within_their_size(tmp_path):
     for number in range(500):
         logging.getLogger("appliance").warning("message %d", number)
 
@@ -73,9 +66,3 @@ def test_the_files_stay_within_their_size(tmp_path, handler):
     assert len(files) == 4
     assert sum(file.stat().st_size for file in files) <= 8000
     assert "message 499" in (tmp_path / "log/venuebox.jsonl").read_text()
-
-
-def test_ten_files_of_five_megabytes_are_fifty():
-    from appliance import log_files  # noqa: PLC0415
-
-    assert log_files._BYTES * (log_files._FILES + 1) <= 50_000_000

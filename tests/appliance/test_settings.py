@@ -1,16 +1,22 @@
-"""Settings: file, environment, one sentence for each mistake (docs/reference/settings.md)."""
+"""Settings: file, environment, one sentence for each mistake; the file that `init` writes."""
 
 import dataclasses
+import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.errors import Trouble
-from appliance.settings import Settings, describe_settings, read_settings
+from appliance.settings import Settings, describe_settings, parse_settings, read_settings
+from appliance.settings_file import change_settings, settings_example
+from appliance.settings_readers import parse_readers
 
 ABSENT = Path("there-is-no-such-file.toml")
+DAYS = [f"retention.{what}_days" for what in ("contact", "attempt", "answer", "dead", "security")]
 
 
 def read(tmp_path: Path, text: str, **environ: str) -> Settings:
@@ -21,15 +27,6 @@ def read(tmp_path: Path, text: str, **environ: str) -> Settings:
 
 def test_without_a_file_every_setting_has_its_default():
     assert read_settings(ABSENT, {}) == Settings()
-
-
-def test_the_defaults_are_those_of_the_contract_and_of_operations():
-    settings = Settings()
-
-    assert settings.api.rate_limit_per_minute == 60
-    assert settings.door.early_minutes == 120
-    assert (settings.webhooks.allow_networks, settings.webhooks.allow_http) == ((), False)
-    assert settings.server.port == 8080
 
 
 def test_the_file_is_read(tmp_path: Path):
@@ -98,59 +95,66 @@ def test_every_setting_is_described_once_with_its_default_and_its_meaning():
     assert all(meaning for *_, meaning in describe_settings())
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[server]\nport = 65536", ["server.port", "65536", "0 to 65535"]),
-        ("[server]\nport = -1", ["server.port", "-1", "0 to 65535"]),
-        ("[server]\nport = '8080'", ["server.port", "'8080'", "a whole number"]),
-        ("[server]\nport = true", ["server.port", "True", "a whole number"]),
-        ("[server]\nport = 80.5", ["server.port", "80.5", "a whole number"]),
-        ("[server]\nhost = 1", ["server.host", "1", "text"]),
-        ("[server]\napp_url = 'box.example'", ["server.app_url", "'box.example'", "https://"]),
-        ("[server]\napp_url = 'https://box.example/'", ["server.app_url", "without a path"]),
-        ("[server]\napp_url = 'https://a:b@box.example'", ["server.app_url", "https://"]),
-        ("[server]\napp_url = 'ftp://box.example'", ["server.app_url", "https://"]),
-        ("[server]\nmetrics_token = 'short'", ["server.metrics_token", "16 characters"]),
-        ("[server]\ntrusted_proxies = ['proxy']", ["server.trusted_proxies", "proxy", "10.0.0.0"]),
-        ("[server]\ntrusted_proxies = '10.0.0.1'", ["server.trusted_proxies", "a list of texts"]),
-        ("[server]\ntrusted_proxies = [1]", ["server.trusted_proxies", "a list of texts"]),
-        ("[api]\nrate_limit_per_minute = 0", ["api.rate_limit_per_minute", "0", "1 or more"]),
-        ("[api]\nunauthenticated_per_minute = 0", ["api.unauthenticated_per_minute", "1 or more"]),
-        ("[webhooks]\nallow_http = 1", ["webhooks.allow_http", "1", "true or false"]),
-        ("[mail]\nport = 0", ["mail.port", "0", "1 to 65535"]),
-        ("[mail]\nsecurity = 'ssl'", ["mail.security", "'ssl'", "starttls, tls or none"]),
-        ("[door]\nearly_minutes = 1441", ["door.early_minutes", "1441", "0 to 1440"]),
-        ("[server]\nprt = 1", ["server.prt", "port"]),
-        ("[serverr]\nport = 1", ["[serverr]", "server"]),
-        ("server = 1", ["server", "[server]"]),
-        ("[server", ["settings.toml"]),
-    ],
-)
-def test_a_mistake_is_one_sentence_with_the_setting_the_value_and_what_is_allowed(
-    tmp_path: Path, text: str, words: list[str]
-):
-    with pytest.raises(Trouble) as trouble:
-        read(tmp_path, text)
+BAD = {
+    "server.port": (65536, -1, "8080", True, 80.5),
+    "server.host": (1,),
+    "server.app_url": (
+        "box.example", "https://box.example/", "https://a:b@box.example", "ftp://box.example",
+        "https://[::1", "https://[zz]", "http://x:99999", "http://x:0", "http://x:port",
+        "https://a\u2100b.example", "https://x.example\n", "https://x.example ",
+        " https://x.example", "https://x y.example", "https://x.example\t", "https://x.example?",
+        "https://x.example#", "https://@x.example", "https://<x>", "https://x.example\\",
+    ),
+    "server.metrics_token": ("short",),
+    "server.trusted_proxies": (["proxy"], "10.0.0.1", [1]),
+    "api.rate_limit_per_minute": (0,),
+    "api.unauthenticated_per_minute": (0,),
+    "webhooks.allow_http": (1,),
+    "mail.port": (0,),
+    "mail.security": ("ssl",),
+    "door.early_minutes": (1441,),
+    "backup.directory": ("usb", "./usb", "../usb", "~/usb"),
+    "retention.attempt_rows": (0, 10**9 + 1, 10**19),
+    "retention.attempt_megabytes": (0, 10**6 + 1, 10**19),
+    **dict.fromkeys(DAYS, (0, 36_501, 10**30)),
+}  # fmt: skip
 
-    sentence = str(trouble.value)
-    assert all(word in sentence for word in words), sentence
-    assert "\n" not in sentence
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(n, value) for n, values in BAD.items() for value in values]
+)
+def test_a_value_that_is_not_allowed_is_refused_in_one_sentence_that_names_its_setting(
+    tmp_path, name, value
+):
+    section, _, setting = name.partition(".")
+
+    with pytest.raises(Trouble, match=rf"^{name} is ") as trouble:
+        read(tmp_path, f"[{section}]\n{setting} = {json.dumps(value)}")
+
+    assert "\n" not in str(trouble.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("[server]\nprt = 1", "server.prt"), ("[serverr]\nport = 1", "[serverr]"),
+     ("server = 1", "server"), ("[server", "settings.toml")],
+)  # fmt: skip
+def test_what_is_no_setting_is_named(tmp_path, text, named):
+    with pytest.raises(Trouble, match=re.escape(named)):
+        read(tmp_path, text)
 
 
 @pytest.mark.parametrize(
     ("variable", "text", "word"),
-    [
-        ("VENUEBOX_SERVER_PORT", "http", "server.port is 'http'"),
-        ("VENUEBOX_SERVER_PORT", "", "server.port is ''"),
-        ("VENUEBOX_SERVER_PORT", "--5", "server.port is '--5'"),
-        ("VENUEBOX_SERVER_PORT", "9" * 5000, "server.port is '999"),
-        ("VENUEBOX_WEBHOOKS_ALLOW_HTTP", "yes", "webhooks.allow_http is 'yes'"),
-        ("VENUEBOX_SERVER_PROT", "1", "VENUEBOX_SERVER_PROT"),
-        ("VENUEBOX_WEBHOOK_ALLOW_HTTP", "true", "VENUEBOX_WEBHOOK_ALLOW_HTTP"),
-        ("VENUEBOX_MAILS_HOST", "m.example", "VENUEBOX_MAILS_HOST"),
-    ],
-)
+    [("VENUEBOX_SERVER_PORT", "http", "server.port is 'http'"),
+     ("VENUEBOX_SERVER_PORT", "", "server.port is ''"),
+     ("VENUEBOX_SERVER_PORT", "--5", "server.port is '--5'"),
+     ("VENUEBOX_SERVER_PORT", "9" * 5000, "server.port is '999"),
+     ("VENUEBOX_WEBHOOKS_ALLOW_HTTP", "yes", "webhooks.allow_http is 'yes'"),
+     ("VENUEBOX_SERVER_PROT", "1", "VENUEBOX_SERVER_PROT"),
+     ("VENUEBOX_WEBHOOK_ALLOW_HTTP", "true", "VENUEBOX_WEBHOOK_ALLOW_HTTP"),
+     ("VENUEBOX_MAILS_HOST", "m.example", "VENUEBOX_MAILS_HOST")],
+)  # fmt: skip
 def test_a_bad_variable_is_named(variable: str, text: str, word: str):
     with pytest.raises(Trouble, match=word):
         read_settings(ABSENT, {variable: text})
@@ -159,11 +163,11 @@ def test_a_bad_variable_is_named(variable: str, text: str, word: str):
 def test_variables_of_others_and_the_one_of_the_data_directory_are_let_be():
     environ = {"VENUEBOX_DATA": "box", "SERVER_PORT": "x", "VENUEBOXER": "y"}
     of_a_cluster = {"VENUEBOX_SERVICE_HOST": "10.0.0.9", "VENUEBOX_PORT": "tcp://10.0.0.9:80"}
-    assert read_settings(ABSENT, of_a_cluster) == Settings()
 
-    assert read_settings(ABSENT, environ) == Settings()
+    assert read_settings(ABSENT, environ | of_a_cluster) == Settings()
 
 
+@settings(max_examples=30)
 @given(st.sampled_from([row[1] for row in describe_settings()]), st.text())
 def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable: str, text: str):
     try:
@@ -175,9 +179,162 @@ def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable:
 
 
 def test_a_mail_server_without_a_sender_is_refused_in_one_sentence():
-    with pytest.raises(Trouble) as trouble:
+    with pytest.raises(Trouble, match=r"^mail\.sender is missing"):
         read_settings(ABSENT, {"VENUEBOX_MAIL_HOST": "mail.example"})
 
-    assert str(trouble.value) == (
-        "mail.sender is missing: with mail.host set, letters need a From address"
+
+EXAMPLE = Path(__file__).parents[2] / "packaging" / "settings.example.toml"
+
+
+def test_the_packaged_example_is_what_init_writes_and_changes_nothing():
+    assert EXAMPLE.read_text("utf-8") == settings_example()
+    assert read_settings(EXAMPLE, {}) == Settings()
+
+
+def test_the_example_with_every_line_switched_on_says_the_defaults(tmp_path):
+    named = {name.split(".")[1] for name, *_ in describe_settings()}
+    lines = [
+        line[1:] if line.startswith("#") and line[1:].split(" =")[0] in named else line
+        for line in settings_example().splitlines()
+    ]
+    file = tmp_path / "settings.toml"
+    file.write_text("\n".join(lines), "utf-8")
+
+    document = tomllib.loads(file.read_text("utf-8"))
+    assert sum(len(section) for section in document.values()) == len(describe_settings())
+    assert read_settings(file, {}) == Settings()
+
+
+READERS = '[[readers]]\nterminal = "Front door"\nkind = "tcp"\nport = 4001\n'
+
+
+def test_a_setting_that_is_switched_off_is_put_in_force_in_its_place():
+    changes = {"mail.host": "smtp.example.com", "mail.sender": "riad@example.com"}
+
+    changed = change_settings(settings_example(), changes)
+
+    assert parse_settings(changed, {}).mail.host == "smtp.example.com"
+    assert changed.count("\n") == settings_example().count("\n")
+    assert "# mail server; empty: no mail is sent from live\nhost = " in changed
+
+
+def test_a_setting_in_force_is_replaced_and_all_else_stays():
+    text = (
+        '# ours\n[server]\nhost = "127.0.0.1" # loopback\n'
+        '[mail]\nhost = "old"\nport = 25\nsender = "a@b.example"\n'
     )
+
+    changed = change_settings(text, {"mail.host": "new", "server.app_url": "https://a.example"})
+
+    assert changed == (
+        '# ours\n[server]\napp_url = "https://a.example"\nhost = "127.0.0.1" # loopback\n'
+        '[mail]\nhost = "new"\nport = 25\nsender = "a@b.example"\n'
+    )
+
+
+def test_a_section_that_is_missing_is_added():
+    settings = parse_settings(change_settings(READERS, {"mail.port": 465}), {})
+
+    assert (settings.mail.port, len(settings.readers)) == (465, 1)
+    added = change_settings("", {"server.names": ["box.example"]})
+    assert parse_settings(added, {}).server.names == ("box.example",)
+
+
+@pytest.mark.parametrize(
+    "value", ['"\nport = 1', "a\\b", 'x" # y', "é☃", "[mail]\nport = 2", "\u2028", "\x7f"]
+)
+def test_no_value_can_say_another_setting(value):
+    changed = change_settings(settings_example(), {"mail.user": value})
+
+    assert parse_settings(changed, {}).mail.user == value
+    assert parse_settings(changed, {}).mail.port == 587
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [("", {"mail.port": 0}), ("", {"server.app_url": "nonsense"}),
+     ('[server]\nnames = [\n  "a",\n]\n', {"server.names": ["b"]}),
+     ('mail = {host = "x"}\n', {"mail.host": "y"}), ("[mail\n", {"mail.host": "y"})],
+)  # fmt: skip
+def test_what_would_break_the_file_is_refused(text, changes):
+    with pytest.raises(Trouble):
+        change_settings(text, changes)
+
+
+SERIAL = {"kind": "serial", "device": "/dev/ttyACM0", "terminal": "Porte 1"}
+TCP = {"kind": "tcp", "port": 7070, "terminal": "Porte 1"}
+
+
+def test_the_readers_of_the_file_are_among_the_settings(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text(
+        r"""
+        [[readers]]
+        kind = "serial"
+        device = "/dev/serial/by-id/usb-scanner"
+        terminal = "Porte 1"
+        answer = { green = '\xA0\x01\x01\xA2\p\xA0\x01\x00\xA1', red = "\u0007" }
+        [[readers]]
+        kind = "tcp"
+        port = 7070
+        terminal = "Porte 2"
+        environment = "test"
+        """,
+        "utf-8",
+    )
+
+    serial, tcp = read_settings(file, {}).readers
+
+    assert (serial.baud, serial.environment) == (9600, "live")
+    assert serial.answer == {"green": (b"\xa0\x01\x01\xa2", b"\xa0\x01\x00\xa1"), "red": (b"\x07",)}
+    assert (tcp.place, tcp.environment) == ("127.0.0.1:7070", "test")
+
+
+def test_the_example_of_the_settings_file_is_a_good_reader():
+    text = settings_example().partition("# [[readers]]")[2]
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
+
+    [reader] = parse_readers(tomllib.loads("\n".join(["[[readers]]", *lines]))["readers"])
+
+    assert reader.answer["green"] == (b"\xa0\x01\x01\xa2", b"\xa0\x01\x00\xa1")
+
+
+def test_a_bridge_is_the_terminal_of_all_its_readers():
+    [reader] = parse_readers([{"kind": "tcp", "port": 7070}], on_a_bridge=True)
+
+    assert reader.terminal == ""
+    with pytest.raises(Trouble, match=r"unknown setting readers\[1\].terminal"):
+        parse_readers([TCP], on_a_bridge=True)
+
+
+@pytest.mark.parametrize(
+    ("readers", "named"),
+    [
+        ({"kind": "tcp"}, "[[readers]]"),
+        ([1], "[[readers]]"),
+        ([TCP, SERIAL | {"devise": "x"}], "unknown setting readers[2].devise"),
+        ([TCP | {"device": "/dev/x"}], "unknown setting readers[1].device"),
+        ([{"kind": "serial", "terminal": "P"}], "readers[1].device is missing"),
+        ([{"kind": "tcp", "port": 1}], "readers[1].terminal is missing"),
+        ([{"kind": "tcp", "terminal": "P"}], "readers[1].port is missing"),
+        ([SERIAL | {"kind": "evdev", "answer": {}}], "readers[1].answer_device is missing"),
+        ([TCP, TCP], "two readers use 127.0.0.1:7070"),
+        *(
+            ([SERIAL | {name: value}], f"readers[1].{name}")
+            for name, value in (("kind", "usb"), ("device", "ttyACM0"), ("baud", 9601),
+                                ("baud", "9600"), ("repeat_answer", 1), ("terminal", " "),
+                                ("environment", "prod"), ("answer", "x"))
+        ),
+        *(([TCP | {"port": port}], "readers[1].port") for port in (0, True)),
+        *(
+            ([TCP | {"answer": {"red": red}}], "readers[1].answer.red")
+            for red in (7, r"\q", "\\", r"\xA", "x" * 300)
+        ),
+        ([TCP | {"answer": {"blue": "x"}}], "readers[1].answer.blue"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_reader_is_one_sentence_that_names_it(readers, named):
+    with pytest.raises(Trouble, match=re.escape(named)) as trouble:
+        parse_readers(readers)
+
+    assert "\n" not in str(trouble.value)

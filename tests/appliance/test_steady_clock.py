@@ -1,8 +1,15 @@
 """The box's own time: through a step that nothing confirms it goes on counting."""
 
+import asyncio
+import errno
+import os
+import socket
+
 import pytest
 
+from appliance import clock_steps
 from appliance.clock import StoppedClock, parse_instant
+from appliance.clock_steps import watch_clock_steps
 from appliance.clock_trust import ClockMark
 from appliance.steady_clock import SteadyClock
 from tests.appliance.webhooks.alarms import ManualUptime
@@ -61,15 +68,6 @@ def test_a_time_server_is_followed_at_once_and_whoever_insists_after_ten_minutes
     assert clock.now() == parse_instant("2026-11-21T19:10:00Z")
 
 
-def test_a_small_step_is_ordinary(machine):
-    clock = machine.clock()
-    clock.now()
-
-    machine.machine.set("2026-11-21T19:04:59Z")
-
-    assert clock.now() == parse_instant("2026-11-21T19:04:59Z")
-
-
 def test_a_restart_of_the_program_remembers_where_the_clock_was_good():
     machine = Surroundings(instant="2027-11-21T19:00:00Z")
     good = parse_instant(NOW) - LONG_AGO
@@ -102,34 +100,33 @@ def test_a_new_box_that_nothing_has_confirmed_yet_follows_its_machine():
     assert clock.now() == parse_instant("2026-11-22T19:00:00Z")
 
 
-def test_durations_are_the_machines_own(machine):
-    assert machine.clock().monotonic() == machine.machine.monotonic()
+async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch):
+    """A pair of sockets in the place of the timer: readable, and read with ECANCELED."""
+    kernel, timer = socket.socketpair()
+    read, calls, armed = os.read, [], []
 
+    class Libc:
+        def timerfd_create(self, *_arguments):
+            return timer.detach()
 
-def test_a_machine_that_stands_still_between_two_readings_has_not_set_its_clock(machine):
-    clock = machine.clock()
-    clock.now()
-    read, stalls = machine.machine.now, [2, 3]
+        def timerfd_settime(self, *_arguments):
+            armed.append(1)
+            return 0
 
-    def read_slowly():
-        told = read()
-        if stalls:
-            machine.up.advance(stalls.pop())
-        return told
+    def cancelled(descriptor, count):
+        read(descriptor, count)
+        raise OSError(errno.ECANCELED, "the clock was set")
 
-    machine.machine.now = read_slowly
+    monkeypatch.setattr(clock_steps.ctypes, "CDLL", lambda *_args, **_options: Libc())
+    monkeypatch.setattr(clock_steps.os, "read", cancelled)
+    stop = watch_clock_steps(lambda: calls.append(1))
 
-    assert clock.now() == parse_instant("2026-11-21T19:00:05Z")
-    assert stalls == []
-    assert clock._trust.was_set() is False
+    for count in (1, 2):
+        kernel.send(b"8 bytes!")
+        async with asyncio.timeout(60):
+            while len(calls) < count:  # noqa: ASYNC110 - the loop hears it
+                await asyncio.sleep(0.002)
 
-
-@pytest.mark.parametrize("readings", [1, 2, 3])
-def test_a_clock_that_is_set_right_while_it_is_judged_is_not_told_as_it_was_before(readings):
-    machine = Surroundings()
-    good = parse_instant(NOW) - LONG_AGO
-    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", good))
-    told = [parse_instant("1970-12-06T19:00:00Z")] * readings
-    machine.machine.now = lambda: told.pop() if told else parse_instant(NOW)
-
-    assert clock.now() == parse_instant(NOW)
+    stop()
+    kernel.close()
+    assert len(armed) == 3

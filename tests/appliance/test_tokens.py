@@ -27,16 +27,12 @@ def is_read_by_nobody(token: str, *keyrings: Keyring) -> bool:
 
 @given(IDS)
 def test_a_link_token_opens_the_reservation_that_it_was_made_for(id_: str):
-    assert LIVE.read_access_token(LIVE.access_token(id_)) == id_
-    assert LIVE.read_claim_token(LIVE.claim_token(id_)) == id_
-
-
-@given(IDS)
-def test_a_link_token_is_44_url_safe_characters_and_the_same_each_time(id_: str):
     token = LIVE.access_token(id_)
 
     assert re.fullmatch(r"[A-Za-z0-9_-]{44}", token)
     assert Keyring(MASTER, "live").access_token(id_) == token
+    assert LIVE.read_access_token(token) == id_
+    assert LIVE.read_claim_token(LIVE.claim_token(id_)) == id_
 
 
 @pytest.mark.proves(
@@ -54,22 +50,6 @@ def test_a_token_with_one_other_character_opens_nothing(id_: str, at: int, lette
     for token in (LIVE.access_token(id_), LIVE.claim_token(id_)):
         mutated = token[:at] + letter + token[at + 1 :]
         assert mutated == token or is_read_by_nobody(mutated, LIVE, TEST)
-
-
-@given(IDS)
-def test_the_other_alphabet_of_base64_is_another_spelling_and_opens_nothing(id_: str):
-    token = LIVE.access_token(id_)
-    other = token.replace("-", "+").replace("_", "/")
-
-    assert other == token or is_read_by_nobody(other, LIVE)
-
-
-@given(IDS, st.integers(0, 33 * 8 - 1))
-def test_a_token_with_one_bit_flipped_opens_nothing(id_: str, bit: int):
-    raw = bytearray(base64.urlsafe_b64decode(LIVE.access_token(id_)))
-    raw[bit // 8] ^= 1 << bit % 8
-
-    assert is_read_by_nobody(base64.urlsafe_b64encode(raw).decode(), LIVE, TEST)
 
 
 @given(IDS, IDS)
@@ -114,12 +94,6 @@ def test_a_token_opens_nothing_on_a_box_with_another_master_key(id_: str, master
 @example("\x00" * 44)
 def test_no_text_whatever_opens_anything_and_none_raises(text: str):
     assert is_read_by_nobody(text, LIVE, TEST)
-
-
-@given(IDS, st.sampled_from(["=", "==", " ", "\n", "/", "?x=1", "A"]))
-def test_what_is_added_to_a_token_spoils_it(id_: str, added: str):
-    assert is_read_by_nobody(LIVE.access_token(id_) + added, LIVE)
-    assert is_read_by_nobody(added + LIVE.access_token(id_), LIVE)
 
 
 @pytest.mark.proves("S18")
@@ -180,15 +154,13 @@ def test_every_letter_of_a_code_is_as_likely_as_any_other():
 @pytest.mark.proves("S1")
 @pytest.mark.parametrize(
     ("make", "form"),
-    [
-        (lambda tokens: tokens.new_api_key("live"), r"svc_live_[0-9a-f]{48}"),
-        (lambda tokens: tokens.new_api_key("test"), r"svc_test_[0-9a-f]{48}"),
-        (lambda tokens: tokens.new_terminal_token(), r"term_[0-9a-f]{64}"),
-        (lambda tokens: tokens.new_webhook_secret(), r"whsec_[A-Za-z0-9_-]{43}"),
-        (lambda tokens: tokens.new_link_secret(), r"[A-Za-z0-9_-]{43}"),
-        (lambda tokens: tokens.new_pairing_code(), r"[0-9]{8}"),
-    ],
-)
+    [(lambda tokens: tokens.new_api_key("live"), r"svc_live_[0-9a-f]{48}"),
+     (lambda tokens: tokens.new_api_key("test"), r"svc_test_[0-9a-f]{48}"),
+     (lambda tokens: tokens.new_terminal_token(), r"term_[0-9a-f]{64}"),
+     (lambda tokens: tokens.new_webhook_secret(), r"whsec_[A-Za-z0-9_-]{43}"),
+     (lambda tokens: tokens.new_link_secret(), r"[A-Za-z0-9_-]{43}"),
+     (lambda tokens: tokens.new_pairing_code(), r"[0-9]{8}")],
+)  # fmt: skip
 def test_keys_and_secrets_have_their_documented_forms_and_do_not_repeat(make, form: str):
     made = [make(Tokens()) for _ in range(20)]
 

@@ -62,8 +62,9 @@ class Door:
     async def call(
         self, method: str, path: str, body: Any = None, **kwargs: Any
     ) -> tuple[int, dict[str, Any]]:
-        """A call below the terminal's base address: (status, decoded body)."""
+        """A call below the terminal's base address: (status, decoded body); None drops a header."""
         headers = {"Authorization": f"Bearer {self.token}"} | kwargs.pop("headers", {})
+        headers = {name: value for name, value in headers.items() if value is not None}
         url = f"{self.environment.prefix}/terminal/v1{path}"
         async with self.client.request(
             method, url, json=body, headers=headers, **kwargs

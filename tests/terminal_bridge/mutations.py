@@ -36,20 +36,9 @@ def _flip_bits(chance, text, _passes):
 
 def _rewrite_a_field(chance, text, _passes):
     raw = bytearray(raw_of(text))
-    start, end = chance.choice(
-        (
-            (0, 1),
-            (1, 2),
-            (2, 6),
-            (6, 14),
-            (14, 16),
-            (16, 18),
-            (18, 19),
-            (19, 20),
-            (20, 52),
-            (52, 84),
-        )
-    )
+    fields = ((0, 1), (1, 2), (2, 6), (6, 14), (14, 16), (16, 18), (18, 19), (19, 20), (20, 52),
+              (52, 84))  # fmt: skip
+    start, end = chance.choice(fields)
     raw[start:end] = chance.randbytes(end - start)
     return _text_of(bytes(raw))
 
@@ -93,13 +82,6 @@ def _cut_off(chance, text, _passes):
 
 
 _WAYS = (
-    _flip_bits,
-    _rewrite_a_field,
-    _splice,
-    _sign_with_another_key,
-    _sign_for_another_purpose,
-    _change_characters,
-    _swap_neighbours,
-    _lose_or_gain,
-    _cut_off,
-)
+    _flip_bits, _rewrite_a_field, _splice, _sign_with_another_key, _sign_for_another_purpose,
+    _change_characters, _swap_neighbours, _lose_or_gain, _cut_off,
+)  # fmt: skip

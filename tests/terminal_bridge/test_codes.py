@@ -5,41 +5,26 @@ import pytest
 CODE = "SVC-7K2M"
 
 
-async def test_the_guests_link_is_as_good_as_the_pass(door):
-    guest = await door.guest()
-    link = door.environment.links.access(door.environment.keyring.access_token(guest.id))
-
-    verdict = await door.scan(link)
-
-    assert verdict["result"] == "checked_in"
-    assert await door.rows("SELECT kind FROM scan") == [("link",)]
-
-
-@pytest.mark.parametrize("ending", ["", "/", "?lang=fr", "#pass", "  "])
-async def test_a_link_is_read_with_whatever_follows_it(door, ending):
-    guest = await door.guest()
+async def test_the_guests_link_is_as_good_as_the_pass_whatever_follows_it(door):
+    guest = await door.guest(guests=5)
     token = door.environment.keyring.access_token(guest.id)
 
-    assert (await door.scan(f"http://10.0.0.7:8080/access/{token}{ending}"))[
-        "result"
-    ] == "checked_in"
+    for ending in ("", "/", "?lang=fr", "#pass", "  "):
+        verdict = await door.scan(f"http://10.0.0.7:8080/access/{token}{ending}", arrivals=1)
+        assert verdict["admitted"] == 1, ending
+    assert await door.rows("SELECT DISTINCT kind FROM scan") == [("link",)]
 
 
-async def test_a_link_of_the_test_environment_opens_no_live_door(door, test_door):
-    guest = await test_door.guest()
-    link = test_door.environment.links.access(test_door.environment.keyring.access_token(guest.id))
+async def test_a_link_of_the_test_environment_and_one_to_claim_open_no_door(door, test_door):
+    guest, other = await door.guest(), await test_door.guest()
+    keyring, of_test = door.environment.keyring, test_door.environment
+    links = [of_test.links.access(of_test.keyring.access_token(other.id)),
+             door.environment.links.claim(keyring.claim_token(guest.id))]  # fmt: skip
 
-    assert (await door.scan(link))["result"] == "unknown_code"
-
-
-async def test_a_claim_link_opens_no_door(door):
-    guest = await door.guest()
-    link = door.environment.links.claim(door.environment.keyring.claim_token(guest.id))
-
-    assert (await door.scan(link))["result"] == "unknown_code"
+    assert [(await door.scan(link))["result"] for link in links] == ["unknown_code"] * 2
 
 
-@pytest.mark.parametrize("typed", ["SVC-7K2M", "svc-7k2m", "7K2M", " 7k2m ", "svc 7k2m"])
+@pytest.mark.parametrize("typed", ["SVC-7K2M", "svc-7k2m", "7K2M", " 7k2m ", "svc 7k2m", "٧K٢M"])
 async def test_a_spoken_code_is_understood_however_it_is_typed(door, typed):
     await door.guest(access_code=CODE)
 
@@ -69,54 +54,30 @@ async def test_the_exact_code_goes_before_its_lookalikes(door):
     assert (await door.scan("DDDD"))["reservation"]["id"] == guest.id
 
 
-async def test_a_typed_name_is_never_let_in_by_itself(door):
-    guest = await door.guest()
+@pytest.mark.parametrize("typed", ["فاطمه", "فَاطِمَة", "الزهراء فـاطمة"])
+async def test_a_typed_name_is_never_let_in_by_itself_nor_found_without_the_role(door, typed):
+    guest = await door.guest(customer_name="فاطمة الزهراء")
+    there = await door.other(role="scan")
 
-    verdict = await door.scan("idrissi salma")
+    verdict = await door.scan(typed)
 
+    assert (await there.scan(typed))["result"] == "unknown_code"
     assert verdict["result"] == "ambiguous"
     assert [candidate["id"] for candidate in verdict["candidates"]] == [guest.id]
     assert (await door.now_of(guest)).arrived == 0
 
 
-async def test_a_name_of_four_letters_that_is_no_code_tonight_is_searched_as_a_name(door):
-    guest = await door.guest(customer_name="Adam Naciri")
-
-    verdict = await door.scan("Adam")
-
-    assert [candidate["id"] for candidate in verdict["candidates"]] == [guest.id]
-
-
-async def test_a_terminal_that_may_not_search_finds_no_names(door):
-    await door.guest()
-    there = await door.other(role="scan")
-
-    assert (await there.scan("Salma"))["result"] == "unknown_code"
-
-
 @pytest.mark.proves("S10")
 async def test_ten_wrong_codes_within_a_minute_close_the_keyboard(door):
     await door.guest(access_code=CODE)
-    for _ in range(10):
-        assert (await door.scan("2222"))["result"] == "unknown_code"
+    for number in range(10):  # simulated ones count too
+        simulate = number % 2 == 0
+        assert (await door.scan("2222", simulate=simulate))["result"] == "unknown_code"
     door.clock.advance(59)
 
     for code in ("2222", CODE):
         status, refusal = await door.call("POST", "/scans", {"scanId": "last", "code": code})
         assert (status, refusal["code"]) == (429, "RATE_LIMITED")
-        assert "QR" in refusal["error_en"]
-
-
-async def test_a_closed_keyboard_opens_a_minute_after_the_first_wrong_code(door):
-    await door.guest(access_code=CODE)
-    await door.scan("2222")
-    door.clock.advance(30)
-    for _ in range(9):
-        await door.scan("2222")
-    door.clock.advance(30)
-
-    assert (await door.scan("2222"))["result"] == "unknown_code"
-    assert (await door.call("POST", "/scans", {"scanId": "a", "code": CODE}))[0] == 429
 
 
 @pytest.mark.proves("S10")
@@ -129,25 +90,11 @@ async def test_a_closed_keyboard_closes_neither_the_scanner_nor_the_other_termin
     assert (await (await door.other()).scan(CODE))["result"] == "party_added"
 
 
-async def test_simulated_guesses_are_guesses(door):
-    await door.guest(access_code=CODE)
-    for _ in range(10):
-        await door.scan("2222", simulate=True)
-
-    body = {"scanId": "last", "code": CODE, "simulate": True}
-    assert (await door.call("POST", "/scans", body))[0] == 429
-
-
-async def test_right_codes_are_no_guesses(door):
+async def test_right_codes_and_repeated_scans_are_no_guesses(door):
     await door.guest(access_code=CODE)
 
     results = [(await door.scan(CODE))["result"] for _ in range(12)]
+    repeated = [(await door.scan("2222", scanId="one"))["result"] for _ in range(12)]
 
     assert results == ["checked_in", *["already_checked_in"] * 11]
-
-
-async def test_a_repeated_wrong_code_of_one_scan_is_one_guess(door):
-    for _ in range(12):
-        verdict = await door.scan("2222", scanId="one")
-
-    assert verdict["result"] == "unknown_code"
+    assert repeated == ["unknown_code"] * 12

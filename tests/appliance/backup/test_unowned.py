@@ -72,27 +72,6 @@ def test_a_bad_backup_leaves_the_new_box_as_it_is(backup, new, capsys):
     new.check()
 
 
-def test_interrupted_while_it_makes_way_it_is_begun_anew_by_the_same_command(
-    backup, new, monkeypatch, capsys
-):
-    """The power goes as the last file, `live.db`, would be moved."""
-    from pathlib import Path  # noqa: PLC0415
-
-    replace = Path.replace
-
-    def until_the_power_goes(path, target):
-        if path == new.database("live"):
-            raise KeyboardInterrupt
-        return replace(path, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", until_the_power_goes)
-        assert restore(backup, new) == 130
-
-    assert restore(backup, new) == 0, capsys.readouterr().err
-    new.check()
-
-
 @pytest.mark.parametrize("spoil", ["begun by init", "unreadable"])
 def test_what_may_be_somebodys_box_is_refused_as_ever(backup, tmp_path, spoil, capsys):
     held = a_box_with_guests(tmp_path / "held", guests=1).directory

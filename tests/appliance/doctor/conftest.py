@@ -1,6 +1,7 @@
 """A healthy patient: a fresh box on a machine that has everything, and ways to make it ill."""
 
 import os
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,12 +72,19 @@ def a_volume(*, free=100 * GIB, files=10**6, left=10**6):
     return SimpleNamespace(f_bavail=free // 4096, f_frsize=4096, f_files=files, f_favail=left)
 
 
+@pytest.fixture(scope="session")
+def fresh_box(tmp_path_factory) -> Path:
+    """The data directory that `init` makes: each test works on its own copy."""
+    folder = tmp_path_factory.mktemp("doctor")
+    (folder / "venue.toml").write_text(VENUE, "utf-8")
+    root = folder / "box"
+    assert main(["init", "--venue", str(folder / "venue.toml"), "--data", str(root)], {}) == 0
+    return root
+
+
 @pytest.fixture
-def ward(tmp_path, capsys) -> Ward:
-    (tmp_path / "venue.toml").write_text(VENUE, "utf-8")
-    root = tmp_path / "box"
-    assert main(["init", "--venue", str(tmp_path / "venue.toml"), "--data", str(root)], {}) == 0
-    capsys.readouterr()
+def ward(tmp_path, fresh_box) -> Ward:
+    root = shutil.copytree(fresh_box, tmp_path / "box")
     write_record(root, Record(at=SystemClock().now(), file="riad-atlas", size=1))
     proc = tmp_path / "proc"
     (proc / "net").mkdir(parents=True)

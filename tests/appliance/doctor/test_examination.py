@@ -2,8 +2,13 @@
 
 import re
 
+import pytest
+
+from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.doctor.check import well, worst
+from appliance.doctor.conditions import ARABIC
 from appliance.doctor.examination import CHECKS, examine
+from appliance.webhooks import conditions as noted
 from tests.readme import ROOT
 
 
@@ -17,17 +22,12 @@ def test_a_healthy_box_is_well_in_every_way(ward):
     assert worst(checks) == "ok"
 
 
-def test_every_check_is_named_as_its_function_and_said_in_every_language(ward):
+def test_every_finding_is_said_in_every_language_and_has_a_remedy_unless_all_is_well(ward):
     ward.on(ask=lambda _: None, clock_state=lambda: None)
     for check in ward.examine():
         for said in (check.finding, check.remedy):
             if said is not None:
-                assert said.fr
-                assert said.en
-                assert said.ar
-                assert said.fr.endswith("."), said
-                assert said.en.endswith("."), said
-                assert said.ar.endswith("."), said.ar
+                assert all((said.fr, said.en, said.ar)), check.name
         assert (check.remedy is None) == (check.status == "ok")
 
 
@@ -58,3 +58,34 @@ def test_the_guide_for_who_looks_after_a_box_explains_every_check_and_no_other()
     explained = re.findall(r"^\| `(\w+)` \|", guide, re.MULTILINE)
 
     assert explained == [check.__name__ for check in CHECKS]
+
+
+ALL = [value for name, value in vars(noted).items() if name.isupper() and isinstance(value, str)]
+ALL.append(CLOCK_LEAPT)
+
+
+def note(ward, name, detail="it is so."):
+    ward.write("INSERT INTO condition (name, subject, since, detail)"
+               " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_the_box_has_noted_is_told_in_every_language(ward, name):
+    note(ward, name)
+
+    found = ward.find("conditions")
+
+    assert found.status == ("fail" if name == noted.UNWRITTEN else "warn")
+    assert "it is so." in found.finding.en
+    assert name not in found.finding.fr
+    assert ARABIC[name] in found.finding.ar
+
+
+def test_what_a_process_noted_about_itself_is_past_when_it_is_off(ward):
+    note(ward, noted.CLOCK_HELD)
+    (ward.root / "poke").unlink()
+
+    assert ward.status("conditions") == "ok"
+
+    note(ward, noted.ENDPOINT_FAILING)
+    assert ward.status("conditions") == "warn"

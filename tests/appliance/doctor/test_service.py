@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.doctor import partners
 from appliance.doctor.patient import ask_health
 from appliance.settings_readers import ReaderSettings
 from tests.conftest import Running, with_settings
@@ -58,19 +59,6 @@ def test_a_box_that_listens_at_one_address_is_asked_there(ward, host, asked_for)
     assert asked == [f"http://{asked_for}:8080/health"]
 
 
-def test_one_that_was_told_so_at_its_start_is_asked_there_while_the_address_is_the_machines(
-    ward, monkeypatch
-):
-    asked = []
-    monkeypatch.setattr("appliance.doctor.service.own_addresses", lambda: ["192.168.1.20"])
-    ward.on(ask=lambda url: asked.append(url) or (200 if "192" in url else None))
-    ward.patient.directory.remember_address("http://192.168.1.20:8099")
-    ward.set(server={"port": 8080})
-
-    assert ward.status("box") == "ok"
-    assert asked == ["http://127.0.0.1:8099/health", "http://192.168.1.20:8099/health"]
-
-
 async def test_the_box_on_this_machine_is_really_asked(running: Running):
     base = f"http://127.0.0.1:{running.client.port}"
 
@@ -79,10 +67,6 @@ async def test_the_box_on_this_machine_is_really_asked(running: Running):
     running.live.database._writer._broken = True
     running.clock.advance(2)
     assert await asyncio.to_thread(ask_health, f"{base}/health") == 503
-
-
-def test_nobody_at_home_is_no_answer(unused_tcp_port):
-    assert ask_health(f"http://127.0.0.1:{unused_tcp_port}/health") is None
 
 
 @pytest.mark.parametrize(
@@ -99,10 +83,7 @@ def test_the_address_that_guests_are_given(ward, app_url, status):
 def test_settings_that_cannot_be_read_are_a_failure_and_stop_nothing_else(ward):
     ward.become(settings="server.port is 'x': a whole number is allowed")
 
-    found = ward.find("settings")
-
-    assert found.status == "fail"
-    assert "server.port" in found.finding.en
+    assert ward.status("settings") == "fail"
     assert ward.status("mail") is None
     assert ward.status("box") == "fail"  # nobody knows where it listens
 
@@ -125,20 +106,89 @@ def test_readers_that_are_there_are_well(ward, tmp_path):
     assert ward.status("readers") == "ok"
 
 
-def test_a_reader_that_is_not_plugged_in_is_named(ward):
+@pytest.mark.parametrize(
+    "reader",
+    [ReaderSettings("serial", "Porte 1", device="/dev/no-such-scanner"),
+     ReaderSettings("tcp", "Porte 9", port=4000)],
+    ids=["not plugged in", "of no terminal"],
+)  # fmt: skip
+def test_a_reader_that_cannot_work_is_a_failure(ward, reader):
     a_terminal(ward, "Porte 1")
-    with_readers(ward, ReaderSettings("serial", "Porte 1", device="/dev/no-such-scanner"))
+    with_readers(ward, reader)
 
-    found = ward.find("readers")
-
-    assert found.status == "fail"
-    assert "/dev/no-such-scanner" in found.finding.en
+    assert ward.status("readers") == "fail"
 
 
-def test_a_reader_whose_terminal_does_not_exist_is_named(ward):
-    with_readers(ward, ReaderSettings("tcp", "Porte 9", port=4000))
+GOOD = {"host": "mail.example", "sender": "riad@box.example", "user": "u", "password": "p"}
 
-    found = ward.find("readers")
 
-    assert found.status == "fail"
-    assert "Porte 9" in found.finding.en
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [({}, "ok"), ({"host": ""}, "warn"), ({"sender": ""}, "fail"), ({"password": ""}, "fail"),
+     ({"user": "", "password": ""}, "ok"), ({"security": "none"}, "warn")],
+)  # fmt: skip
+def test_the_mail_settings_are_complete(ward, changes, status):
+    ward.set(mail={**GOOD, **changes})
+
+    assert ward.status("mail") == status
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status"), [(None, "ok"), ("sign-in refused with 535", "fail")]
+)
+def test_the_mail_server_is_asked_when_told_to(ward, monkeypatch, trouble, status):
+    asked = []
+
+    async def answer(settings):
+        asked.append(settings.host)
+        return trouble
+
+    monkeypatch.setattr(partners, "_sign_in", answer)
+    ward.become(online=True)
+
+    assert ward.status("mail_server") == status
+    assert set(asked) == {"mail.example"}
+
+
+def an_endpoint(ward, *, failures=0, outcome="delivered", active=1):
+    ward.write(
+        """INSERT INTO endpoint (id, url, events, active, created_at, secret, failures_in_a_row,
+               last_outcome)
+           VALUES ('e', 'https://partner.example/hook', '[]', :active, 0, x'', :failures, :outcome)
+        """,
+        failures=failures, outcome=outcome, active=active,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "status"),
+    [({}, "ok"), ({"failures": 1, "outcome": "timeout"}, "ok"),
+     ({"failures": 5, "outcome": "http_500"}, "warn"),
+     ({"failures": 1, "outcome": "blocked"}, "warn"),
+     ({"failures": 9, "outcome": "http_500", "active": 0}, "ok")],
+)  # fmt: skip
+def test_an_endpoint_that_takes_nothing_is_named(ward, endpoint, status):
+    an_endpoint(ward, **endpoint)
+
+    found = ward.find("endpoints")
+
+    assert found.status == status
+    assert ("https://partner.example/hook" in found.finding.en) == (status == "warn")
+
+
+@pytest.mark.parametrize(
+    ("state", "hours_ago", "status"),
+    [("dead", 1, "warn"), ("dead", 24 * 8, "ok"), ("pending", 0, "ok"), ("pending", 2, "warn"),
+     ("delivered", 1, "ok"), ("cancelled", 1, "ok")],
+)  # fmt: skip
+def test_deliveries_that_died_or_wait_are_counted(ward, state, hours_ago, status):
+    an_endpoint(ward)
+    at = ward.patient.clock.now() - hours_ago * 3_600_000
+    ward.write("INSERT INTO event (seq, type, occurred_at) VALUES (1, 'webhook.test', :at)", at=at)
+    ward.write(
+        """INSERT INTO delivery (id, endpoint_id, event_seq, state, due_at, finished_at)
+           VALUES ('d', 'e', 1, :state, :at, :at)""",
+        state=state, at=at,
+    )  # fmt: skip
+
+    assert ward.status("deliveries") == status

@@ -17,6 +17,7 @@ from appliance.store.signing_keys import get_signing_key
 from appliance.store.terminals import get_terminal
 from appliance.store.venue import get_venue
 from tests.appliance.arrivals import add_reservation
+from tests.appliance.door_log.tampering import Lines
 
 
 def fill(tx):
@@ -77,3 +78,9 @@ async def log(box, tmp_path) -> Log:
 @pytest.fixture(params=["jsonl", "csv"])
 def kind(request):
     return request.param
+
+
+@pytest.fixture
+async def lines(log, kind) -> Lines:
+    """The lines of an export, to be tampered with."""
+    return Lines(await log.export(kind), kind)

@@ -10,20 +10,9 @@ codes = st.text(ACCESS_CODE_ALPHABET, min_size=4, max_size=4).map("SVC-{}".forma
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "SVC-7K2M",
-        "svc-7k2m",
-        "7K2M",
-        "7k2m",
-        " svc 7k2m ",
-        "SVC7K2M",
-        "svc_7k2m",
-        "SVC – 7K2M",
-        "7 K 2 M",
-        "٧K٢M",
-        "svc ۷k۲m",
-    ],
-)
+    ["SVC-7K2M", "svc-7k2m", "7K2M", "7k2m", " svc 7k2m ", "SVC7K2M", "svc_7k2m", "SVC – 7K2M",
+     "7 K 2 M", "٧K٢M", "svc ۷k۲m"],
+)  # fmt: skip
 def test_a_code_is_understood_however_it_is_typed(text):
     assert parse_access_code(text) == "SVC-7K2M"
 
@@ -56,8 +45,3 @@ def test_lookalikes_are_codes_that_could_be_given_and_never_the_code_itself(code
     assert code not in found
     assert len(found) < 2**4
     assert all(set(other[4:]) <= set(ACCESS_CODE_ALPHABET) for other in found)
-
-
-@given(st.text("0O1ILZ", min_size=4, max_size=4).map("SVC-{}".format))
-def test_a_code_of_signs_that_none_has_stands_for_some_that_could_be_given(code):
-    assert all(set(other[4:]) <= set(ACCESS_CODE_ALPHABET) for other in lookalikes(code))

@@ -1,4 +1,4 @@
-"""Who blocks which table (interface, section 2.4), against counting minutes."""
+"""Who blocks which table, against counting minutes."""
 
 import pytest
 from hypothesis import given
@@ -24,10 +24,6 @@ def find(holds, slot, *, bookable=True):
     return found.available, found.blocked_by
 
 
-def test_a_free_table_is_blocked_by_nobody():
-    assert find([], DINNER) == (True, None)
-
-
 def test_a_table_is_blocked_in_the_slot_that_is_held_and_in_no_other():
     hold = ("T1", *interval(DINNER, ENDS_AT), "partner")
 
@@ -35,32 +31,10 @@ def test_a_table_is_blocked_in_the_slot_that_is_held_and_in_no_other():
     assert find([hold], LATE) == (True, None)
 
 
-def test_the_hold_of_another_table_blocks_nothing():
-    assert find([("T2", *interval(None, ENDS_AT), "manual")], DINNER) == (True, None)
-
-
-def test_without_a_slot_one_held_slot_is_enough_and_the_earliest_holder_is_named():
-    holds = [
-        ("T1", *interval(LATE, ENDS_AT), "manual"),
-        ("T1", *interval(DINNER, ENDS_AT), "partner"),
-    ]
-
-    assert find(holds, None) == (False, "manual")
-    assert find(holds, DINNER) == (False, "partner")
-
-
 @pytest.mark.proves("decision: A table that is not bookable?")
 def test_a_table_that_cannot_be_booked_is_not_available_and_blocked_by_nobody():
     assert find([], DINNER, bookable=False) == (False, None)
     assert find([("T1", 0, 2880, "manual")], DINNER, bookable=False) == (False, None)
-
-
-def test_tables_keep_their_order():
-    tables = [a_table(number) for number in ("T9", "T1", "T5")]
-
-    assert [
-        found.table for found in find_availability(tables, [], interval(None, ENDS_AT))
-    ] == tables
 
 
 HOLDS = st.lists(

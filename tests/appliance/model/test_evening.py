@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from appliance.clock import newest_zone_database, parse_instant
 from appliance.model.evening import (
-    WHOLE_EVENING,
     day_of_week,
     evening_end,
     find_slot,
@@ -35,7 +34,6 @@ DAYS = st.dates(date(2018, 1, 1), date(2040, 12, 31))
 TIMES = st.builds("{:02d}:{:02d}".format, st.integers(0, 23), st.integers(0, 59))
 ENDS = st.builds("{:02d}:{:02d}".format, st.integers(0, 11), st.integers(0, 59))
 SLOTS = st.builds(Slot, st.just("id"), st.just("Dîner"), TIMES, TIMES, st.just(tuple(range(7))))
-INTERVALS = st.builds(interval, st.none() | SLOTS, ENDS)
 
 
 def minutes_held(slot: Slot | None, ends_at: str) -> set[int]:
@@ -66,18 +64,6 @@ def test_an_interval_holds_the_minutes_of_its_slot_and_no_other(slot: Slot, ends
     starts, ends = interval(slot, ends_at)
 
     assert set(range(starts, ends)) == minutes_held(slot, ends_at)
-
-
-def test_a_slot_after_midnight_overlaps_the_one_of_its_evening_that_runs_into_it():
-    late = Slot("a", "Soirée", "22:00", "02:00", tuple(range(7)))
-    after = Slot("b", "After", "00:30", "04:00", tuple(range(7)))
-
-    assert overlap(interval(late, "06:00"), interval(after, "06:00"))
-
-
-@given(INTERVALS)
-def test_no_slot_overlaps_whatever_can_be_booked(held: tuple[int, int]):
-    assert overlap(WHOLE_EVENING, held)
 
 
 @pytest.mark.proves("decision: Slots that cross midnight?")
@@ -161,14 +147,6 @@ def test_tonight_is_yesterdays_date_until_the_evening_ends(now: str, day: str):
 
 
 @pytest.mark.proves("decision: The hour that is lived twice?")
-@given(INSTANTS, st.integers(0, 3 * 86_400_000), ENDS)
-@example(BEFORE_THE_REPEATED_HOUR, 60_000, "01:30")
-@example(parse_instant("2020-05-31T01:00:00Z"), 3_600_000, "02:30")  # an hour that is left out
-def test_tonight_never_runs_backwards(now: int, later: int, ends: str):
-    assert tonight(now, CASABLANCA, ends) <= tonight(now + later, CASABLANCA, ends)
-
-
-@pytest.mark.proves("decision: The hour that is lived twice?")
 @given(INSTANTS, ENDS)
 @example(BEFORE_THE_REPEATED_HOUR, "01:30")
 @example(AFTER_IT_BEGAN_AGAIN, "01:30")
@@ -181,15 +159,6 @@ def test_tonight_is_the_evening_that_has_not_ended_after_the_last_that_has(now: 
     assert now < evening_end(day, CASABLANCA, ends)
 
 
-@given(DAYS, ENDS)
-@example(date(2026, 9, 19), "01:30")
-def test_evenings_end_one_after_another_23_to_25_hours_apart(day: date, ends: str):
-    this = evening_end(day, CASABLANCA, ends)
-    following = evening_end(day + timedelta(days=1), CASABLANCA, ends)
-
-    assert 23 <= (following - this) / 3_600_000 <= 25
-
-
 @pytest.mark.proves("decision: What are the links made of, and how long do they live?")
 @given(DAYS)
 @example(date(2026, 9, 19))
@@ -199,11 +168,6 @@ def test_a_link_lives_until_noon_of_the_day_after_which_is_after_the_evening(day
     local = datetime.fromtimestamp(expires / 1000, UTC).astimezone(CASABLANCA)
     assert (local.date(), local.hour, local.minute) == (day + timedelta(days=1), 12, 0)
     assert expires > evening_end(day, CASABLANCA, "06:00")
-
-
-def test_the_links_of_the_evening_of_the_repeated_hour_live_until_noon_utc():
-    assert link_expiry(date(2026, 9, 18), CASABLANCA) == parse_instant("2026-09-19T11:00:00Z")
-    assert link_expiry(date(2026, 9, 19), CASABLANCA) == parse_instant("2026-09-20T12:00:00Z")
 
 
 @given(DAYS, TIMES)

@@ -20,7 +20,8 @@ marrakech40000 Tanger90 agadir1986 rabat1234 fes12345 maroc2026! passwordpasswor
 soleilsoleil 20262026 21112026 147258369 159357159357 aqwzsxed azeqsdwxc poiuytreza
 1a2z3e4r5t qazwsxedc zxcvbnm123 aaaa1111 abababab xyzxyzxyz drowssap 7654321q mohamed1990
 fatima2003 Janvier2026 decembre25 riad2026 RiadAtlas2026 riadatlas1 yasmine123 Yasmine2026
-elfassi2026 atlasatlas venuebox1 venuebox2026
+elfassi2026 atlasatlas venuebox venuebox1 venuebox2026 VenueBox2026! Password aaaaaaaa yasmine1
+riadatlas Riad-Atlas1
 """.split()  # noqa: SIM905 - words are easier to read and to add to than quotes
 
 KEPT = """
@@ -37,7 +38,8 @@ def test_what_anyone_would_try_first_is_refused(password):
 
 @pytest.mark.proves("S7")
 @pytest.mark.parametrize(
-    "password", [*KEPT, "le thé est servi à minuit", "جملة طويلة يسهل تذكرها", "first of the two"]
+    "password",
+    [*KEPT, "le thé est servi à minuit", "جملة طويلة يسهل تذكرها", "terrasse aux citrons"],
 )
 def test_what_takes_a_while_to_guess_is_taken(password):
     assert not is_guessable(password, NAMES)
@@ -47,6 +49,10 @@ def test_what_takes_a_while_to_guess_is_taken(password):
 @pytest.mark.parametrize("dressing", ["{}2026", "{}123!", "{}{}", "!!{}12", "12345{}", "{}1990!"])
 def test_a_city_of_the_country_with_digits_is_no_secret(city, dressing):
     assert is_guessable(dressing.replace("{}", city).capitalize(), ())
+
+
+def test_the_venues_name_in_two_words_is_guessable():
+    assert is_guessable("riad atlas", NAMES)
 
 
 @pytest.mark.parametrize("row", ["azertyuiop", "qsdfghjklm", "qwertyuiop", "asdfghjkl", "1qaz2wsx"])

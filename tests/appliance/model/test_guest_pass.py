@@ -1,23 +1,20 @@
 import json
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.model.guest_pass import (
     GuestPass,
     ReadPass,
-    decode_pass,
     decode_passes,
     encode_pass,
     resembles_pass,
     venue_tag,
 )
-from appliance.model.qr import qr_svg
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "guest_pass.json").read_text("utf-8"))
 PRIVATE_KEY = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTORS["privateKey"]))
@@ -63,12 +60,6 @@ def test_a_pass_is_139_characters_that_a_qr_code_can_carry_alphanumerically(gues
     assert set(text[4:]) <= set(BASE32)
 
 
-def test_a_pass_is_a_qr_code_of_41_modules_and_a_quiet_zone_of_4():
-    guest_pass = passes_of_vectors()[0]
-
-    assert 'viewBox="0 0 49 49"' in qr_svg(guest_pass["text"])
-
-
 @pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
 def test_the_vectors_of_other_implementations_are_read_alike(vector):
     read = genuine(vector.get("read", vector["text"]))
@@ -98,49 +89,11 @@ def test_more_than_255_guests_are_written_as_255():
     assert genuine(encode_pass(guest_pass, PRIVATE_KEY)).guest_pass.guests == 255
 
 
-@pytest.mark.proves("V9")
-@settings(max_examples=100)
-@given(passes, st.data())
-def test_a_mutated_pass_is_never_believed_to_be_another_and_none_raises(guest_pass, data):
-    text = encode_pass(guest_pass, PRIVATE_KEY)
-
-    for _ in range(100):  # 10,000 in all
-        mutated = mutate(text, data.draw(st.randoms(use_true_random=False)))
-        read = genuine(mutated)
-        # Some mutations are what a scanner types under another layout: É for 2.
-        assert read is None or encode_pass(read.guest_pass, PRIVATE_KEY) == text
-
-
 @given(st.text(max_size=300))
 def test_no_text_whatever_is_believed_and_none_raises(text):
     assert genuine(text) is None
     assert genuine(f"SVC1{text}") is None
     resembles_pass(text)
-
-
-@given(passes, st.integers(0, 83), st.integers(0, 255))
-def test_signing_again_believes_what_verifying_believes(guest_pass, place, value):
-    read = decode_pass(encode_pass(guest_pass, PRIVATE_KEY))
-    raw = bytearray(read.signed + read.signature)
-    raw[place] = value
-    changed = replace(read, signed=bytes(raw[:20]), signature=bytes(raw[20:]))
-
-    assert read.is_signed_with(PRIVATE_KEY)
-    assert read.is_signed_by(PUBLIC_KEY)
-    same = changed == read
-    assert changed.is_signed_with(PRIVATE_KEY) == changed.is_signed_by(PUBLIC_KEY) == same
-
-
-@given(st.text(alphabet=BASE32, min_size=135, max_size=135))
-def test_our_form_without_our_signature_is_read_and_not_believed(body):
-    assert genuine(f"SVC1{body}") is None
-
-
-@pytest.mark.parametrize("public_key", [bytes(32), b"\xff" * 32, b"\x01" + bytes(31)])
-def test_a_public_key_that_is_no_point_of_the_curve_believes_nothing(public_key):
-    read = decode_pass(passes_of_vectors()[0]["text"])
-
-    assert not believes(read, public_key)
 
 
 @pytest.mark.parametrize(
@@ -155,17 +108,6 @@ def test_other_texts_are_not_taken_for_ours(text):
     assert not resembles_pass(text)
 
 
-def believes(read: ReadPass, public_key: bytes) -> bool:
-    try:
-        return read.is_signed_by(public_key)
-    except ValueError:
-        return False
-
-
-def passes_of_vectors():
-    return [vector for vector in VECTORS["vectors"] if vector["valid"]]
-
-
 def fields(guest_pass: GuestPass) -> dict:
     return {
         "version": guest_pass.version,
@@ -177,26 +119,3 @@ def fields(guest_pass: GuestPass) -> dict:
         "guests": guest_pass.guests,
         "generation": guest_pass.generation,
     }
-
-
-def mutate(text: str, random) -> str:
-    """One to three characters changed, lost, added, swapped or put in lower case."""
-    letters = list(text)
-    for _ in range(random.randint(1, 3)):
-        place = random.randrange(len(letters))
-        match random.randrange(6):
-            case 0:
-                letters[place] = random.choice(BASE32)
-            case 1:
-                letters[place] = chr(random.randrange(1, 0x700))
-            case 2:
-                del letters[place]
-            case 3:
-                letters.insert(place, random.choice(BASE32))
-            case 4 if place:
-                letters[place - 1], letters[place] = letters[place], letters[place - 1]
-            case _:
-                letters[place] = random.choice(BASE32)
-    mutated = "".join(letters)
-    # White space and case are forgiven; what is left has to differ.
-    return text if "".join(mutated.split()).upper() == text else mutated

@@ -1,7 +1,10 @@
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from appliance.model.folded import fold, western_digits
 from appliance.model.guest_search import asks_phone, fits, is_name, search, search_by_name
 from tests.appliance.arrivals import a_guest
 
@@ -22,41 +25,15 @@ EVERYBODY = [SALMA, EMIL, SALMA_AR]
 
 @pytest.mark.parametrize(
     ("query", "found"),
-    [
-        ("", EVERYBODY),
-        ("salma", [SALMA]),
-        ("SAL", [SALMA, EMIL]),
-        ("emile", [EMIL]),
-        ("ÉMILE salem", [EMIL]),
-        ("سلمى", [SALMA_AR]),
-        ("svc-7k2m", [SALMA]),
-        ("SVC3XYZ", [EMIL]),
-        ("3xyz", [EMIL]),
-        ("loge", [EMIL]),
-        ("terrasse idrissi", [SALMA]),
-        ("terrasse salem", []),
-        ("457", []),
-        ("3457", [SALMA]),
-        ("8877", [EMIL]),
-        ("123", []),
-        ("nobody", []),
-        ("٣٤٥٧", [SALMA]),
-        ("34-57", [SALMA]),
-        ("99-88 77", []),
-        ("600 123", []),
-        ("0600 123 457", [SALMA]),
-        ("00212600123457", [SALMA]),
-        ("+212 600 998 877", [EMIL]),
-        ("salma 457", []),
-        ("salma 3457", [SALMA]),
-        ("t1", [SALMA]),
-        ("T12", [EMIL]),
-        ("T١٢", [EMIL]),
-        ("سلمي", [SALMA_AR]),
-        ("سـلمى", [SALMA_AR]),
-        ("٧k٢m", [SALMA]),
-    ],
-)
+    [("", EVERYBODY), ("salma", [SALMA]), ("SAL", [SALMA, EMIL]), ("emile", [EMIL]),
+     ("ÉMILE salem", [EMIL]), ("سلمى", [SALMA_AR]), ("svc-7k2m", [SALMA]), ("SVC3XYZ", [EMIL]),
+     ("3xyz", [EMIL]), ("loge", [EMIL]), ("terrasse idrissi", [SALMA]), ("terrasse salem", []),
+     ("457", []), ("3457", [SALMA]), ("8877", [EMIL]), ("123", []), ("nobody", []),
+     ("٣٤٥٧", [SALMA]), ("34-57", [SALMA]), ("99-88 77", []), ("600 123", []),
+     ("0600 123 457", [SALMA]), ("00212600123457", [SALMA]), ("+212 600 998 877", [EMIL]),
+     ("salma 457", []), ("salma 3457", [SALMA]), ("t1", [SALMA]), ("T12", [EMIL]),
+     ("T١٢", [EMIL]), ("سلمي", [SALMA_AR]), ("سـلمى", [SALMA_AR]), ("٧k٢m", [SALMA])],
+)  # fmt: skip
 def test_a_guest_is_found_by_name_code_table_or_phone(query, found):
     assert search(EVERYBODY, query) == found
 
@@ -125,3 +102,33 @@ def test_the_portal_finds_a_number_by_any_part_of_it(query, is_found):
 )  # fmt: skip
 def test_words_of_letters_may_be_a_name(typed, may_be):
     assert is_name(typed) == may_be
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Salma Bennani", "Salma"),
+        ("عبد الرحمن العلوي", "عبد الرحمن"),
+        ("Abd El Kader Tazi", "Abd El Kader"),
+        ("Abdelkader Tazi", "Abdelkader"),
+        ("Abou Bakr Sqalli", "Abou Bakr"),
+        ("عبد الرحمن", "عبد الرحمن"),
+        ("Aïcha", "Aïcha"),
+        ("", None),
+    ],
+)
+def test_a_guest_is_addressed_by_the_whole_given_name(name, given):
+    assert a_guest(customer_name=name).customer_given_name == given
+
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "folded.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("vector", VECTORS["vectors"], ids=lambda vector: vector["note"])
+def test_the_box_folds_as_the_vectors_say_and_once_is_enough(vector):
+    assert fold(vector["text"]) == vector["folded"]
+    assert fold(vector["folded"]) == vector["folded"]
+
+
+def test_digits_alone_are_turned_and_letters_stay():
+    assert western_digits("٧K۲M é") == "7K2M é"

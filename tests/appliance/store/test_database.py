@@ -1,29 +1,18 @@
-"""The writer: group commit, refusals that leave no trace, trouble that is never acknowledged."""
+"""The one writer: refusals leave no trace; what may not be on the disk is not acknowledged."""
 
 import asyncio
 import sqlite3
-from pathlib import Path
+import time
+from types import SimpleNamespace
 
 import apsw
 import pytest
 
-from appliance.clock import StoppedClock, newest_zone_database
 from appliance.errors import TableTaken, Unavailable
 from appliance.store import waiting
 from appliance.store import writer as writer_module
 from appliance.store.connection import Reader, Transaction, check_engine, open_connection
 from appliance.store.database import Database
-from appliance.store.migrate import migrate
-from appliance.tokens import Tokens
-
-
-@pytest.fixture
-async def database(tmp_path: Path, clock: StoppedClock):
-    path = tmp_path / "live.db"
-    migrate(path, clock, create=True)
-    opened = Database(path, clock, Tokens(), newest_zone_database())
-    yield opened
-    await opened.close()
 
 
 def note(tx: Transaction, name: str) -> str:
@@ -41,15 +30,6 @@ def names(reader: Reader) -> list[str]:
     return [name for (name,) in reader.rows("SELECT name FROM staff ORDER BY name")]
 
 
-async def test_actions_that_wait_together_share_one_commit(database: Database):
-    before = database.commits
-
-    await asyncio.gather(*(database.write(note, f"n{i:03d}") for i in range(200)))
-
-    assert len(await database.read(names)) == 200
-    assert database.commits - before < 20
-
-
 @pytest.mark.proves("V2")
 async def test_a_refused_action_undoes_itself_and_nobody_else(database: Database):
     results = await asyncio.gather(
@@ -62,47 +42,6 @@ async def test_a_refused_action_undoes_itself_and_nobody_else(database: Database
     assert results[0] == "a"
     assert isinstance(results[1], TableTaken)
     assert await database.read(names) == ["a", "c"]
-
-
-async def test_undoing_an_action_keeps_what_others_appended(database: Database):
-    def log_it(tx: Transaction) -> None:
-        tx.append("event", {"seq": tx.next_number("event"), "type": "kept", "occurred_at": 1})
-
-    def look_then_refuse(tx: Transaction) -> None:
-        note(tx, "undone")
-        tx.append("event", {"seq": tx.next_number("event"), "type": "undone", "occurred_at": 1})
-        assert tx.value("SELECT count(*) FROM event") == 2
-        raise TableTaken
-
-    await asyncio.gather(
-        database.write(log_it),
-        database.write(look_then_refuse),
-        database.write(log_it),
-        return_exceptions=True,
-    )
-
-    kept = database.peek(lambda reader: list(reader.rows("SELECT type FROM event")))
-    assert kept == [("kept",), ("kept",)]
-    assert await database.read(names) == []
-
-
-async def test_what_is_recalled_is_read_anew_once_it_may_have_changed(database: Database):
-    def count_slots(reader: Reader) -> int:
-        return reader.value("SELECT count(*) FROM slot")
-
-    def add_slot(tx: Transaction) -> int:
-        before = tx.recall(count_slots)
-        tx.insert(
-            "slot",
-            {"id": tx.new_id(), "position": 1, "name": "n", "start": "1", "end": "2",
-             "days_of_week": "[]"},
-        )  # fmt: skip
-        return before
-
-    counts = await asyncio.gather(*(database.write(add_slot) for _ in range(3)))
-
-    assert counts == [0, 1, 2]
-    assert database.commits == 1
 
 
 async def test_listeners_hear_of_commits_and_never_of_refused_actions(database: Database):
@@ -126,20 +65,6 @@ async def test_a_change_is_on_the_disk_when_it_is_answered(database: Database):
         assert other.pragma("journal_mode") == "wal"
     finally:
         other.close()
-
-
-async def test_every_connection_syncs_fully(database: Database):
-    assert database._writer_connection.pragma("synchronous") == 2
-    assert database._writer_connection.pragma("foreign_keys") == 1
-
-
-async def test_the_several_who_read_keep_less_in_memory_than_the_one_who_writes(database: Database):
-    kept = [
-        -connection.pragma("cache_size") * 1024
-        for connection in (database._writer_connection, database._peeker.connection)
-    ]
-
-    assert kept == [32_768_000, 8_192_000]
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
@@ -191,58 +116,6 @@ async def test_a_full_disk_refuses_writes_until_there_is_room_again(database: Da
     assert await database.read(names) == ["fits"]
 
 
-@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
-async def test_a_failing_disk_ends_all_acknowledgement(tmp_path: Path, clock: StoppedClock):
-    path = tmp_path / "live.db"
-    migrate(path, clock, create=True)
-    broken: list[BaseException] = []
-    database = Database(path, clock, Tokens(), newest_zone_database(), broken.append)
-
-    def lose_the_disk(tx: Transaction) -> None:
-        raise apsw.IOError("disk I/O error")
-
-    try:
-        outcomes = await asyncio.gather(
-            database.write(note, "a"), database.write(lose_the_disk), return_exceptions=True
-        )
-        assert all(isinstance(o, Unavailable) for o in outcomes)
-        with pytest.raises(Unavailable):
-            await database.write(note, "b")
-        await asyncio.sleep(0.01)
-        assert len(broken) == 1
-        assert await database.read(names) == []
-    finally:
-        await database.close()
-
-
-@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
-async def test_a_closed_database_refuses_and_leaves_no_wal(tmp_path: Path, clock: StoppedClock):
-    path = tmp_path / "live.db"
-    migrate(path, clock, create=True)
-    database = Database(path, clock, Tokens(), newest_zone_database())
-    await database.write(note, "a")
-
-    await database.close()
-
-    with pytest.raises(Unavailable):
-        await database.write(note, "b")
-    with pytest.raises(Unavailable):
-        database.peek(names)
-    assert not path.with_name("live.db-wal").exists()
-
-
-async def test_what_waits_when_the_box_stops_is_finished_first(tmp_path: Path, clock: StoppedClock):
-    path = tmp_path / "live.db"
-    migrate(path, clock, create=True)
-    database = Database(path, clock, Tokens(), newest_zone_database())
-    writes = [asyncio.ensure_future(database.write(note, f"n{i:03d}")) for i in range(100)]
-    await asyncio.sleep(0)
-
-    await database.close()
-
-    assert len(await asyncio.gather(*writes)) == 100
-
-
 async def test_no_other_sqlite_library_may_open_a_live_file(database: Database):
     with pytest.raises(RuntimeError, match="only apsw may open it"):
         sqlite3.connect(database.path)
@@ -258,3 +131,141 @@ def test_an_sqlite_that_can_corrupt_a_wal_is_refused(version: str, accepted: boo
         return
     with pytest.raises(Exception, match=r"3\.51\.3 or newer"):
         check_engine(version)
+
+
+def append_event(tx: Transaction, kind: str) -> None:
+    tx.append("event", {"seq": tx.next_number("event"), "type": kind, "occurred_at": 1})
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3])
+async def test_who_looks_again_before_refusing_undoes_nobody_elses_event(database, looks):
+    def change_and_refuse(tx: Transaction) -> None:
+        note(tx, "undone")
+        for look in range(1, looks + 1):
+            append_event(tx, "undone")
+            assert tx.value("SELECT count(*) FROM event") == 1 + look
+        raise TableTaken
+
+    await asyncio.gather(
+        database.write(append_event, "kept"),
+        database.write(change_and_refuse),
+        database.write(append_event, "kept"),
+        return_exceptions=True,
+    )
+
+    kept = database.peek(lambda reader: list(reader.rows("SELECT type FROM event")))
+    assert kept == [("kept",), ("kept",)]
+    assert await database.read(names) == []
+    assert database.commits == 1
+
+
+async def test_what_is_recalled_is_read_anew_once_it_may_have_changed(database: Database):
+    def count_slots(reader: Reader) -> int:
+        return reader.value("SELECT count(*) FROM slot")
+
+    def add_slot(tx: Transaction) -> int:
+        before = tx.recall(count_slots)
+        slot = {"name": "n", "start": "1", "end": "2", "days_of_week": "[]"}
+        tx.insert("slot", {"id": tx.new_id(), "position": 1, **slot})
+        return before
+
+    counts = await asyncio.gather(*(database.write(add_slot) for _ in range(3)))
+
+    assert counts == [0, 1, 2]
+
+
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
+async def test_a_failing_disk_ends_all_acknowledgement(database: Database, broken):
+    outcomes = await asyncio.gather(
+        database.write(note, "a"), database.write(fail), return_exceptions=True
+    )
+
+    assert all(isinstance(o, Unavailable) for o in outcomes)
+    with pytest.raises(Unavailable):
+        await database.write(note, "b")
+    await asyncio.sleep(0.01)
+    assert len(broken) == 1
+    assert await database.read(names) == []
+
+
+def fail(_reader: Reader) -> None:
+    raise apsw.IOError("disk I/O error")
+
+
+def fail_and_end(reader: Reader) -> None:
+    """As SQLite may, when a disk gives nothing: it ends the transaction by itself."""
+    reader.connection.execute("ROLLBACK")
+    fail(reader)
+
+
+@pytest.mark.parametrize("query", [fail, fail_and_end])
+async def test_after_reads_that_the_disk_failed_the_next_one_is_answered(database, query):
+    for _ in range(3):  # more than there are readers
+        with pytest.raises(Unavailable):
+            await database.read(query)
+        with pytest.raises(Unavailable):
+            database.peek(query)
+
+    assert [await database.read(names) for _ in range(3)] == [[], [], []]
+    assert database.peek(names) == []
+
+
+@pytest.mark.proves("decision: Our own fault, shutting down, disk full?")
+async def test_a_closed_database_refuses_and_leaves_no_wal(database: Database, path):
+    await database.write(note, "a")
+
+    await database.close()
+
+    with pytest.raises(Unavailable):
+        await database.write(note, "b")
+    with pytest.raises(Unavailable):
+        database.peek(names)
+    assert not path.with_name("live.db-wal").exists()
+
+
+async def test_what_waits_when_the_box_stops_is_finished_first(database: Database):
+    writes = [asyncio.ensure_future(database.write(note, f"n{i:03d}")) for i in range(100)]
+    await asyncio.sleep(0)
+
+    await database.close()
+
+    assert len(await asyncio.gather(*writes)) == 100
+
+
+async def test_a_listener_that_fails_keeps_a_notice_from_no_other(database: Database, caplog):
+    def stumble(notices: object) -> None:
+        raise ValueError(notices)
+
+    heard: list[object] = []
+    database.on_commit(stumble)
+    database.on_commit(heard.extend)
+
+    await database.write(note, "Salma Idrissi")
+    database.look_again()
+
+    assert heard[0] == "Salma Idrissi"
+    assert len(heard) == 2
+    assert "ValueError" in caplog.text
+    assert "Salma" not in caplog.text
+
+
+@pytest.mark.proves("I1", "I7")
+def test_beside_another_process_a_free_moment_is_looked_for_every_two_milliseconds(
+    path, monkeypatch
+):
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 50:
+            holder.execute("COMMIT")
+
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    holder, waiter = open_connection(path), open_connection(path)
+    holder.execute("BEGIN IMMEDIATE")
+
+    waiter.execute("INSERT INTO heartbeat (id, at) VALUES (1, 0)")
+
+    holder.close()
+    waiter.close()
+    assert slept == [0.002] * 50

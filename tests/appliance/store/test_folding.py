@@ -7,30 +7,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.clock import StoppedClock, newest_zone_database
 from appliance.errors import Unavailable
+from appliance.store import wiping
 from appliance.store.connection import Reader, Transaction, open_connection
 from appliance.store.database import Database
 from appliance.store.folding import DUE_PAGES
-from appliance.store.migrate import migrate
-from appliance.tokens import Tokens
 
 PAGE = 4096
 LONG = "x" * (40 * PAGE)  # forty pages a commit
-
-
-@pytest.fixture
-def path(tmp_path: Path, clock: StoppedClock) -> Path:
-    found = tmp_path / "live.db"
-    migrate(found, clock, create=True)
-    return found
-
-
-@pytest.fixture
-async def database(path: Path, clock: StoppedClock):
-    opened = Database(path, clock, Tokens(), newest_zone_database())
-    yield opened
-    await opened.close()
 
 
 def note(tx: Transaction, name: str) -> None:
@@ -84,17 +68,7 @@ async def test_a_long_reader_delays_folding_and_loses_nothing(database: Database
     assert await database.read(count) == 180
 
 
-async def test_the_log_is_folded_when_the_work_ends_too(database: Database, path: Path):
-    await work(database, DUE_PAGES // 40 + 2)
-
-    await until(lambda: size_of(path) > DUE_PAGES * PAGE)
-
-
-async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(
-    path: Path, clock: StoppedClock
-):
-    broken: list[BaseException] = []
-    database = Database(path, clock, Tokens(), newest_zone_database(), broken.append)
+async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(database, broken):
     trouble = apsw.IOError("disk I/O error")
 
     class Failing:
@@ -105,37 +79,22 @@ async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(
             connection.close()
 
     connection, database._folder._connection = database._folder._connection, Failing()
+    with suppress(Unavailable):
+        await work(database, DUE_PAGES // 40 + 2)
+    await until(lambda: broken)
+
+    with pytest.raises(Unavailable):
+        await database.write(note, "more")
+    assert broken == [trouble]
+
+
+def test_a_log_that_is_read_all_the_time_is_left_for_later(path, monkeypatch):
+    monkeypatch.setattr(wiping, "_PATIENCE_SECONDS", 0.2)
+    reading = open_connection(path, writable=False)
+    reading.execute("BEGIN")
+    reading.execute("SELECT count(*) FROM staff").fetchall()
     try:
-        with suppress(Unavailable):
-            await work(database, DUE_PAGES // 40 + 2)
-        await until(lambda: broken)
-
-        with pytest.raises(Unavailable):
-            await database.write(note, "more")
-        assert broken == [trouble]
+        assert not wiping.wipe(path)
     finally:
-        await database.close()
-
-
-async def test_where_a_command_folds_just_now_nobody_is_warned(
-    database: Database, path: Path, caplog: pytest.LogCaptureFixture
-):
-    folder = database._folder
-    real, tries = folder._connection, []
-
-    class BusyOnce:
-        def wal_checkpoint(self, **mode: int) -> tuple[int, int]:
-            tries.append(mode)
-            if len(tries) == 1:
-                raise apsw.BusyError("database is locked")
-            return real.wal_checkpoint(**mode)
-
-        def close(self) -> None:
-            real.close()
-
-    folder._connection = BusyOnce()
-    await work(database, 3 * DUE_PAGES // 40)
-
-    await until(lambda: size_of(path) > DUE_PAGES * PAGE)
-    assert len(tries) > 1
-    assert caplog.text == ""
+        reading.close()
+    assert wiping.wipe(path)

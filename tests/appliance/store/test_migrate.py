@@ -33,28 +33,25 @@ def test_a_missing_database_is_never_replaced_by_an_empty_one(tmp_path: Path, cl
     assert not (tmp_path / "live.db").exists()
 
 
-def test_an_upgrade_keeps_a_copy_of_what_was_there(
-    tmp_path: Path, clock: StoppedClock, monkeypatch: pytest.MonkeyPatch
-):
-    path = tmp_path / "live.db"
-    newest = migrate(path, clock, create=True)
-    following = [*list_migrations(), (newest + 1, "CREATE TABLE extra (x) ;")]
-    monkeypatch.setattr(migrate_module, "list_migrations", lambda: following)
+def add_migration(monkeypatch, text: str) -> None:
+    added = [*list_migrations(), (list_migrations()[-1][0] + 1, text)]
+    monkeypatch.setattr(migrate_module, "list_migrations", lambda: added)
+
+
+def test_an_upgrade_keeps_a_copy_of_what_was_there(path, clock, monkeypatch):
+    newest = version_of(path)
+    add_migration(monkeypatch, "CREATE TABLE extra (x) ;")
 
     assert migrate(path, clock) == newest + 1
 
-    (copy,) = (tmp_path / "backups").iterdir()
+    (copy,) = (path.parent / "backups").iterdir()
     assert version_of(copy) == newest
     assert version_of(path) == newest + 1
 
 
-def test_a_migration_that_fails_half_way_leaves_the_old_schema(
-    tmp_path: Path, clock: StoppedClock, monkeypatch: pytest.MonkeyPatch
-):
-    path = tmp_path / "live.db"
-    newest = migrate(path, clock, create=True)
-    broken = [*list_migrations(), (newest + 1, "CREATE TABLE extra (x); CREATE TABLE extra (y);")]
-    monkeypatch.setattr(migrate_module, "list_migrations", lambda: broken)
+def test_a_migration_that_fails_half_way_leaves_the_old_schema(path, clock, monkeypatch):
+    newest = version_of(path)
+    add_migration(monkeypatch, "CREATE TABLE extra (x); CREATE TABLE extra (y);")
 
     with pytest.raises(apsw.SQLError):
         migrate(path, clock)
@@ -66,33 +63,67 @@ def test_a_migration_that_fails_half_way_leaves_the_old_schema(
     assert version_of(path) == newest
 
 
-def test_a_newer_file_is_refused_untouched(tmp_path: Path, clock: StoppedClock):
-    path = tmp_path / "live.db"
-    newest = migrate(path, clock, create=True)
+def test_a_newer_file_is_refused_untouched(path, clock):
     connection = apsw.Connection(str(path))
-    connection.pragma("user_version", newest + 1)
+    connection.pragma("user_version", version_of(path) + 1)
     connection.close()
     before = path.read_bytes()
 
-    with pytest.raises(Trouble, match="written by a newer venuebox"):
+    with pytest.raises(Trouble, match="newer"):
         migrate(path, clock)
 
     assert path.read_bytes() == before
 
 
-def test_another_programs_database_is_refused(tmp_path: Path, clock: StoppedClock):
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "not a venuebox database"), (b"no database at all" * 100, "restore")],
+    ids=["another program's", "damaged"],
+)
+def test_another_file_is_refused(tmp_path: Path, clock: StoppedClock, content, said):
     path = tmp_path / "live.db"
+    if content is None:
+        connection = apsw.Connection(str(path))
+        connection.execute("CREATE TABLE songs (title)")
+        connection.close()
+    else:
+        path.write_bytes(content)
+
+    with pytest.raises(Trouble, match=said):
+        migrate(path, clock)
+
+
+OLD = """
+INSERT INTO api_key (id, lineage, name, hash, prefix, last_four, scopes, created_at) VALUES
+    ('k1', 'k1', 'One', x'01', 'svc', '1111', '', 0),
+    ('k2', 'k1', 'One', x'02', 'svc', '2222', '', 0);
+INSERT INTO endpoint (id, url, events, active, created_at, secret) VALUES
+    ('by-key', 'https://a.example/', '[]', 1, 0, x'00'),
+    ('by-its-successor', 'https://b.example/', '[]', 0, 0, x'00'),
+    ('by-staff', 'https://c.example/', '[]', 1, 0, x'00'),
+    ('nobody-knows', 'https://d.example/', '[]', 1, 0, x'00');
+INSERT INTO security_log (at, actor, what, detail, hash) VALUES
+    (1, 'key:k1', 'endpoint_registered', '{"endpoint":"by-key"}', x'00'),
+    (2, 'key:k2', 'endpoint_registered', '{"endpoint":"by-its-successor"}', x'00'),
+    (3, 'staff:s', 'endpoint_registered', '{"endpoint":"by-staff"}', x'00'),
+    (4, 'key:k1', 'endpoint_deactivated', '{"endpoint":"nobody-knows"}', x'00');
+"""
+
+
+def test_an_upgrade_finds_in_the_log_who_registered_each_endpoint(tmp_path, clock, monkeypatch):
+    path = tmp_path / "live.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(migrate_module, "list_migrations", lambda: list_migrations()[:1])
+        assert migrate(path, clock, create=True) == 1
     connection = apsw.Connection(str(path))
-    connection.execute("CREATE TABLE songs (title)")
+    connection.execute(OLD)
+
+    assert migrate(path, clock) == list_migrations()[-1][0]
+
+    rows = dict(connection.execute("SELECT id, lineage FROM endpoint"))
+    restricted = list(connection.execute("SELECT DISTINCT own_refs FROM endpoint"))
     connection.close()
-
-    with pytest.raises(Trouble, match="not a venuebox database"):
-        migrate(path, clock)
-
-
-def test_a_damaged_file_is_refused_with_a_remedy(tmp_path: Path, clock: StoppedClock):
-    path = tmp_path / "live.db"
-    path.write_bytes(b"no database at all" * 100)
-
-    with pytest.raises(Trouble, match="restore the last good backup"):
-        migrate(path, clock)
+    assert rows == {
+        "by-key": "k1", "by-its-successor": "k1", "by-staff": None, "nobody-knows": None,
+    }  # fmt: skip
+    assert restricted == [(0,)]

@@ -1,5 +1,4 @@
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.errors import Trouble
 from appliance.model.guest_pass import decode_pass
@@ -75,22 +74,13 @@ async def test_a_key_of_another_box_is_refused_with_what_to_do(box):
         await box.live.database.read(get_signing_key, Keyring(bytes(32), "live"))
 
 
-async def test_key_ids_start_again_after_255_without_losing_the_key_that_signs(box, clock):
-    database, keyring = box.live.database, box.live.keyring
-    kids = []
-    for _ in range(258):
-        clock.advance(1)
-        kids.append(await database.write(add_signing_key, keyring))
-
-    assert kids[252:258] == [254, 255, 0, 1, 2, 3]
-    assert (await database.read(get_signing_key, keyring))[0] == 3
-
-
 async def test_a_pass_is_signed_afresh_with_the_key_of_the_day(box):
     database, keyring = box.live.database, box.live.keyring
     guest = await database.write(add_reservation, slot="22:00", guests=4)
 
-    before = decode_pass(await database.read(pass_text, keyring, "live", guest))
+    text = await database.read(pass_text, keyring, "live", guest)
+    assert await database.read(pass_text, keyring, "live", guest) == text
+    before = decode_pass(text)
     await database.write(add_signing_key, keyring)
     after = decode_pass(await database.read(pass_text, keyring, "live", guest))
 
@@ -100,13 +90,3 @@ async def test_a_pass_is_signed_afresh_with_the_key_of_the_day(box):
     keys = {key.kid: key.public_key for key in await database.read(list_public_keys)}
     assert after.is_signed_by(keys[2])
     assert not after.is_signed_by(keys[1])
-    assert Ed25519PublicKey.from_public_bytes(keys[1])
-
-
-async def test_the_same_reservation_has_the_same_pass_each_time(box):
-    database, keyring = box.live.database, box.live.keyring
-    guest = await database.write(add_reservation)
-
-    texts = {await database.read(pass_text, keyring, "live", guest) for _ in range(3)}
-
-    assert len(texts) == 1

@@ -1,55 +1,29 @@
 """The bridge's calls over the wire: deadlines, certificates, and what an answer means."""
 
 import asyncio
-import hashlib
-import ssl
-import sys
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import hashes
 
+from appliance.clock import SystemClock
 from appliance.errors import Trouble
+from appliance.tls.certificates import Certificates
+from appliance.tls.files import LEAF, read_certificate
+from appliance.tls.names import Names
 from terminal_bridge.bridge import client as module
 from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.identity import Identity, load_identity, parse_box, parse_pin
+from terminal_bridge.bridge.identity import Identity, load_identity
 
 
 def a_certificate(folder):
-    """A certificate for 127.0.0.1 that vouches for itself: (PEM text, its SHA-256, context)."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "box")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False
-        )
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = made.public_bytes(serialization.Encoding.PEM)
-    secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    (folder / "box.pem").write_bytes(pem + secret)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "box.pem")
-    pin = hashlib.sha256(made.public_bytes(serialization.Encoding.DER)).hexdigest()
-    return pem.decode(), pin, context
+    """A box's own: (its authority as PEM text, the SHA-256 of its certificate, context)."""
+    names = Names(("localhost",), ("127.0.0.1",))
+    made = Certificates(folder, SystemClock(), lambda: "Riad", lambda: names, lambda: False)
+    made.prepare()
+    pin = read_certificate(folder / LEAF).fingerprint(hashes.SHA256()).hex()
+    return made.authority_pem().decode(), pin, made.context
 
 
 @asynccontextmanager
@@ -88,18 +62,11 @@ async def test_https_is_trusted_by_the_certificate_or_its_fingerprint_and_nothin
 
 @pytest.mark.parametrize(
     ("status", "text", "outcome"),
-    [
-        (401, '{"error_en": "revoked"}', NotPaired),
-        (400, '{"error": "non"}', Refused),
-        (429, '{"error": "non"}', Refused),
-        (500, "{}", OutOfReach),
-        (503, "{}", OutOfReach),
-        (502, "<html>", OutOfReach),
-        (200, "<html>", OutOfReach),
-        (200, "[]", OutOfReach),
-        (302, "{}", OutOfReach),
-    ],
-)
+    [(401, '{"error_en": "revoked"}', NotPaired), (400, '{"error": "non"}', Refused),
+     (429, '{"error": "non"}', Refused), (500, "{}", OutOfReach), (503, "{}", OutOfReach),
+     (502, "<html>", OutOfReach), (200, "<html>", OutOfReach), (200, "[]", OutOfReach),
+     (302, "{}", OutOfReach)],
+)  # fmt: skip
 async def test_what_an_answer_means(status, text, outcome):
     async def answer(_request):
         return web.Response(status=status, text=text)
@@ -151,21 +118,3 @@ def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
     (tmp_path / "bridge.json").write_text("{}")
     with pytest.raises(Trouble, match="pair this bridge again"):
         load_identity(tmp_path)
-
-
-def test_addresses_and_fingerprints_are_read_as_people_write_them():
-    assert parse_box(" https://box.example/test/ ") == "https://box.example/test"
-    assert parse_pin(":".join(["Ab"] * 32)) == "ab" * 32
-    for wrong in ("box.example", "ftp://box.example", "https://a@box.example", "https://"):
-        with pytest.raises(Trouble, match="--box"):
-            parse_box(wrong)
-
-
-async def test_a_bridge_loads_no_web_server():
-    program = (
-        "import sys, terminal_bridge.bridge.run, terminal_bridge.bridge.link; "
-        "sys.exit('aiohttp.web' in sys.modules or 'web.application' in sys.modules)"
-    )
-
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program)
-    assert await process.wait() == 0

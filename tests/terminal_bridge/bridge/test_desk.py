@@ -1,10 +1,7 @@
-"""Where a bridge's scans are decided, and that each reaches the box exactly once."""
-
-import asyncio
+"""Where a bridge decides its scans, and that each reaches the box exactly once."""
 
 import pytest
 
-from terminal_bridge.bridge.client import OutOfReach
 from terminal_bridge.readers.readers import Undecided
 
 
@@ -107,21 +104,6 @@ async def test_the_box_decides_again_only_when_it_has_heard_of_everything(bridge
     assert len(await door.rows("SELECT 1 FROM scan")) == 2
 
 
-async def test_a_party_that_another_door_let_in_meanwhile_is_a_conflict(bridge, door):
-    other = await door.other()
-    text = await door.pass_of(await door.guest())
-    assert await bridge.reach()
-    bridge.client.is_cut = True
-    assert (await bridge.desk(text)).colour == "green"
-    assert (await other.scan(text))["colour"] == "green"
-    bridge.client.is_cut = False
-
-    assert await bridge.reach()
-
-    rows = await bridge.desk.spool._rows("SELECT remark FROM scan")
-    assert [tuple(row) for row in rows] == [("conflict",)]
-
-
 async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(bridge, door):
     text = await door.pass_of(await door.guest())
     assert await bridge.reach()
@@ -138,55 +120,3 @@ async def test_a_bridge_that_was_revoked_lets_nobody_in_and_forgets_the_guests(b
     bridge.client.is_cut = True
     await bridge.restart()
     assert (await bridge.desk(text)).colour == "amber"
-
-
-async def test_a_change_whose_waiter_is_cancelled_is_made_whole_and_the_next_one_too(bridge):
-    spool = bridge.desk.spool
-
-    for number in range(50):
-        noting = asyncio.ensure_future(spool.note(f"scan-{number}", f"code {number}", 10**12))
-        for _ in range(number % 7):
-            await asyncio.sleep(0)
-        noting.cancel()
-        await asyncio.gather(noting, return_exceptions=True)
-
-    assert await spool.note("after", "another code", 10**12) == "after"
-    rows = await spool._rows("SELECT scan_id FROM scan WHERE scan_id = 'after'")
-    assert len(rows) == 1
-
-
-async def test_a_scan_that_the_box_refuses_keeps_the_others_from_nothing(bridge, door):
-    assert await bridge.reach()
-    bridge.client.is_cut = True
-    await bridge.desk("x" * 3000)  # no reader lets this through
-    await bridge.desk(await door.pass_of(await door.guest()))
-    bridge.client.is_cut = False
-
-    assert await bridge.reach()
-
-    rows = await bridge.desk.spool._rows("SELECT settled, remark FROM scan ORDER BY seq")
-    assert [row[0] for row in rows] == [1, 1]
-    assert rows[0][1].startswith("refused: ")
-    assert len(await door.rows("SELECT 1 FROM scan")) == 1
-
-
-async def test_the_bridge_goes_by_the_clock_of_the_box(bridge, door):
-    bridge.desk.set_clock("2026-11-21T21:00:00Z")
-
-    assert bridge.desk.now() - door.clock.now() == 2 * 3_600_000
-
-
-async def test_what_was_decided_apart_survives_a_restart_in_its_order(bridge, door):
-    spool = bridge.desk.spool
-    bridge.client.is_cut = True
-
-    for number in range(20):
-        await spool.note(f"scan-{number}", f"code {number}", door.clock.now())
-        await spool.decide(f"scan-{number}", "unlisted", None, 0, settled=False)
-
-    await bridge.restart()
-    assert [scan.scan_id for scan in await bridge.desk.spool.list_open(100)] == [
-        f"scan-{number}" for number in range(20)
-    ]
-    with pytest.raises(OutOfReach):
-        await bridge.link._sync()

@@ -1,6 +1,5 @@
-"""A keyboard-wedge scanner at the box: input events over a FIFO."""
+"""A keyboard-wedge scanner at the box: keys, and what it meant by them however it is set."""
 
-import errno
 import os
 import time
 
@@ -8,9 +7,30 @@ import pytest
 
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.evdev import EVENT, open_keyboard
-from terminal_bridge.readers.keys import _FRENCH, _US
+from terminal_bridge.readers.keys import _FRENCH, _US, KEYPAD_DIGITS, Stroke, read_strokes
+from terminal_bridge.readers.keys import _KEYPAD as KEYPAD
 from tests.terminal_bridge.readers.conftest import reading, until
-from tests.terminal_bridge.readers.test_keys import strokes_of
+
+PASS = "SVC1" + ("AEBAGBAFAYDQQCIKBMGA2DQPCAIREEYUCULBOGAZDINRYHI6D4QCCIRD" * 3)[:134] + "A"
+LINK = "https://box.example/access/AZqwM0_-zW"
+
+
+def strokes_of(text, layout, caps=False, keypad=False):
+    """The keys that a scanner presses which believes in `layout`."""
+    keys = {digit: (code, False) for code, digit in KEYPAD_DIGITS.items()} if keypad else {}
+    for code, (plain, shifted) in sorted(layout.items(), reverse=True):
+        if code in KEYPAD or plain in keys:
+            continue
+        keys[plain] = (code, False)
+        keys.setdefault(shifted, (code, True))
+    return [Stroke(keys[sign][0], keys[sign][1], caps) for sign in text]
+
+
+@pytest.mark.parametrize("layout", [_US, _FRENCH], ids=["US scanner", "French scanner"])
+@pytest.mark.parametrize("text", [PASS, PASS.lower(), "SVC-7K2M", "svc-7k2m", LINK])
+def test_the_text_is_read_whatever_layout_the_scanner_was_set_to(layout, text):
+    assert read_strokes(strokes_of(text, layout)) == text
+
 
 SHIFT, CAPS, ENTER, ALT = 42, 58, 28, 56
 PRESSED, RELEASED, REPEATED = 1, 0, 2
@@ -102,26 +122,3 @@ def test_a_scanner_that_types_numbers_with_alt_is_understood(wedge):
     keyboard.close()
 
     assert codes == ["SVC1"]
-
-
-def test_keys_that_the_kernel_lost_drop_the_code_and_not_the_next(wedge):
-    keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
-
-    assert keyboard.read(tap(30) + EVENT.pack(0, 0, 0, 3, 0) + typed("bc")) == []
-    assert "lost" in keyboard.dropped
-    assert keyboard.read(typed("bc")) == ["bc"]
-    keyboard.close()
-
-
-def test_the_keyboard_is_grabbed_and_one_that_another_program_holds_is_not_read(wedge):
-    grabbed = []
-    settings = ReaderSettings(kind="evdev", device=wedge.device)
-
-    open_keyboard(settings, grabbed.append).close()
-
-    def busy(_handle):
-        raise OSError(errno.EBUSY, "busy")
-
-    with pytest.raises(OSError, match="busy"):
-        open_keyboard(settings, busy)
-    assert len(grabbed) == 1

@@ -2,33 +2,22 @@
 
 import asyncio
 import threading
-from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.answer import Answer
 from terminal_bridge.readers.device import DeviceReader
+from terminal_bridge.readers.lines import CODE_MAX, Lines
 from terminal_bridge.readers.once import Once
 from terminal_bridge.readers.readers import Readers
 from terminal_bridge.readers.state import Watch
 from tests.terminal_bridge.readers.conftest import until
 
 SETTINGS = ReaderSettings(kind="serial", device="/dev/scanner", terminal="Porte 1")
-
-
-async def test_the_application_starts_and_stops_them_with_absent_devices(box, settings):
-    absent = ReaderSettings(kind="serial", device="/dev/serial/by-id/none", terminal="Porte 1")
-    readers = Readers((absent,), lambda _: None, SystemClock())
-    await readers.start()
-    await until(lambda: readers.states[0].trouble is not None)
-
-    await readers.close()
-
-    assert readers.states[0].to_wire() == {
-        "kind": "serial", "place": "/dev/serial/by-id/none", "terminal": "Porte 1",
-        "environment": "live", "connectedSince": None, "lastReadAt": None, "reads": 0,
-        "dropped": 0, "trouble": "is not there: plug it in",
-    }  # fmt: skip
 
 
 async def test_a_driver_that_hangs_keeps_nobody_from_leaving():
@@ -48,22 +37,6 @@ async def test_a_driver_that_hangs_keeps_nobody_from_leaving():
 
     released.set()
     await until(lambda: not any(t.name == "reader /dev/scanner" for t in threading.enumerate()))
-
-
-async def test_a_reader_that_fails_unexpectedly_goes_on_trying_and_says_so():
-    tries = []
-
-    def fail(_settings):
-        tries.append(1)
-        raise RuntimeError("driver")
-
-    watch = Watch(SETTINGS, SystemClock())
-    reader = DeviceReader(SETTINGS, fail, None, watch)
-    await reader.start()
-    await until(lambda: len(tries) >= 2)
-    await reader.close()
-
-    assert watch.state.trouble == "failed unexpectedly (RuntimeError)"
 
 
 async def test_a_decision_that_fails_is_grey_and_the_next_scan_is_decided(tmp_path, scanner):
@@ -105,17 +78,44 @@ async def test_two_readings_of_a_code_at_once_wait_for_one_decision(clock):
     assert sorted(asked) == ["A", "B"]
 
 
-def open_files():
-    return len(list(Path("/proc/self/fd").iterdir()))
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\t", b"\r\n", b"\r\n\r\n", b"\x03\r"])
+def test_a_code_ends_with_a_terminator(end):
+    assert Lines().feed(b"\x00\x02SVC-7K2M" + end + b"SVC-AB") == ["SVC-7K2M"]
+    assert Lines().feed(b"a" * CODE_MAX + b"\r") == ["a" * CODE_MAX]
 
 
-async def test_no_file_stays_open(scanner, tmp_path):
-    before = open_files()
-    settings = ReaderSettings(kind="serial", device=str(scanner.link))
-    for _ in range(3):
-        readers = Readers((settings,), lambda _: None, SystemClock())
-        await readers.start()
-        await until(lambda readers=readers: readers.states[0].connected_since is not None)
-        await readers.close()
+def test_a_code_that_comes_in_pieces_is_one():
+    lines = Lines()
 
-    await until(lambda: open_files() <= before)
+    assert [lines.feed(bytes([byte])) for byte in b"AB\n"] == [[], [], ["AB"]]
+
+
+def test_a_pause_ends_a_code_and_forgets_a_stray_key():
+    lines = Lines()
+
+    lines.feed(b"SVC-7K2M")
+    assert lines.is_waiting
+    assert lines.pause() == ["SVC-7K2M"]
+    lines.feed(b"x")
+    assert lines.pause() == []
+    assert not lines.is_waiting
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfeSVC\r", b"\x1bSVC\r", b"a" * (CODE_MAX + 1) + b"\r"])
+def test_garbage_and_what_is_too_long_is_dropped_with_a_reason_and_the_next_code_is_read(raw):
+    lines = Lines()
+
+    assert lines.feed(raw) == []
+    assert lines.dropped
+    assert lines.feed(b"SVC-7K2M\r") == ["SVC-7K2M"]
+    assert lines.dropped == ""
+
+
+@given(st.lists(st.binary(max_size=300)))
+def test_whatever_comes_every_code_is_printable_and_within_its_limits(pieces):
+    lines = Lines()
+
+    codes = [code for piece in pieces for code in lines.feed(piece)] + lines.pause()
+
+    assert all(code.isprintable() and code == code.strip() for code in codes)
+    assert all(1 <= len(code) <= CODE_MAX for code in codes)

@@ -1,7 +1,6 @@
-"""The line reader: a line in, a line out."""
+"""The line reader, a line in and a line out; last, in a box that is really served."""
 
 import asyncio
-import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -10,10 +9,12 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
 from terminal_bridge.readers.answer import Answer, line_of
-from terminal_bridge.readers.connections import MOST_CONNECTIONS, MOST_OF_AN_ADDRESS
+from terminal_bridge.readers.connections import MOST_CONNECTIONS
 from terminal_bridge.readers.state import Watch
 from terminal_bridge.readers.tcp import TcpReader
-from tests.terminal_bridge.readers.conftest import reading, until
+from tests.journeys.box_process import BoxProcess, found_box
+from tests.journeys.partner_side import calling as calling_box
+from tests.terminal_bridge.readers.conftest import reading
 
 
 @asynccontextmanager
@@ -70,14 +71,6 @@ async def test_a_code_without_an_end_of_line_is_decided_when_the_device_ends_its
 
     assert answer.startswith(b"GREEN checked_in Terrasse_1 1/4 ")
     assert answer.count(b"\r\n") == 1
-
-
-async def test_a_device_that_leaves_without_a_code_is_answered_nothing(port):
-    async with serving(port), calling(port) as (reader, writer):
-        writer.write(b"x")
-        writer.write_eof()
-
-        assert await asyncio.wait_for(reader.read(), 60) == b""
 
 
 async def test_a_party_of_four_comes_in_one_by_one(box, door, port, clock):
@@ -154,13 +147,6 @@ async def test_a_terminal_that_does_not_exist_is_told_and_found_when_it_is_made(
     assert readers.states[0].trouble is None
 
 
-async def test_other_bytes_may_be_sent_instead_of_the_line(box, door, port):
-    settings = {"kind": "tcp", "port": port, "answer": {"red": (b"\x15\n",)}}
-
-    async with reading(box, **settings), calling(port) as connection:
-        assert await say(connection, "nobody's\n") == "\x15\n"
-
-
 async def green(_code):
     return Answer("green", "checked_in")
 
@@ -194,62 +180,47 @@ async def test_a_device_that_holds_every_place_of_its_own_shuts_nobody_out(port)
         assert (await say(turnstile, "x1235\n")).startswith("GREEN")
 
 
-async def test_when_there_is_no_room_the_idlest_of_who_holds_the_most_gives_way(port):
-    async with serving(port), AsyncExitStack() as held:
-        turnstile = await held.enter_async_context(calling(port, "127.0.0.2"))
-        assert (await say(turnstile, "x1\n")).startswith("GREEN")  # idle for longest from now on
-        crowd = []
-        for number in range(MOST_CONNECTIONS - 1):
-            crowd.append(await held.enter_async_context(calling(port, f"127.0.0.{3 + number % 2}")))
-            assert (await say(crowd[-1], f"y{number}\n")).startswith("GREEN")
-
-        async with calling(port, "127.0.0.9") as newcomer:
-            assert (await say(newcomer, "z1\n")).startswith("GREEN")
-
-        assert await asyncio.wait_for(crowd[0][0].read(), 60) == b""
-        assert (await say(crowd[1], "y99\n")).startswith("GREEN")
-        assert (await say(turnstile, "x2\n")).startswith("GREEN")
-
-
-async def test_nobody_is_cut_off_while_a_code_is_decided(port):
-    let_go, asked = asyncio.Event(), 0
-
-    async def slowly(_code):
-        nonlocal asked
-        asked += 1
-        await let_go.wait()
-        return Answer("green", "checked_in")
-
-    async with serving(port, slowly), AsyncExitStack() as held:
-        busy = [await held.enter_async_context(calling(port)) for _ in range(MOST_OF_AN_ADDRESS)]
-        for number, (_, writer) in enumerate(busy):
-            writer.write(f"x{number}\n".encode())
-        await until(lambda: asked == MOST_OF_AN_ADDRESS)
-        async with calling(port) as (one_more, _):
-            assert (await asyncio.wait_for(one_more.readline(), 60)).startswith(b"GREY error")
-            assert await asyncio.wait_for(one_more.read(), 60) == b""
-        let_go.set()
-        for reader, _ in busy:
-            assert (await asyncio.wait_for(reader.readline(), 60)).startswith(b"GREEN")
-
-
-async def test_an_address_that_is_taken_is_had_when_it_is_free(box, port):
-    with socket.create_server(("127.0.0.1", port)) as other:
-        async with reading(box, kind="tcp", port=port) as readers:
-            assert "cannot be listened on" in readers.states[0].trouble
-            other.close()
-            await until(lambda: readers.states[0].connected_since is not None)
-
-
-async def test_stopping_waits_for_nobody_who_is_still_connected(box, port):
-    async with reading(box, kind="tcp", port=port):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    assert await asyncio.wait_for(reader.read(), 60) == b""
-    writer.close()
-
-
 def test_a_line_keeps_its_fields_apart():
     answer = Answer("amber", "party_full", "La  grande table", "2/2", "Plus de\nmonde")
 
     assert line_of(answer) == b"AMBER party_full La_grande_table 2/2 Plus de monde\r\n"
     assert line_of(Answer("grey", "error")) == b"GREY error - - -\r\n"
+
+
+@pytest.mark.process
+@pytest.mark.slow
+async def test_a_served_box_reads_and_leaves_at_once_though_somebody_is_connected(tmp_path, port):
+    founded = await asyncio.to_thread(found_box, tmp_path)
+    (founded.data / "settings.toml").write_text(
+        f"""
+        [[readers]]
+        kind = "tcp"
+        port = {port}
+        terminal = "T"
+        [[readers]]
+        kind = "serial"
+        device = "/dev/serial/by-id/absent"
+        terminal = "T"
+        """,
+        "utf-8",
+    )
+    box = BoxProcess(founded.data, log=tmp_path / "box.log")
+    try:
+        await asyncio.to_thread(box.start)
+        async with calling_box(box, founded, "live") as (partner, door):
+            [table, *_] = (await partner.must(200, "GET", "/v1/venue"))["tables"]
+            evening = (await door.must(200, "GET", "/terminal/v1/me"))["evening"]
+            body = {"tableId": table["id"], "date": evening, "guests": 2, "idempotencyKey": "one",
+                    "customer": {"name": "Salma", "phone": "+212 600 000 001"}}  # fmt: skip
+            booked = await partner.must(201, "POST", "/v1/reservations", body)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{booked['guestAccessUrl']}\n".encode())
+        line = await asyncio.wait_for(reader.readline(), 60)
+
+        assert line.startswith(b"GREEN checked_in Terrasse_1 1/2 ")
+        assert await asyncio.to_thread(box.stop) < 10
+        writer.close()
+    finally:
+        box.kill()
+    assert "is not there: plug it in" in box.complaints()
+    assert "Traceback" not in box.complaints()

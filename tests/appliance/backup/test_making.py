@@ -1,20 +1,23 @@
-"""Two backups at once: the night's and one that was asked for. Each is whole (F31)."""
+"""Making a backup: two at once, a box of years, and what the disk refuses."""
 
-import errno
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import apsw
 import pytest
 
 from appliance.backup.alone import alone
+from appliance.backup.proof import open_backup
 from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.backup.shelf import SUFFIX, list_backups, put_in_place, read_record
+from appliance.backup.restoring import restore_blank
+from appliance.backup.shelf import list_backups, read_record
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.store.connection import open_connection
+from appliance.store.snapshot import count_rows, list_faults
 from appliance.tokens import Tokens
-from tests.appliance.backup.making import a_box_with_guests, a_maker
+from tests.appliance.backup.making import KEY, a_box_with_guests, a_maker
 
 
 @pytest.fixture
@@ -46,16 +49,6 @@ def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made
     assert one[-1] < two[1], "the second begins its work when the first has ended"
 
 
-def test_what_a_power_cut_left_of_a_process_of_the_same_number_is_in_nobodys_way(made):
-    left = shelf_of(made) / f".{os.getpid()}{SUFFIX}.part"
-    left.write_bytes(b"half of it")
-
-    path, _ = a_maker(made).make()
-
-    assert path.exists()
-    assert left.exists(), "it may be another one's that runs just now: it goes after six hours"
-
-
 def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile(made, tmp_path):
     (tmp_path / "usb").mkdir()
 
@@ -70,37 +63,6 @@ def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile
     assert read_record(made.root).trouble == ""
 
 
-def test_two_of_one_second_into_another_folder_replace_neither(made, tmp_path, monkeypatch):
-    shelf, together = tmp_path / "usb", threading.Barrier(2)
-    shelf.mkdir()
-
-    def put_together(aside, path):
-        together.wait(60)  # both have chosen their names
-        put_in_place(aside, path)
-
-    monkeypatch.setattr("appliance.backup.making.put_in_place", put_together)
-    with ThreadPoolExecutor(2) as pool:
-        paths = set(pool.map(lambda _: a_maker(made).make(to=shelf)[0], range(2)))
-
-    assert set(shelf.iterdir()) == paths
-    assert {path for path, _ in list_backups(shelf)} == paths
-    assert len(paths) == 2
-
-
-def test_one_that_cannot_be_put_in_place_leaves_no_name_behind(made, tmp_path, monkeypatch):
-    def put_nothing(_aside, _path):
-        raise OSError(errno.EIO, "the volume is gone")
-
-    shelf = tmp_path / "usb"
-    shelf.mkdir()
-    monkeypatch.setattr("appliance.backup.making.put_in_place", put_nothing)
-
-    with pytest.raises(Trouble, match="the volume is gone"):
-        a_maker(made).make(to=shelf)
-
-    assert list(shelf.iterdir()) == []
-
-
 def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
     directory = DataDirectory(tmp_path / "box")
     directory.make_folders()
@@ -113,3 +75,56 @@ def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
         keys = {one.result(10).text for one in asked}
 
     assert len(keys) == 1
+
+
+GROW = """
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)
+INSERT INTO security_log (at, actor, what, detail, hash)
+SELECT :at + i, 'console', 'grown', json_object('note', hex(randomblob(400))),
+    randomblob(32) FROM n
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.proves("G6")
+def test_a_box_larger_than_any_cache_is_sealed_proven_and_restored(made, tmp_path):
+    live = made.root / "live.db"
+    connection = open_connection(live)
+    connection.execute(GROW, {"at": made.clock.now()})
+    connection.close()
+    assert live.stat().st_size > 40 << 20, "who writes keeps 32 MiB in memory"
+
+    maker = a_maker(made)
+    path, proven = maker.make()
+
+    assert proven.reservations == 10
+    other = DataDirectory(tmp_path / "other")
+    with open_backup(path) as file:
+        restore_blank(file, KEY, other, made.clock, maker.zones, lambda _done, _all: None)
+    restored = other.database("live")
+    assert list_faults(restored) == []
+    before = count_rows(live)
+    assert count_rows(restored) == before | {"security_log": before["security_log"] + 1}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (apsw.IOError("disk I/O error"), r"disk I/O error\): run venuebox doctor"),
+        (apsw.FullError("database or disk is full"), "there is no room for it"),
+    ],
+)
+def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, said):
+    def fail(_path):
+        raise error
+
+    monkeypatch.setattr("appliance.backup.making.describe_venue", fail)
+
+    with pytest.raises(Trouble, match=said):
+        a_maker(made).make()
+
+    record = read_record(made.root)
+    assert record.tried_at == made.clock.now()
+    assert record.trouble is not None
+    assert record.at is None
+    assert list((made.root / "backups").glob("*.venuebox*")) == []

@@ -1,0 +1,35 @@
+"""A database of its own: the migrated file, and the open `Database` over it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.store.database import Database
+from appliance.store.migrate import migrate
+from appliance.tokens import Tokens
+
+
+@pytest.fixture
+def path(tmp_path: Path, clock: StoppedClock) -> Path:
+    """An empty live.db of the newest schema."""
+    found = tmp_path / "live.db"
+    migrate(found, clock, create=True)
+    return found
+
+
+@pytest.fixture
+def broken() -> list[BaseException]:
+    """The failures after which the database acknowledges nothing any more."""
+    return []
+
+
+@pytest.fixture
+async def database(
+    path: Path, clock: StoppedClock, broken: list[BaseException]
+) -> AsyncIterator[Database]:
+    """The open database over `path`."""
+    opened = Database(path, clock, Tokens(), newest_zone_database(), broken.append)
+    yield opened
+    await opened.close()
