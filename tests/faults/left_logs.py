@@ -1,11 +1,10 @@
-"""What a killed box leaves of a database: the file, its log, and how far the log was whole."""
+"""What a killed box leaves of a database: the file, its log and the watermark."""
 
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.clock import newest_zone_database
-from appliance.store.connection import Transaction
 from appliance.store.database import Database
 from appliance.tokens import Tokens
 
@@ -15,7 +14,7 @@ ZONES = newest_zone_database()
 
 @dataclass
 class Left:
-    """The files that a killed box leaves, and where the frames of its last commit begin and end."""
+    """The files of a killed box, and where the frames of its last commit begin and end."""
 
     folder: Path
     files: dict[str, bytes]
@@ -26,7 +25,7 @@ class Left:
         return self.folder / "live.db"
 
     def put(self, **changed):
-        """Put the files there as they were, but for those that changed; None: it is missing."""
+        """Put the files there, but for those that changed; None: it is missing."""
         for each in self.folder.glob("live.db*"):
             each.unlink()
         for name, content in (self.files | changed).items():
@@ -43,7 +42,7 @@ class Left:
         return range(self.last.start, self.last.stop, FRAME + PAGE)
 
 
-def note(tx: Transaction, number: int) -> None:
+def note(tx, number):
     tx.execute("UPDATE venue SET request_expiry_hours = :n", {"n": number + 1})
     for name in ("Salma", "Youssef", "Imane"):
         tx.insert(
