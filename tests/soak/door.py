@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -56,32 +55,14 @@ async def storm_a_box(folder, scans, seed):
     if box.complaints():
         found.append(box.complaints())
     seconds = sorted(crowd.seconds)
-    commit = measure_commit(folder)
     print(
         f"{scans} scans of {len(crowd.parties)} parties from {TERMINALS} terminals in {took:.1f} s:"
         f" p50 {seconds[len(seconds) // 2] * 1000:.1f} ms,"
-        f" p99 {seconds[len(seconds) * 99 // 100] * 1000:.1f} ms with all retries, client included;"
-        f" the median of one durable commit of one row {commit * 1000:.2f} ms"
-        " (a decision on the server beside one commit: python -m bench.doors)",
+        f" p99 {seconds[len(seconds) * 99 // 100] * 1000:.1f} ms with all retries, client included",
         flush=True,
     )
     keys = read_public_keys(crowd.data)
     return found, [party.text for party in crowd.parties[:500]], keys
-
-
-def measure_commit(folder):
-    """Seconds of one durable commit on this disk, the median of many."""
-    connection = apsw.Connection(str(folder / "commit.db"))
-    for pragma in ("journal_mode = WAL", "synchronous = FULL"):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
-    connection.execute("CREATE TABLE t (x)")
-    seconds = []
-    for _ in range(300):
-        begun = time.monotonic()
-        connection.execute("INSERT INTO t VALUES (1)")
-        seconds.append(time.monotonic() - begun)
-    connection.close()
-    return statistics.median(seconds)
 
 
 def read_public_keys(data):

@@ -77,7 +77,7 @@ def soak(steps, scratch, seconds_in_all=SECONDS_IN_ALL):
                 run_step(step, outcome, scratch, until, running)
         for thread in asleep:
             thread.join()
-    finally:  # whoever gives it up leaves nothing behind
+    finally:
         for child in list(running):
             end(child)
     said = {
