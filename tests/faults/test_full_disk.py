@@ -6,16 +6,15 @@ A full disk that needs no mount: test_quota.py.
 import asyncio
 import json
 import os
-import shutil
 import subprocess
 import time
 import uuid
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from appliance.backup.shelf import read_record
+from tests.faults.conftest import own_mounts
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
 from tests.journeys.partner_side import calling
 
@@ -26,27 +25,12 @@ FILLED = COPIED.format(size=16) + '{ cat /dev/zero > "$0/filler"; } 2>/dev/null;
 READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 
 
-@cache
-def unshare():
-    """The command that gives a process mounts of its own, or None where nobody may have them."""
-    for command in (["unshare", "-rm"], ["unshare", "-m"]):
-        if shutil.which("unshare") is None:
-            break
-        tried = [*command, "mount", "-t", "tmpfs", "tmpfs", "/mnt"]
-        if subprocess.run(tried, capture_output=True, check=False).returncode == 0:
-            return command
-    return None
-
-
-pytestmark = [
-    pytest.mark.slow, pytest.mark.process, pytest.mark.network,
-    pytest.mark.skipif(unshare() is None, reason="this user may not mount anything"),
-]  # fmt: skip
+pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.network]
 
 
 def mounted(script, folder, *content):
     """A command prefix: the rest of the command sees `folder` as `script` mounts it."""
-    return (*unshare(), "sh", "-c", script, str(folder), *map(str, content))
+    return (*own_mounts(), "sh", "-c", script, str(folder), *map(str, content))
 
 
 def run(data, *argv, wrapper=()):

@@ -46,18 +46,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 RESTORE = "venuebox restore FILE --data DIRECTORY"
 SERVE = "venuebox serve --data DIRECTORY"
-SCRIPT = """#!/bin/sh
-set -eu
-PATH={program}:$PATH
-DIRECTORY={directory}
-"""
-RESTORING = """
-FILE=$(ls {volume}/*.venuebox-backup | sort | tail -n 1)
-{line} <<KEY
-{key}
-KEY
-"""
-SERVING = "exec {line} --host 127.0.0.1 --port {port}\n"
 A_YEAR = 365
 
 
@@ -70,21 +58,10 @@ def print_kit(data):
     return rows, typed
 
 
-def write_scripts(folder, kit, volume, data, port):
-    """The two lines that are typed, each in a script of its own."""
-    rows, lines = kit
-    restore, serve = (
-        line.replace("FILE", '"$FILE"').replace("DIRECTORY", '"$DIRECTORY"') for line in lines
-    )
-    begin = SCRIPT.format(
-        program=shlex.quote(str(PROGRAM.parent)), directory=shlex.quote(str(data))
-    )
-    restoring, serving = folder / "restore.sh", folder / "serve.sh"
-    key = "\n".join(rows)
-    volume = shlex.quote(str(volume))
-    restoring.write_text(begin + RESTORING.format(volume=volume, line=restore, key=key), "utf-8")
-    serving.write_text(begin + SERVING.format(line=serve, port=port), "utf-8")
-    return restoring, serving
+def typed(line, data):
+    """What a shell runs of a line of the kit."""
+    line = line.replace("FILE", '"$FILE"').replace("DIRECTORY", shlex.quote(str(data)))
+    return f"PATH={shlex.quote(str(PROGRAM.parent))}:$PATH; exec {line}"
 
 
 async def book(partner, door, environment):
@@ -152,9 +129,13 @@ async def test_who_follows_the_recovery_kit_has_the_same_box_again(tmp_path):
         box.stop()
     shutil.rmtree(founded.data)
 
-    restoring, serving = write_scripts(tmp_path, kit, volume, founded.data, box.port)
-    await asyncio.to_thread(subprocess.run, ["sh", restoring], check=True, env=clean_environ())
-    box.wrapper = ("sh", str(serving))
+    (rows, (restore, serve)), [backup] = kit, volume.glob("*.venuebox-backup")
+    await asyncio.to_thread(
+        subprocess.run, ["sh", "-c", typed(restore, founded.data)], check=True,
+        input="\n".join(rows) + "\n", text=True, env=clean_environ({"FILE": str(backup)}),
+    )  # fmt: skip
+    serve = f"{typed(serve, founded.data)} --host 127.0.0.1 --port {box.port}"
+    box.wrapper = ("sh", "-c", serve)
     with box:
         for environment in ENVIRONMENTS:
             async with calling(box, founded, environment) as (partner, door):
