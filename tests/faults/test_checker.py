@@ -8,9 +8,7 @@ import shutil
 import apsw
 import pytest
 
-from tests.faults.checker import complaints
-from tests.faults.history import Call
-from tests.faults.rows import read_rows
+from tests.faults.checker import Call, complaints, read_rows
 from tests.faults.world import faulty_world
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]

@@ -12,8 +12,8 @@ from appliance.clock import SystemClock, newest_zone_database
 from appliance.store.session import session
 from appliance.tokens import Tokens
 from tests.builders import a_booking
+from tests.faults.checker import read_rows
 from tests.faults.own_time import OwnTime
-from tests.faults.rows import read_rows
 from tests.journeys.box_process import PROGRAM, clean_environ, found_box
 from tests.journeys.partner_side import Receiver, calling
 

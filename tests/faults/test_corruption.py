@@ -8,23 +8,26 @@ and when it is made.
 import asyncio
 import random
 import shutil
+from dataclasses import dataclass
+from pathlib import Path
 
 import apsw
 import pytest
 
 from appliance.backup.proof import open_backup, prove
 from appliance.backup.recovery_key import parse_recovery_key
+from appliance.clock import newest_zone_database
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 from appliance.store.database import Database
 from appliance.store.session import session
 from appliance.store.snapshot import list_faults
 from appliance.store.start_check import check_before_serving
-from appliance.store.watermark import FilesBeside, count_missing_frames
 from appliance.tokens import Tokens
 from tests.appliance.backup.making import KEY_TEXT, a_box_with_guests, a_maker
-from tests.faults.left_logs import FRAME, PAGE, ZONES, leave, note
 
+FRAME, PAGE = 24, 4096
+ZONES = newest_zone_database()
 FOUNDED_WITH = 24  # hours until a request expires
 DAMAGED = "venuebox restore --latest"
 
@@ -80,6 +83,62 @@ def test_a_byte_of_any_page_is_found_at_the_start_and_at_night(furnished, tmp_pa
         assert path.read_bytes() == before, "the evidence was touched"
 
 
+@dataclass
+class Left:
+    """The files of a killed box, and where the frames of its last commit begin and end."""
+
+    folder: Path
+    files: dict[str, bytes]
+    last: range
+
+    @property
+    def path(self):
+        return self.folder / "live.db"
+
+    def put(self, **changed):
+        """Put the files there, but for those that changed; None: it is missing."""
+        for each in self.folder.glob("live.db*"):
+            each.unlink()
+        for name, content in (self.files | changed).items():
+            if content is not None:
+                self.folder.joinpath(f"live.db{name}").write_bytes(content)
+
+    def put_with_flip(self, at, bit, name="-wal"):
+        changed = bytearray(self.files[name])
+        changed[at] ^= 1 << bit
+        self.put(**{name: bytes(changed)})
+        return bytes(changed)
+
+    def starts_of_frames(self):
+        return range(self.last.start, self.last.stop, FRAME + PAGE)
+
+
+def note(tx, number):
+    tx.execute("UPDATE venue SET request_expiry_hours = :n", {"n": number + 1})
+    for name in ("Salma", "Youssef", "Imane"):
+        tx.insert(
+            "staff",
+            {"id": tx.new_id(), "name": f"{name} {number}", "role": "door", "created_at": number},
+        )
+
+
+async def leave(source, folder, clock, commits):
+    """Write so many commits, and take the files while the database is open."""
+    path = folder / "live.db"
+    shutil.copy(source, path)
+    database = Database(path, clock, Tokens(), ZONES)
+    log = path.with_name("live.db-wal")
+    try:
+        for number in range(commits):
+            before = log.stat().st_size
+            await database.write(note, number)
+        names = ("", "-wal", "-watermark")
+        files = {name: path.with_name(f"live.db{name}").read_bytes() for name in names}
+    finally:
+        await database.close()
+    return Left(folder, files, range(max(before, 32), len(files["-wal"])))
+
+
 @pytest.fixture(
     params=[1, pytest.param(2, marks=pytest.mark.slow), 12], ids=lambda n: f"{n} commits"
 )
@@ -100,8 +159,14 @@ def places(left, draw):
 
 
 @pytest.mark.proves("I7", "G5")
-def test_a_byte_of_a_log_is_found(left):
+def test_a_changed_byte_or_a_missing_end_of_a_log_is_found(left):
     draw = random.Random(9)
+    log = left.files["-wal"]
+    for length in (len(log) - 1, left.last.start, 33, 32):
+        left.put(**{"-wal": log[:length]})
+        with pytest.raises(Trouble, match=DAMAGED):
+            check_before_serving(left.path)
+
     for at in places(left, draw):
         hurt = left.put_with_flip(at, draw.randrange(8))
 
@@ -110,15 +175,6 @@ def test_a_byte_of_a_log_is_found(left):
 
         assert left.path.with_name("live.db-wal").read_bytes() == hurt, "the evidence was touched"
         assert left.path.read_bytes() == left.files[""]
-
-
-def test_a_log_that_ends_too_early_is_found(left):
-    log = left.files["-wal"]
-    for length in (len(log) - 1, left.last.start, 33, 32):
-        left.put(**{"-wal": log[:length]})
-
-        with pytest.raises(Trouble, match=DAMAGED):
-            check_before_serving(left.path)
 
 
 def test_a_command_writes_nothing_over_a_damaged_log(left, furnished):
@@ -227,19 +283,6 @@ def test_what_another_sqlite_does_to_the_files_is_no_damage(left):
         check_before_serving(left.path)
 
 
-class BeginningAnew:
-    """What SQLite says between emptying its index of a log and writing the log's new head."""
-
-    def wal_checkpoint(self, _name, _mode):
-        return 0, 0
-
-
-def test_a_log_that_somebody_is_about_to_begin_anew_is_no_damage(left):
-    left.put()
-
-    assert count_missing_frames(BeginningAnew(), FilesBeside(left.path)) == 0
-
-
 async def test_the_watermark_rises_with_every_commit_of_box_and_commands(furnished, tmp_path):
     shutil.copy(furnished.root / "live.db", tmp_path / "live.db")
     database = Database(tmp_path / "live.db", furnished.clock, Tokens(), ZONES)
@@ -298,10 +341,3 @@ def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(tmp_path):
     with pytest.raises(Trouble, match="damaged"):
         maker.make()
     assert [each.name for each in path.parent.iterdir()] == [path.name]
-
-
-def test_page_checksums_are_in_every_new_database(furnished):
-    for name in ("live.db", "test.db"):
-        raw = (furnished.root / name).read_bytes()
-        assert raw[20] == 8, "bytes kept free at the end of each page for its checksum"
-    assert apsw.vfs_names()[0] == "cksmvfs"

@@ -170,14 +170,6 @@ def test_on_a_full_disk_each_command_asks_for_room_and_calls_nothing_damaged(tmp
     assert "restore" not in sentence
 
 
-def test_the_doctor_of_a_full_disk_advises_no_restore(tmp_path, small):
-    done = run(small, "doctor", "--json", wrapper=mounted(FILLED, small, found_box(tmp_path).data))
-
-    status = {one["name"]: one["status"] for one in json.loads(done.stdout)["checks"]}
-    assert (status["disk"], status["integrity"]) == ("fail", "fail")
-    assert "venuebox restore" not in done.stdout
-
-
 def files_of(folder):
     return {path: path.read_bytes() for path in folder.rglob("*.db*") if path.is_file()}
 
@@ -237,13 +229,3 @@ def test_the_mount_point_of_an_unplugged_volume_is_not_taken_for_it(backed_up, u
     assert read_record(backed_up).at == proven.at
     assert backups_check(backed_up) == "fail"
     assert run(backed_up, "backup", wrapper=mounted(EMPTY, usb)).returncode == 0  # another one
-
-
-def test_another_folder_may_take_the_place_of_the_volume(backed_up, usb, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    set_backup_folder(backed_up, tmp_path / "elsewhere")
-
-    assert run(backed_up, "backup").returncode == 0
-
-    assert read_record(backed_up).volume != str(usb)
-    assert backups_check(backed_up) == "warn"

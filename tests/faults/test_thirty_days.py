@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from tests.faults.checker import read_rows
 from tests.faults.leaping_time import FILES, MEMORY, LeapingTime
-from tests.faults.rows import read_rows
 from tests.journeys.box_process import found_box
 from tests.journeys.partner_side import Receiver, calling
 from tests.soak.scale import FULL, Progress, tell

@@ -23,7 +23,7 @@ from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.store import migrate as migrate_module
 from appliance.store.connection import open_connection
-from appliance.store.migrate import find_upgrade, list_migrations, migrate
+from appliance.store.migrate import list_migrations, migrate
 from appliance.store.start_check import check_before_serving
 from appliance.store.upgrade_copies import forget_copies, list_copies
 from tests.appliance.backup.making import KEY, a_box_with_guests, a_maker
@@ -136,19 +136,6 @@ def test_a_start_that_changes_no_schema_makes_no_backup(box):
     assert list_backups(box.root / "backups") == []
 
 
-def test_what_an_upgrade_would_refuse_is_no_upgrade(box, newer):
-    live, test = box.directory.databases
-    assert find_upgrade((live, test)) == (newer - 2, newer)
-
-    assert find_upgrade((live, box.root / "missing.db")) is None
-    connection = apsw.Connection(str(test))
-    connection.pragma("user_version", newer + 1)
-    connection.close()
-    assert find_upgrade((live, test)) is None
-    test.write_bytes(b"no database" * 1000)
-    assert find_upgrade((live, test)) is None
-
-
 def test_without_its_volume_the_upgrade_goes_on_with_plain_copies_that_are_forgotten(box, newer):
     settings = with_settings(backup={"directory": str(box.root / "usb")})
 
@@ -166,23 +153,11 @@ def test_without_its_volume_the_upgrade_goes_on_with_plain_copies_that_are_forgo
     assert list_copies(box.root / "backups", "live") == []
 
 
-def test_of_many_upgrades_the_copies_of_the_last_two_stay(box, monkeypatch):
-    path, known = box.root / "live.db", list_migrations()
-    wanted = list(known)
-    monkeypatch.setattr(migrate_module, "list_migrations", lambda: wanted)
-    for number in range(4):
-        wanted.append((len(wanted) + 1, f"CREATE TABLE later_{number} (x)"))
-        box.clock.advance(1)
-        migrate(path, box.clock)
-
-    copies = list_copies(box.root / "backups", "live")
-    assert [schema for schema, _, _ in copies] == [len(known) + 3, len(known) + 2]
-
-
-def test_the_copy_before_an_interruption_gives_way_to_that_of_the_next_try(box, newer):
+def test_the_copies_of_the_last_two_upgrades_stay_and_those_of_an_interrupted_try_go(box, newer):
     path = box.root / "live.db"
     old = box.root / "backups"
     (old / f"live-before-upgrade-{newer - 3:04d}-5.db").write_bytes(b"of the upgrade before")
+    (old / f"live-before-upgrade-{newer - 4:04d}-3.db").write_bytes(b"of an older one")
     (old / f"live-before-upgrade-{newer - 2:04d}-7.db").write_bytes(b"of the try before")
     (old / f".live-before-upgrade-{newer - 2:04d}-8.db.part").write_bytes(b"half of it")
 

@@ -72,10 +72,6 @@ PLAN = (
         f"{FAULTS}/test_corruption.py", f"{FAULTS}/test_restore.py", f"{FAULTS}/test_checker.py",
     ),
     pytest_step(
-        "resets", "commits by three processes while the log is begun anew all the time", 300,
-        f"{FAULTS}/test_log_resets.py",
-    ),
-    pytest_step(
         "month", "thirty days in time-lapse, in 256 MiB and with 256 files", 240,
         f"{FAULTS}/test_thirty_days.py",
     ),

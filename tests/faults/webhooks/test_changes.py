@@ -122,20 +122,6 @@ async def test_however_many_activate_here_and_by_command_and_register_five_are_a
     assert world.rows("SELECT count(*) FROM endpoint WHERE active = 1") == [(5,)]
 
 
-async def test_an_endpoint_that_is_active_again_receives_what_happens_from_now_on(world, receiver):
-    endpoint, _ = await world.register(receiver.url)
-    await world.start()
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    await world.book(2)
-
-    await world.database.write(activate_endpoint, endpoint.id)
-    [reservation_id] = await world.book()
-
-    [request] = await receiver.got(1)
-    assert request.reservation["serviceReservationId"] == reservation_id
-    await world.settled("delivered")
-
-
 async def test_a_test_event_to_one_to_all_to_none_to_an_inactive_and_an_unknown_one(
     world, open_receiver
 ):

@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import json
 import re
-import socket
-import threading
 from ipaddress import ip_address
 
 import pytest
@@ -14,10 +12,8 @@ from appliance.actions.announce import queue_event
 from appliance.errors import InvalidWebhookUrl
 from appliance.webhooks.addresses import EgressPolicy
 from appliance.webhooks.dialling import connect_directly
-from appliance.webhooks.egress import EgressGuard, SystemResolver, is_own_address
-from tests.appliance.webhooks.attempts import REQUEST
+from appliance.webhooks.egress import EgressGuard, is_own_address
 from tests.appliance.webhooks.corpus import NAMES, REFUSED
-from tests.appliance.webhooks.receivers import an_answer
 
 _PORT = re.compile(r"^(https?://)([^/?#@\\]*?)(?::\d+)?([/?#].*|)$", re.IGNORECASE | re.DOTALL)
 
@@ -176,74 +172,4 @@ async def test_a_name_that_changes_between_check_and_dial_is_not_dialled(
     await world.recorded(1)
 
     assert world.attempts() == [(1, "blocked")]
-    assert listener.accepted == 0
-
-
-@pytest.mark.parametrize(
-    ("trouble", "code"),
-    [
-        (socket.gaierror(socket.EAI_NONAME, "NXDOMAIN"), "dns_nxdomain"),
-        (socket.gaierror(socket.EAI_AGAIN, "SERVFAIL"), "dns_temp"),
-    ],
-)
-async def test_a_name_that_is_not_resolved_has_its_own_failure_and_no_dial(
-    make_client, names, listener, trouble, code
-):
-    names.known["gone.example"] = trouble
-
-    outcome = await make_client(f"http://gone.example:{listener.port}/").post(REQUEST)
-
-    assert (outcome.phase, outcome.code) == ("dns", code)
-    assert listener.accepted == 0
-
-
-async def test_a_name_server_that_never_answers_starves_neither_store_nor_other_lanes(
-    world, receiver, change_outside, monkeypatch
-):
-    released = threading.Event()
-    asked = []
-
-    def stuck(host, *_args, **_kwargs):
-        asked.append(host)
-        released.wait(30)
-        raise socket.gaierror(socket.EAI_AGAIN, "too late")
-
-    monkeypatch.setattr("appliance.webhooks.egress.DNS_SECONDS", 0.3)
-    policy = EgressPolicy(("127.0.0.0/8",), lambda _: False)
-    change_outside(guard=EgressGuard(policy, SystemResolver()))
-    monkeypatch.setattr(socket, "getaddrinfo", stuck)
-    try:
-        await world.register("http://black.hole.example:9000/")
-        await world.register(receiver.url)
-        await world.start()
-        await world.book(20)
-        await receiver.got(20)
-        assert await world.database.read(lambda reader: reader.value("SELECT 1")) == 1
-        await world.recorded(21)
-    finally:
-        released.set()
-
-    outcomes = [outcome for _, outcome in world.attempts()]
-    assert outcomes.count("delivered") == 20
-    # Nothing else goes out of the house: it may as well be the box that is offline.
-    assert set(outcomes) - {"delivered"} <= {"dns_temp", "box_offline"}
-    assert len(asked) <= 8  # threads that hang are six at most, and looked up once each
-
-
-@pytest.mark.proves("S17")
-@pytest.mark.parametrize("status", [301, 307])
-async def test_a_redirect_is_a_failure_and_where_it_leads_is_never_dialled(
-    make_client, receiver, listener, status
-):
-    for location in (
-        f"http://127.0.0.1:{listener.port}/",
-        f"http://[::1]:{listener.port}/",
-        f"//127.0.0.1:{listener.port}/",
-    ):
-        receiver.always = an_answer(status, f"Location: {location}")
-        outcome = await make_client(receiver.url).post(REQUEST)
-
-        assert outcome.code == f"http_{status}"
-        assert not outcome.delivered
-    assert len(receiver.requests) == 3
     assert listener.accepted == 0

@@ -140,46 +140,17 @@ async def test_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_second_
     assert [r.id for r in receiver.requests] == [request.id] * 2
 
 
-async def test_of_three_endpoints_one_dead_for_15_hours_keeps_its_own_and_replays_them_all(
-    world, open_receiver, uptime
-):
-    healthy = [await open_receiver() for _ in range(2)]
-    broken = await open_receiver()
-    broken.always = an_answer(503)
-    for receiver in healthy:
-        await world.register(receiver.url)
-    endpoint, _ = await world.register(broken.url)
-    await world.start()
-    await world.book(6)
-    await world.recorded(18)
-
-    await world.until(lambda: world.states().count("pending") == 6)
-    for number, seconds in enumerate(LADDER, 1):
-        uptime.advance(seconds)
-        await world.recorded(18 + 6 * number)
-    assert world.states().count("dead") == 6
-    assert [len(receiver.requests) for receiver in healthy] == [6] * 2
-    broken.always = OK
-    replayed = await replay_all(world, endpoint.id)
-
-    assert replayed == 6
-    await world.settled(*["delivered"] * 18)
-    assert [len(receiver.requests) for receiver in healthy] == [6] * 2
-    first, last = broken.requests[:6], broken.requests[-6:]
-    assert {r.id for r in first} == {r.id for r in last}
-
-
 async def test_a_replayed_delivery_is_retried_on_the_whole_schedule_again(
     world, receiver, uptime, failed_once
 ):
-    _, request = failed_once
+    endpoint, request = failed_once
     receiver.always = an_answer(500)
     for number, seconds in enumerate(LADDER, 2):
         uptime.advance(seconds)
         await world.recorded(number)
     await world.settled("dead")
 
-    await replay(world, request.id)
+    assert await replay_all(world, endpoint.id) == 1
     await world.recorded(7)
     for number, seconds in enumerate(LADDER, 8):
         await world.until(lambda: uptime.next_alarm is not None)
