@@ -18,7 +18,7 @@ import pytest
 from tests.faults.checker import complaints
 from tests.faults.nursery import ForkedBox
 from tests.faults.world import faulty_world
-from tests.journeys.box_process import READY_SECONDS, BoxProcess
+from tests.journeys.box_process import BoxProcess
 from tests.soak.scale import FULL, Progress, tell
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "1000" if FULL else "100"))
@@ -149,23 +149,3 @@ async def goes_on_without_a_loss(world):
     await world.settle()
     found = complaints(world.history, world.rows(), world.receiver.received, final=True)
     assert found == []
-
-
-@pytest.mark.slow
-@pytest.mark.process
-async def test_a_second_process_on_the_directory_is_refused_and_the_first_goes_on(tmp_path):
-    async with faulty_world(tmp_path, 1) as world:
-        second = BoxProcess(world.founded.data, log=tmp_path / "second.log")
-        try:
-            second.spawn("--data", str(world.founded.data), "--host", "127.0.0.1", "--port", "0")
-            status = await asyncio.to_thread(second.wait, READY_SECONDS)
-        finally:
-            second.kill()
-
-        assert status == 1
-        assert len(second.complaints().splitlines()) == 1
-        assert second.lines == []
-        await world.load_until(0.3, lambda: None)
-        await world.settle()
-        found = complaints(world.history, world.rows(), world.receiver.received, final=True)
-        assert found == []

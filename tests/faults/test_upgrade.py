@@ -106,6 +106,7 @@ def test_a_box_is_sealed_and_proven_before_its_schema_changes(box, newer):
     with open_backup(backup) as file:
         assert prove(file, KEY, box.root, box.clock, newest_zone_database()).reservations == 20
     assert content(box.root / "live.db") == (newer, before[1])
+    assert back_up_before_upgrade(a_maker(box)) == ""  # nothing to upgrade any more
 
 
 def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypatch):
@@ -129,11 +130,6 @@ def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypa
     assert content(aside / "live.db")[0] == newer
     with pytest.raises(Trouble, match="newer"), open_backup(later) as file:
         restore_blank(file, KEY, DataDirectory(box.root / "blank"), *asked[3:], print)
-
-
-def test_a_start_that_changes_no_schema_makes_no_backup(box):
-    assert back_up_before_upgrade(a_maker(box)) == ""
-    assert list_backups(box.root / "backups") == []
 
 
 def test_without_its_volume_the_upgrade_goes_on_with_plain_copies_that_are_forgotten(box, newer):

@@ -49,13 +49,6 @@ def test_a_step_that_fails_fails_the_whole_and_stops_no_other(tmp_path, source, 
     assert json.loads((tmp_path / "summary.json").read_text())["held"] is False
 
 
-def test_a_step_that_came_to_most_of_it_says_that_it_was_cut_short(tmp_path):
-    [outcome] = soak([python("slow", TELLING.format(15, 20, []))], tmp_path)
-
-    assert (outcome.result, outcome.held) == ("cut short", True)
-    assert "15 of 20" in table([outcome])
-
-
 def test_a_step_that_does_not_end_in_time_is_ended_with_all_that_it_started(tmp_path):
     pid = tmp_path / "pid"
     source = (
@@ -74,10 +67,16 @@ def test_a_step_that_does_not_end_in_time_is_ended_with_all_that_it_started(tmp_
         time.sleep(0.01)
 
 
-def test_what_there_is_no_time_for_is_not_called_held(tmp_path):
-    [outcome] = soak([python("late", GOOD)], tmp_path, seconds_in_all=0.0)
+@pytest.mark.parametrize(
+    ("source", "seconds", "result", "held"),
+    [(TELLING.format(15, 20, []), 60.0, "cut short", True), (GOOD, 0.0, "not run", False)],
+)
+def test_a_step_may_be_cut_short_and_one_that_did_not_run_has_not_held(
+    tmp_path, source, seconds, result, held
+):
+    [outcome] = soak([python("slow", source)], tmp_path, seconds_in_all=seconds)
 
-    assert (outcome.result, outcome.held) == ("not run", False)
+    assert (outcome.result, outcome.held) == (result, held)
 
 
 def test_tests_that_fail_are_named(tmp_path):

@@ -113,7 +113,6 @@ def test_an_upgrade_that_is_cut_anywhere_leaves_the_old_box_or_the_new_one(vfs, 
             found.append(f"upgrade {upgrade}: not finished at the next start")
         progress(f"{cuts} cuts in {upgrade + 1} upgrades")
 
-    print(f"\nleft at {sorted(left)}, {whole.changes} places to cut at")
     tell("cuts in upgrades", cuts, seed=seed, found=found)
     assert found == [], f"MIGRATION_CUT_SEED={seed} repeats it"
     assert left == {old, old + 2}

@@ -14,8 +14,6 @@ from appliance.clock import SystemClock, newest_zone_database
 from appliance.errors import NotFound, TooManyEndpoints
 from appliance.store.session import session
 from appliance.tokens import Tokens
-from appliance.webhooks.conditions import ENDPOINT_FAILING
-from tests.appliance.webhooks.internet import conditions
 from tests.appliance.webhooks.receivers import an_answer
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -38,25 +36,6 @@ async def failed_once(world, receiver):
     await world.book()
     await world.recorded(1)
     return endpoint, secret
-
-
-async def test_deactivated_during_an_attempt_that_fails_it_is_not_said_to_fail(world, receiver):
-    endpoint, _ = await world.register(receiver.url)
-    switched_off = asyncio.Event()
-
-    async def refuse_late(writer, _request):
-        await switched_off.wait()
-        writer.write(an_answer(500))
-
-    receiver.answers = [refuse_late]
-    await world.start()
-    await world.book()
-    await receiver.got(1)
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    switched_off.set()
-    await world.recorded(1)
-
-    assert ENDPOINT_FAILING not in conditions(world)
 
 
 @pytest.mark.proves("decision: A rolled secret?")
