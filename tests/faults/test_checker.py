@@ -47,7 +47,7 @@ def life(tmp_path_factory):
 
 async def live(folder):
     async with faulty_world(folder, 7) as world:
-        await world.load_until(1.0, lambda: None)
+        await world.load_until(1.0, lambda: None, at_least=6)
         await world.settle()
         await asyncio.to_thread(world.box.stop)
         return Found(world.history, world.receiver.received, world.founded.data / "live.db")

@@ -206,6 +206,8 @@ def complaints(venue):
         return [*_of_the_log(connection, venue), *_of_the_file(connection),
                 *_of_facts(connection, venue.facts), *_of_events(connection),
                 *_of_tables(connection)]  # fmt: skip
+    except apsw.CorruptError as error:
+        return [f"I7: the file cannot be read: {error}"]
     finally:
         connection.close()
 
