@@ -1,6 +1,7 @@
 """`venuebox backup`: a proven copy of everything, in one sealed file; and the recovery kit."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -104,9 +105,10 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
         venue = get_venue(reader).name
     if arguments.html:
         path = Path(arguments.html)
-        path.touch(mode=0o600)
-        path.chmod(0o600)  # the key is in it, and the file may have been there
-        path.write_text(kit_html(key, venue), "utf-8")
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # refuses a folder
+        with open(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, 0o600)  # the key is in it, and the file may have been there
+            file.write(kit_html(key, venue))
         print(f"{path} written: print it, then delete the file")
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]

@@ -31,6 +31,9 @@ BODIES = {
         PARTS, part(b'Content-Disposition: form-data; name="_charset_"', b"punycode")),
     "an encoding nobody knows": (
         PARTS, part(_NAME + b"\r\nContent-Transfer-Encoding: x-uuencode")),
+    "half a character in a part": (
+        PARTS, part(_NAME + b"\r\nContent-Type: text/plain; charset=unicode_escape", rb"\ud800")),
+    "a packed part": (PARTS, part(_NAME + b"\r\nContent-Encoding: br")),
     "no boundary": ("multipart/form-data", b"--\r\n\r\n"),
     "punycode": (f"{FORM}; charset=punycode", b"name=" + b"9" * 64_000),
     "idna": (f"{FORM}; charset=idna", b"name=" + b"9" * 64_000),

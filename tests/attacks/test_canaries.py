@@ -1,4 +1,4 @@
-"""What is personal or secret is planted everywhere and looked for wherever it must not be (S22)."""
+"""Personal data and secrets are planted everywhere, and looked for where they must not be."""
 
 import json
 import urllib.error
@@ -19,6 +19,7 @@ GUEST = {
 }
 PERSONAL = ("zqxanthe", "wvuillermoz", "canary.example", "699 424 242", "699424242", "zqxsafran")
 DATABASES = ("live.db", "test.db")  # where the guests are kept, with -wal and -shm
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 ACCIDENT = "ALTER TABLE reservation RENAME COLUMN notes TO gone"
 
 
@@ -141,12 +142,6 @@ def test_nothing_planted_is_in_logs_metrics_doctor_or_what_an_accident_leaves(ho
     planted = [it.lower() for it in (*PERSONAL, *house.secrets)]
     for text in map(str.lower, (accident[1], metrics[1], examined, house.seen, written)):
         assert [it for it in planted if it in text] == []
-
-
-def test_what_is_planted_is_found_where_it_is_kept(house):
-    live_a_little(house)
-    house.serving.terminate()
-
     kept = b"".join(p.read_bytes() for p in house.data.glob("live.db*")).decode("utf-8", "replace")
     assert all(name in kept for name in ("Zqxanthe Wvuillermoz", "+212 699 424 242", "zqxsafran"))
     assert not any(secret in kept for secret in house.secrets if not secret.startswith("zqx"))

@@ -1,4 +1,4 @@
-"""Rows of the checklist that no other test shows (docs/security.md)."""
+"""Rows of the security checklist that no other test shows."""
 
 import asyncio
 import re
@@ -98,3 +98,26 @@ def test_what_was_dangerous_before_is_pinned_above_its_floor(name):
     )
 
     assert tuple(int(part) for part in version.split(".")) >= FLOORS[name]
+
+
+async def test_one_guests_link_cannot_fill_the_box(running, clock):
+    _, made, _ = await running.call("POST", "/v1/reservations", json=a_body(date="2026-12-24"))
+    path = made["claimUrl"].removeprefix("https://box.example")
+    ours, answers = {"Sec-Fetch-Site": "same-origin"}, []
+
+    for number in range(130):
+        clock.advance(2)  # no faster than a party behind one router may tap
+        form = {"name": f"Name {number % 2}"}
+        async with running.client.post(path, data=form, headers=ours) as response:
+            answers.append(response.status)
+
+    lines, claims = await running.live.database.read(
+        lambda reader: [
+            reader.value("SELECT count(*) FROM history WHERE actor = 'guest'"),
+            reader.value("SELECT count(*) FROM claim"),
+        ]
+    )
+    assert (answers[0], answers[-1]) == (200, 429)
+    assert claims <= lines == 100
+    async with running.client.post(f"{path}/cancel", headers=ours) as response:
+        assert response.status == 200

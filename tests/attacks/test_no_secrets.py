@@ -47,6 +47,7 @@ def secrets_in(path, name):
     return found | {(name, key) for key in keys}
 
 
+@pytest.mark.slow
 @pytest.mark.proves("V13")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_nothing_secret_is_in_the_repository(part):

@@ -1,6 +1,5 @@
-"""Whoever guesses passwords keeps nobody else from signing in (reliability.md S9, S31)."""
+"""Guessed passwords keep nobody else from signing in."""
 
-import asyncio
 from itertools import count
 
 import argon2
@@ -49,28 +48,6 @@ async def test_a_stranger_behind_our_proxy_uses_up_nobody_elses_tries(
 
 
 @pytest.mark.proves("S9")
-async def test_who_signed_in_here_before_does_not_wait_behind_all_who_guess(running):
-    await an_account(running)
-    cookies = (await sign_in(running))[3]
-    known = f"__Host-venuebox-device={cookies['__Host-venuebox-device']}"
-    passwords = running.app[PASSWORDS]
-
-    async with passwords._one:  # a slow machine
-        guesses = [
-            asyncio.create_task(sign_in(running, f"Nobody {n}", "wrong one")) for n in range(20)
-        ]
-        done, waiting = await asyncio.wait(guesses, return_when=asyncio.FIRST_COMPLETED)
-        while len(done) < 10:
-            more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            done |= more
-        mine = asyncio.create_task(sign_in(running, password=PASSWORD, Cookie=known))
-
-    assert {task.result()[0] for task in done} == {429}
-    assert (await mine)[0] == 303
-    assert {(await task)[0] for task in waiting} == {401}
-
-
-@pytest.mark.proves("S9")
 async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_house_out(running):
     await an_account(running)
     cookies = (await sign_in(running))[3]
@@ -84,14 +61,6 @@ async def test_a_stranger_on_the_houses_own_network_shuts_no_browser_of_the_hous
 
     assert [guess[0] for guess in guesses][-1] == 429
     assert (stranger[0], made_up[0], mine[0]) == (429, 429, 303)
-
-
-async def test_a_link_with_a_line_break_in_it_shuts_nobody_out(running):
-    await an_account(running)
-
-    status, _, headers, _ = await sign_in(running, path="/portal/sign-in?next=/portal%0d%0aX:1")
-
-    assert (status, headers["Location"]) == (303, "/portal")
 
 
 async def test_made_up_names_do_not_fill_the_security_log(running, clock):

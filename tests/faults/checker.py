@@ -1,14 +1,113 @@
 """What must hold after every fault (I1 to I7), judged by the client's log, never by our code.
 
-`complaints` names each promise that was broken; an empty list is the only good answer.
+`History` is the client's log, `read_rows` what is stored. `complaints` names each promise that was
+broken.
 """
 
 from collections import Counter
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
+import apsw
+
 HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), None: (0, 2880)}  # of the journeys' venue
 HOLDING = {"confirmed", "completed", "requested", "pending", "partial"}
+
+
+GRANTED = (200, 201)
+DELIVERIES = "SELECT id, event_seq, endpoint_id, state, attempts FROM delivery"
+RESERVATIONS = """SELECT id, idempotency_key, issued_code, table_id, date, slot, guests, arrived,
+                         status, cancelled_at, checked_in_at FROM reservation"""
+
+
+@dataclass
+class Call:
+    """One request, however often it was sent."""
+
+    request: dict
+    answers: list = field(default_factory=list)  # (status, body)
+    lost: int = 0  # times that the connection died before an answer
+
+    @property
+    def granted(self):
+        """The bodies of its acknowledgements."""
+        return [body for status, body in self.answers if status in GRANTED]
+
+    @property
+    def may_have_been_done(self):
+        return bool(self.granted or self.lost)
+
+
+@dataclass
+class History:
+    """Everything that partners and doors asked of one environment."""
+
+    bookings: dict = field(default_factory=dict)  # idempotency key -> Call
+    cancels: dict = field(default_factory=dict)  # reservation id -> Call
+    scans: dict = field(default_factory=dict)  # scan id -> Call, with the reservation's id
+    endpoints: dict = field(default_factory=dict)  # endpoint id -> event types
+
+    def granted_bookings(self):
+        """(idempotency key, request, result) of each acknowledged booking."""
+        return [
+            (key, call.request, call.granted[0])
+            for key, call in self.bookings.items()
+            if call.granted
+        ]
+
+    def lost_calls(self):
+        """How many calls got no answer."""
+        every = (*self.bookings.values(), *self.cancels.values(), *self.scans.values())
+        return sum(call.lost for call in every)
+
+    def count(self):
+        """How many calls were answered, by kind."""
+        kinds = {"bookings": self.bookings, "cancels": self.cancels, "scans": self.scans}
+        return {
+            kind: sum(len(call.granted) for call in calls.values()) for kind, calls in kinds.items()
+        }
+
+
+@dataclass
+class Rows:
+    """What the checker looks at."""
+
+    reservations: dict  # id -> row
+    events: list  # each with its deliveries
+    integrity: list
+    orphans: list
+
+
+def read_rows(database):
+    """A snapshot of the database file. The box may be running."""
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        connection.set_busy_timeout(5000)
+        connection.execute("BEGIN")
+        reservations = select(connection, RESERVATIONS)
+        events = select(connection, "SELECT seq, type, reservation_id FROM event")
+        deliveries = select(connection, DELIVERIES)
+        by_event = {}
+        for delivery in deliveries:
+            by_event.setdefault(delivery["event_seq"], []).append(delivery)
+        return Rows(
+            {row["id"]: row for row in reservations},
+            [event | {"deliveries": by_event.get(event["seq"], [])} for event in events],
+            [row[0] for row in connection.execute("PRAGMA integrity_check")],
+            list(connection.execute("PRAGMA foreign_key_check")),
+        )
+    finally:
+        connection.close()
+
+
+def select(connection, sql):
+    """Rows as dictionaries."""
+    cursor = connection.cursor()
+    cursor.row_trace = lambda c, row: dict(
+        zip([column[0] for column in c.get_description()], row, strict=True)
+    )
+    return list(cursor.execute(sql))
 
 
 def complaints(history, rows, received=(), *, final=False):

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import aiohttp
 
-from tests.faults.history import Call
+from tests.faults.checker import Call
 
 WORKERS = 8
 LOST = (aiohttp.ClientError, TimeoutError, ConnectionError)

@@ -1,6 +1,6 @@
 """`kill -9` of the bridge and of the box at random instants: no scan is lost, nobody is in twice.
 
-40 kills in `make soak`; BRIDGE_KILLS chooses otherwise, and KILL_SEED repeats the draws of a run.
+40 kills in `make soak`, else 8. BRIDGE_KILLS chooses otherwise. KILL_SEED repeats a run.
 """
 
 import asyncio
@@ -16,6 +16,8 @@ from tests.journeys.bridge_process import BridgeProcess, Scanner, Wire, book, se
 from tests.journeys.partner_side import calling
 from tests.journeys.test_bridge import pair
 from tests.soak.scale import FULL, tell
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 KILLS = int(os.environ.get("BRIDGE_KILLS", "40" if FULL else "8"))
 PARTIES = 150

@@ -1,9 +1,8 @@
-"""kill -9 while letters leave: every letter arrives, and a kill repeats at most the one in flight.
+"""`kill -9` while emails leave: each arrives, and a kill repeats at most the one in flight.
 
-Between the mail server's "250" and the row that remembers it lies a moment that no program can
-close. The kills fall into it as often as anywhere else: the mail server itself strikes, over a
-letter drawn by lot. 50 kills in `make soak`, 10 in `make test`; LETTER_KILLS and LETTER_SEED
-choose otherwise.
+Between the mail server's "250" and the row that remembers it no program can close the gap. The
+mail server itself kills the box, in that gap as often as before and after it. 50 kills in `make
+soak`, else 10. LETTER_KILLS and LETTER_SEED choose otherwise.
 """
 
 import asyncio
@@ -21,6 +20,8 @@ from tests.faults.nursery import ForkedBox
 from tests.journeys.box_process import found_box
 from tests.journeys.partner_side import calling
 from tests.soak.scale import FULL, tell
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 KILLS = int(os.environ.get("LETTER_KILLS", "50" if FULL else "10"))
 SEED = int(os.environ.get("LETTER_SEED", "1"))

@@ -1,6 +1,6 @@
-"""Thirty days in time-lapse, in 256 MiB and with 256 files: nothing grows (F35, G11).
+"""Thirty days in time-lapse, in 256 MiB and with 256 files: nothing grows.
 
-MONTH_DAYS chooses another number of days: 30 in `make soak`, 3 in `make test`.
+30 days in `make soak`, else 3. MONTH_DAYS chooses otherwise.
 """
 
 import asyncio
@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from tests.faults.checker import read_rows
 from tests.faults.leaping_time import FILES, MEMORY, LeapingTime
-from tests.faults.rows import read_rows
 from tests.journeys.box_process import found_box
 from tests.journeys.partner_side import Receiver, calling
 from tests.soak.scale import FULL, Progress, tell
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 DAYS = int(os.environ.get("MONTH_DAYS", "30" if FULL else "3"))
 WARM = 5  # days after which nothing is done for the first time

@@ -1,6 +1,6 @@
-"""An upgrade that is interrupted anywhere: the box starts, with its data, old or new (F27, F29).
+"""An upgrade of the schema: backed up before, and interrupted anywhere the box has its data.
 
-UPGRADE_KILLS=200 in `make soak`; fewer in `make test`.
+200 kills in `make soak`, else 8. UPGRADE_KILLS chooses otherwise.
 """
 
 import os
@@ -9,20 +9,28 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import apsw
 import pytest
 
-from appliance.clock import StoppedClock
+from appliance.backup.proof import open_backup, prove, show_header
+from appliance.backup.restoring import restore_blank, restore_latest
+from appliance.backup.shelf import list_backups
+from appliance.backup.upgrading import back_up_before_upgrade
+from appliance.clock import StoppedClock, newest_zone_database
+from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.store import migrate as migrate_module
 from appliance.store.connection import open_connection
 from appliance.store.migrate import list_migrations, migrate
 from appliance.store.start_check import check_before_serving
-from tests.appliance.backup.making import a_box_with_guests
-from tests.soak.scale import tell
+from appliance.store.upgrade_copies import forget_copies, list_copies
+from tests.appliance.backup.making import KEY, a_box_with_guests, a_maker
+from tests.conftest import with_settings
+from tests.soak.scale import FULL, tell
 
-KILLS = int(os.environ.get("UPGRADE_KILLS", "200" if os.environ.get("SOAK") else "12"))
+KILLS = int(os.environ.get("UPGRADE_KILLS", "200" if FULL else "8"))
 EACH = """
 CREATE TABLE extra_@ (a INTEGER PRIMARY KEY, b TEXT) STRICT;
 INSERT INTO extra_@ (b) SELECT notes FROM reservation;
@@ -35,28 +43,39 @@ THIRD = "CREATE INDEX reservation_mood ON reservation (mood); DROP TABLE extra_3
 CHILD = """
 import sys
 from pathlib import Path
-from appliance.clock import SystemClock
+from appliance.backup.making import Maker
+from appliance.backup.upgrading import back_up_before_upgrade
+from appliance.clock import SystemClock, newest_zone_database
+from appliance.data_directory import DataDirectory
+from appliance.settings import Settings
 from appliance.store import migrate as m
+from appliance.tokens import Tokens
 known = m.list_migrations()
 m.list_migrations = lambda: [*known, (len(known) + 1, sys.argv[2]), (len(known) + 2, sys.argv[3])]
+directory = DataDirectory(Path(sys.argv[1]))
 print("go", flush=True)
-m.migrate(Path(sys.argv[1]), SystemClock())
-print("done", flush=True)
+with directory.lock():
+    directory.sweep()
+    print(back_up_before_upgrade(
+        Maker(directory, Settings(), SystemClock(), Tokens(), newest_zone_database())
+    ))
+    for path in directory.databases:
+        m.migrate(path, SystemClock())
 """
 
 
 @pytest.fixture
 def newer(monkeypatch):
-    """A program that knows two schemas more."""
+    """The number of the newest schema that a newer program knows: two more than this one."""
     known = list_migrations()
     wanted = [*known, (len(known) + 1, SECOND), (len(known) + 2, THIRD)]
     monkeypatch.setattr(migrate_module, "list_migrations", lambda: wanted)
     return len(wanted)
 
 
-@pytest.fixture(scope="module")
-def old(tmp_path_factory):
-    return a_box_with_guests(tmp_path_factory.mktemp("old"), guests=60).root / "live.db"
+@pytest.fixture
+def box(tmp_path):
+    return a_box_with_guests(tmp_path, guests=20)
 
 
 def content(path):
@@ -69,52 +88,112 @@ def content(path):
         connection.close()
 
 
-def a_copy(old, folder):
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    shutil.copy(old, folder / "live.db")
-    return folder / "live.db"
+def upgrade(box):
+    for path in box.directory.databases:
+        migrate(path, box.clock)
+
+
+def test_a_box_is_sealed_and_proven_before_its_schema_changes(box, newer):
+    told = []
+    before = content(box.root / "live.db")
+
+    back_up_before_upgrade(a_maker(box, tell=lambda what, *_: told.append(what)))
+    upgrade(box)
+
+    [(backup, _)] = list_backups(box.root / "backups")
+    assert set(told) == {"copy", "seal", "prove"}
+    assert show_header(backup).schema == newer - 2 == before[0]
+    with open_backup(backup) as file:
+        assert prove(file, KEY, box.root, box.clock, newest_zone_database()).reservations == 20
+    assert content(box.root / "live.db") == (newer, before[1])
+    assert back_up_before_upgrade(a_maker(box)) == ""  # nothing to upgrade any more
+
+
+def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypatch):
+    """The older program skips the backups that the newer one made since."""
+    before = content(box.root / "live.db")
+    back_up_before_upgrade(a_maker(box))
+    upgrade(box)
+    box.clock.advance(3600)
+    later, _ = a_maker(box).make()
+    monkeypatch.undo()
+    upgraded = (box.root / "live.db").read_bytes()
+    with pytest.raises(Trouble, match="newer"):
+        migrate(box.root / "live.db", box.clock)
+    assert (box.root / "live.db").read_bytes() == upgraded
+
+    asked = (KEY, box.directory, [box.root / "backups"], box.clock, newest_zone_database())
+    chosen, aside, _ = restore_latest(*asked, lambda _done, _all: None)
+
+    assert chosen != later
+    assert content(box.root / "live.db") == before
+    assert content(aside / "live.db")[0] == newer
+    with pytest.raises(Trouble, match="newer"), open_backup(later) as file:
+        restore_blank(file, KEY, DataDirectory(box.root / "blank"), *asked[3:], print)
+
+
+def test_without_its_volume_the_upgrade_goes_on_with_plain_copies_that_are_forgotten(box, newer):
+    settings = with_settings(backup={"directory": str(box.root / "usb")})
+
+    back_up_before_upgrade(a_maker(box, settings=settings))
+    upgrade(box)
+
+    for stem in ("live", "test"):
+        [(schema, at, copy)] = list_copies(box.root / "backups", stem)
+        assert (schema, at) == (newer - 2, box.clock.now())
+        assert content(copy)[0] == newer - 2
+        assert oct(copy.stat().st_mode & 0o777) == "0o600"
+    forget_copies(box.root / "backups", at)
+    assert len(list_copies(box.root / "backups", "live")) == 1
+    forget_copies(box.root / "backups", at + 1)
+    assert list_copies(box.root / "backups", "live") == []
+
+
+def test_the_copies_of_the_last_two_upgrades_stay_and_those_of_an_interrupted_try_go(box, newer):
+    path = box.root / "live.db"
+    old = box.root / "backups"
+    (old / f"live-before-upgrade-{newer - 3:04d}-5.db").write_bytes(b"of the upgrade before")
+    (old / f"live-before-upgrade-{newer - 4:04d}-3.db").write_bytes(b"of an older one")
+    (old / f"live-before-upgrade-{newer - 2:04d}-7.db").write_bytes(b"of the try before")
+    (old / f".live-before-upgrade-{newer - 2:04d}-8.db.part").write_bytes(b"half of it")
+
+    migrate(path, box.clock)
+
+    schemas = [(schema, at) for schema, at, _ in list_copies(old, "live")]
+    assert schemas == [(newer - 2, box.clock.now()), (newer - 3, 5)]
+    assert not list(old.glob(".*"))
+
+
+@pytest.mark.parametrize("what", ["full", "a file in the way"])
+def test_without_room_for_a_copy_nothing_is_changed(box, newer, monkeypatch, what):
+    path = box.root / "live.db"
+    before, folder = content(path), box.root / "backups"
+    if what == "full":
+
+        class Full(apsw.Connection):
+            def execute(self, sql, *more):
+                if sql.startswith("VACUUM INTO"):
+                    Path(more[0]["copy"]).write_bytes(b"a part of it")
+                    raise apsw.FullError("database or disk is full")
+                return super().execute(sql, *more)
+
+        monkeypatch.setattr(migrate_module.apsw, "Connection", Full)
+    else:
+        folder.rmdir()
+        folder.write_bytes(b"")
+
+    with pytest.raises(Trouble, match="room"):
+        migrate(path, box.clock)
+
+    monkeypatch.undo()
+    assert content(path) == before
+    assert folder.is_file() or list(folder.iterdir()) == []
 
 
 @pytest.mark.proves("I8")
-def test_killed_at_any_instant_of_an_upgrade_the_box_starts_with_its_data(old, newer, tmp_path):
-    draw = random.Random(3)
-    found, guests = content(old)
-    path = a_copy(old, tmp_path / "box")
-    begun = time.monotonic()
-    run_child(path).communicate()
-    whole, outcomes = time.monotonic() - begun, set()
-
-    for _ in range(KILLS):
-        path = a_copy(old, tmp_path / "box")
-        child = run_child(path)
-        child.stdout.readline()
-        time.sleep(draw.uniform(0, whole / 3))
-        child.kill()
-        child.wait()
-        child.stdout.close()
-
-        check_before_serving(path)
-        version, kept = content(path)
-        assert version in {found, newer}
-        assert kept == guests
-        outcomes.add(version)
-        assert migrate(path, StoppedClock()) == newer
-        assert content(path) == (newer, guests)
-    print(f"{KILLS} upgrades killed, left at {sorted(outcomes)}")
-    tell("upgrades killed", KILLS)
-
-
-def run_child(path):
-    return subprocess.Popen([sys.executable, "-c", CHILD, str(path), SECOND, THIRD],
-                            stdout=subprocess.PIPE, text=True)  # fmt: skip
-
-
-@pytest.mark.parametrize("at", range(0, 80, 3))
-def test_an_upgrade_that_fails_at_a_statement_leaves_the_old_box(
-    old, newer, tmp_path, at, monkeypatch
-):
-    path = a_copy(old, tmp_path / "box")
+@pytest.mark.parametrize("at", range(0, 80, 16))
+def test_an_upgrade_that_fails_at_a_statement_leaves_the_old_box(box, newer, at, monkeypatch):
+    path = box.root / "live.db"
     before = content(path)
     statements = iter(range(10**6))
 
@@ -129,23 +208,60 @@ def test_an_upgrade_that_fails_at_a_statement_leaves_the_old_box(
             return True
 
     monkeypatch.setattr(migrate_module.apsw, "Connection", Failing)
-    try:
+    with pytest.raises(OSError, match="the power went"):
         migrate(path, StoppedClock())
-    except OSError:
-        monkeypatch.undo()
-        assert content(path) == before
-    else:
-        monkeypatch.undo()
-        assert content(path)[1] == before[1]
 
-
-def test_an_older_program_leaves_newer_data_untouched(old, newer, tmp_path, monkeypatch):
-    path = a_copy(old, tmp_path / "box")
-    migrate(path, StoppedClock())
     monkeypatch.undo()
-    before = path.read_bytes()
+    assert content(path) == before
 
-    with pytest.raises(Trouble, match="written by a newer venuebox"):
-        migrate(path, StoppedClock())
 
-    assert path.read_bytes() == before
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.proves("I8")
+def test_killed_at_any_instant_of_backup_or_upgrade_the_box_keeps_its_data(box, newer, tmp_path):
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    draw, (found, guests) = random.Random(11), content(box.root / "live.db")
+    child = run_child(a_copy(box.root, copies))
+    child.stdout.readline()
+    begun = time.monotonic()
+    child.communicate()
+    whole, outcomes = time.monotonic() - begun, set()
+
+    for _ in range(KILLS):
+        root = a_copy(box.root, copies)
+        child = run_child(root)
+        child.stdout.readline()
+        time.sleep(draw.uniform(0, whole))
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+        for name in ("live.db", "test.db"):
+            check_before_serving(root / name)
+        version, kept = content(root / "live.db")
+        assert (version in {found, newer}, kept) == (True, guests)
+        backups = list_backups(root / "backups")
+        for path, _ in backups:
+            with open_backup(path) as file:
+                prove(file, KEY, tmp_path, box.clock, newest_zone_database())
+        assert backups or version == found, "it was changed before it was sealed"
+        outcomes.add((version, len(backups)))
+        again = run_child(root)
+        again.communicate()
+        assert again.returncode == 0
+        assert content(root / "live.db") == (newer, guests)
+        assert content(root / "test.db")[0] == newer
+        assert list_backups(root / "backups")
+    print(f"{KILLS} upgrades killed, left at {sorted(outcomes)} (schema, backups)")
+    tell("upgrades killed", KILLS)
+
+
+def a_copy(source, folder):
+    shutil.rmtree(folder / "box", ignore_errors=True)
+    return Path(shutil.copytree(source, folder / "box"))
+
+
+def run_child(root):
+    return subprocess.Popen([sys.executable, "-c", CHILD, str(root), SECOND, THIRD],
+                            stdout=subprocess.PIPE, text=True)  # fmt: skip

@@ -5,9 +5,8 @@ import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from tests.faults.history import History
+from tests.faults.checker import History, Rows, read_rows
 from tests.faults.load import Load
-from tests.faults.rows import Rows, read_rows
 from tests.journeys.box_process import BoxProcess, Founded, found_box
 from tests.journeys.partner_side import Caller, Receiver, calling
 

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tests.faults.history import Call
+from tests.faults.checker import Call
 
 GUESTS = 2
 SLOTS = ("19:30", "22:00", None)

@@ -1,13 +1,11 @@
 """The door in full: 5,000 scans from eight terminals at once, and a million forged passes.
 
-`python -m tests.soak.door [--scans N] [--passes N] [--seed N]`: exit status 0 when it held.
+`python -m tests.soak.door [SEED]`: exit status 0 when it held.
 """
 
-import argparse
 import asyncio
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -19,28 +17,21 @@ import apsw
 from appliance.model.guest_pass import decode_passes
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.soak.scale import tell
-from tests.terminal_bridge.many_doors import TERMINALS, complaints, expect, storm
+from tests.terminal_bridge.many_doors import complaints, expect, storm
 from tests.terminal_bridge.mutations import mutate, raw_of
 
-PART = 5_000
+SCANS, PASSES, PART = 5_000, 1_000_000, 5_000
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scans", type=int, default=5_000)
-    parser.add_argument("--passes", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    chosen = parser.parse_args()
-    print(f"seed {chosen.seed}", flush=True)
+    seed = int(sys.argv[1]) if sys.argv[1:] else random.randrange(10**6)
     with tempfile.TemporaryDirectory(prefix="venuebox-soak-") as folder:
-        found, texts, keys = asyncio.run(storm_a_box(Path(folder), chosen.scans, chosen.seed))
-    tell("scans at eight doors", chosen.scans, seed=chosen.seed, found=found)
-    for complaint in found[:20]:
-        print(f"WRONG: {complaint}")
-    accepted = forge(texts, keys, chosen.passes, chosen.seed)
-    tell("tampered passes", chosen.passes, seed=chosen.seed, found=accepted)
-    for text in accepted[:20]:
-        print(f"WRONG: accepted {text!r}")
+        found, texts, keys = asyncio.run(storm_a_box(Path(folder), SCANS, seed))
+    tell("scans at eight doors", SCANS, seed=seed, found=found)
+    accepted = forge(texts, keys, PASSES, seed)
+    tell("tampered passes", PASSES, seed=seed, found=accepted)
+    for wrong in (*found[:20], *accepted[:20]):
+        print(f"WRONG: {wrong}")
     return 1 if found or accepted else 0
 
 
@@ -48,40 +39,13 @@ async def storm_a_box(folder, scans, seed):
     """What was wrong; and passes of that box, with the public keys that its terminals hold."""
     crowd = expect(found_box(folder, tables=24).data, max(1, scans * 2 // 5), seed)
     with BoxProcess(crowd.data, log=folder / "box.log") as box:
-        begun = time.monotonic()
         evening = await storm(crowd, box.address, scans, seed)
-        took = time.monotonic() - begun
         found = complaints(crowd, evening)
         box.stop()
     if box.complaints():
         found.append(box.complaints())
-    seconds = sorted(crowd.seconds)
-    commit = measure_commit(folder)
-    print(
-        f"{scans} scans of {len(crowd.parties)} parties from {TERMINALS} terminals in {took:.1f} s:"
-        f" p50 {seconds[len(seconds) // 2] * 1000:.1f} ms,"
-        f" p99 {seconds[len(seconds) * 99 // 100] * 1000:.1f} ms with all retries, client included;"
-        f" the median of one durable commit of one row {commit * 1000:.2f} ms"
-        " (a decision on the server beside one commit: python -m bench.doors)",
-        flush=True,
-    )
     keys = read_public_keys(crowd.data)
     return found, [party.text for party in crowd.parties[:500]], keys
-
-
-def measure_commit(folder):
-    """Seconds of one durable commit on this disk, the median of many."""
-    connection = apsw.Connection(str(folder / "commit.db"))
-    for pragma in ("journal_mode = WAL", "synchronous = FULL"):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
-    connection.execute("CREATE TABLE t (x)")
-    seconds = []
-    for _ in range(300):
-        begun = time.monotonic()
-        connection.execute("INSERT INTO t VALUES (1)")
-        seconds.append(time.monotonic() - begun)
-    connection.close()
-    return statistics.median(seconds)
 
 
 def read_public_keys(data):

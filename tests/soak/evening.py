@@ -13,8 +13,7 @@ from appliance.clock import SystemClock, newest_zone_database
 from appliance.store.session import session
 from appliance.store.staff import set_password
 from appliance.tokens import Tokens
-from tests.faults.history import History
-from tests.faults.rows import read_rows
+from tests.faults.checker import History, read_rows
 from tests.journeys.box_process import BoxProcess, Founded, found_box
 from tests.journeys.partner_side import Caller, Received, Receiver, calling
 

@@ -1,10 +1,10 @@
-"""Ten minutes of everything at once: the house on its busiest evening, and five hundred who stall.
+"""Many at once: partners and doors in contention for few tables, or a whole busy evening.
 
-`python -m tests.soak.mixed [--minutes M] [--seed N]`: fifty keys, eight doors with their feeds,
-five endpoints, twenty people of the house, five hundred guests' pages, all for the whole time;
-and five hundred connections that never finish a request. The checker looks at I1 to I7
-afterwards; a door waits less than half a second for 99 of 100 scans (G14). Exit status 0 when
-all of it holds.
+`python -m tests.soak.mixed contended`: fifty keys and eight doors at full speed, a million
+requests. `python -m tests.soak.mixed evening`: for ten minutes fifty keys, eight doors with their
+feeds, five endpoints, twenty staff, five hundred guests' pages, and five hundred connections that
+never finish a request; a door waits less than half a second for 99 of 100 scans (G14). The checker
+looks at I1 to I7 afterwards. Exit status 0 when all of it holds.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from tests.faults.checker import complaints
@@ -26,6 +27,7 @@ from tests.soak.wire import Wire
 
 ENDPOINTS = {"all": None, "second": None, "arrivals": ["reservation.checked_in"],
              "cancels": ["reservation.cancelled"], "fifth": None}  # fmt: skip
+CONTENDED = {"arrivals": ["reservation.checked_in"]}
 TABLES = 120
 PACE = 0.3  # seconds between two wishes of a partner or a door
 GUESTS, GUEST_EVERY = 500, 10.0
@@ -50,17 +52,46 @@ class Watching:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("kind", choices=["contended", "evening"])
+    parser.add_argument("--requests", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     chosen = parser.parse_args()
     gc.disable()  # the history only grows
     with tempfile.TemporaryDirectory(prefix="venuebox-soak-") as folder:
-        seconds, found = asyncio.run(be_busy(Path(folder), chosen.minutes * 60, chosen.seed))
+        if chosen.kind == "contended":
+            done, found = asyncio.run(contend(Path(folder), chosen))
+            tell("contended requests", done, goal=chosen.requests, seed=chosen.seed, found=found)
+        else:
+            done, found = asyncio.run(be_busy(Path(folder), chosen.seconds, chosen.seed))
+            goal = int(chosen.seconds)
+            tell("seconds of mixed load", int(done), goal=goal, seed=chosen.seed, found=found)
     for complaint in found[:20]:
         print(f"WRONG: {complaint}")
-    goal = int(chosen.minutes * 60)
-    tell("seconds of mixed load", int(seconds), goal=goal, seed=chosen.seed, found=found)
     return 1 if found else 0
+
+
+async def contend(folder, chosen):
+    """How many requests were answered, and what was wrong."""
+    async with an_evening(folder, CONTENDED, 600) as evening:
+        crowd = Crowd(evening.history, evening.tables, evening.tonight, chosen.seed,
+                      goal=chosen.requests, until=time.monotonic() + chosen.seconds)  # fmt: skip
+        address, progress = evening.box.address, Progress("contention")
+        wires = [[Wire(address, key) for _ in range(2)] for key in evening.keys]
+        doors = [Wire(address, token) for token in evening.doors]
+        telling = asyncio.create_task(say(crowd, lambda: progress(f"{crowd.done:,} requests")))
+        await asyncio.gather(
+            *(crowd.partner(f"p{n}", pair) for n, pair in enumerate(wires)),
+            *(crowd.door(f"d{n}", wire) for n, wire in enumerate(doors)),
+        )
+        telling.cancel()
+        for wire in (*chain(*wires), *doors):
+            wire.close()
+        left = await evening.settle()
+        print(f"{evening.history.count()} granted, {crowd.hung_up} times hung up")
+        rows = await asyncio.to_thread(evening.rows)
+        found = complaints(evening.history, rows, evening.receiver.received, final=left == 0)
+        return crowd.done, found + crowd.strange
 
 
 async def be_busy(folder, seconds, seed):
@@ -69,7 +100,7 @@ async def be_busy(folder, seconds, seed):
         begun = time.monotonic()
         crowd = Crowd(evening.history, evening.tables, evening.tonight, seed, pace=PACE,
                       until=begun + seconds)  # fmt: skip
-        watching, address = Watching(), evening.box.address
+        watching, address, progress = Watching(), evening.box.address, Progress("mixed load")
         ears = [asyncio.create_task(listen(address, token, watching)) for token in evening.doors]
 
         def draw(who, number):
@@ -82,7 +113,7 @@ async def be_busy(folder, seconds, seed):
                 host(crowd, address, secret, watching, draw("host", n))
                 for n, secret in enumerate(evening.sessions)
             ),
-            say(crowd, watching, Progress("mixed load")),
+            say(crowd, lambda: progress(f"{crowd.history.count()}, {dict(watching.seen)}")),
         ]
         work = [
             *(
@@ -178,10 +209,10 @@ async def listen(address, token, watching):
         writer.close()
 
 
-async def say(crowd, watching, progress):
+async def say(crowd, report):
     while not crowd.is_over:
         await asyncio.sleep(1)
-        progress(f"{crowd.history.count()}, {dict(watching.seen)}")
+        report()
 
 
 if __name__ == "__main__":

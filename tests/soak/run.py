@@ -77,7 +77,7 @@ def soak(steps, scratch, seconds_in_all=SECONDS_IN_ALL):
                 run_step(step, outcome, scratch, until, running)
         for thread in asleep:
             thread.join()
-    finally:  # whoever gives it up leaves nothing behind
+    finally:
         for child in list(running):
             end(child)
     said = {
@@ -196,27 +196,18 @@ def read_tests(file):
 
 def table(outcomes, scratch=SCRATCH):
     """The whole soak on one screen."""
-    heads = ("step", "tried", "count", "violations", "seconds", "seed", "result")
-    lines = [heads]
+    form = "{:12}  {:45}  {:>22}  {:>10}  {:>7}  {:10}  {}"
+    lines = [form.format("step", "tried", "count", "violations", "seconds", "result", "seed")]
     for one in outcomes:
-        whole = [one.step, str(len(one.violations)), f"{one.seconds:.0f}", one.result]
         for row in one.rows or [{"what": one.tries, "count": 0, "goal": 0, "seed": ""}]:
-            count, goal = row["count"], row["goal"]
-            of = f"{count:,}" if count >= goal else f"{count:,} of {goal:,}"
-            lines.append((whole[0], row["what"], of, *whole[1:3], row["seed"], whole[3]))
-            whole = [""] * 4
-    widths = [max(len(line[n]) for line in lines) for n in range(len(heads))]
-    right = {2, 3, 4}
-    said = [
-        "  ".join(
-            cell.rjust(width) if n in right else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
-    wrong = [f"{one.step}: {v}" for one in outcomes for v in one.violations]
+            of = f"{row['count']:,}"
+            if row["count"] < row["goal"]:
+                of += f" of {row['goal']:,}"
+            lines.append(form.format(one.step, row["what"], of, len(one.violations),
+                                     round(one.seconds), one.result, row["seed"]))  # fmt: skip
+    lines += [f"{one.step}: {wrong}" for one in outcomes for wrong in one.violations]
     minutes = sum(one.seconds for one in outcomes) / 60
-    return "\n".join(["", *said, "", *wrong, f"{minutes:.0f} minutes of steps, kept in {scratch}"])
+    return "\n".join(["", *lines, "", f"{minutes:.0f} minutes of steps, kept in {scratch}"])
 
 
 if __name__ == "__main__":

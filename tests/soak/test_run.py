@@ -1,17 +1,16 @@
-"""The runner of `make soak`: no failure is overlooked, and none stops the others."""
+"""The runner of `make soak`: no failure is overlooked, and none stops the other steps."""
 
 import json
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.soak.plan import PLAN
-from tests.soak.run import ROOT, end, main, soak, table
-from tests.soak.steps import Step
+from tests.soak.plan import PLAN, PYTEST, Step
+from tests.soak.run import ROOT, main, soak, table
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 TELLING = "from tests.soak.scale import tell; tell('cuts', {}, goal={}, seed=7, found={!r})"
 GOOD = TELLING.format(20, 20, [])
@@ -50,89 +49,39 @@ def test_a_step_that_fails_fails_the_whole_and_stops_no_other(tmp_path, source, 
     assert json.loads((tmp_path / "summary.json").read_text())["held"] is False
 
 
-def test_a_step_that_came_to_most_of_it_says_that_it_was_cut_short(tmp_path):
-    [outcome] = soak([python("slow", TELLING.format(15, 20, []))], tmp_path)
+def test_a_step_that_does_not_end_in_time_is_ended_with_all_that_it_started(tmp_path):
+    pid = tmp_path / "pid"
+    source = (
+        "import pathlib, subprocess; child = subprocess.Popen(['sleep', '600']);"
+        f"pathlib.Path({str(pid)!r}).write_text(str(child.pid)); child.wait()"
+    )
 
-    assert (outcome.result, outcome.held) == ("cut short", True)
-    assert "15 of 20" in table([outcome])
-
-
-def test_a_step_that_does_not_end_in_time_is_ended_and_has_failed(tmp_path):
-    [outcome] = soak([python("endless", "import time; time.sleep(600)", seconds=1.0)], tmp_path)
+    [outcome] = soak([python("endless", source, seconds=2.0)], tmp_path)
 
     assert outcome.result == "FAILED"
     assert "did not end" in outcome.violations[0]
-
-
-def test_ending_a_step_ends_all_that_it_started():
-    source = (
-        "import subprocess; child = subprocess.Popen(['sleep', '600']);"
-        "print(child.pid, flush=True); child.wait()"
-    )
-    child = subprocess.Popen(
-        [sys.executable, "-c", source], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    grandchild = Path(f"/proc/{int(child.stdout.readline())}")
-    assert grandchild.exists()
-
-    end(child)
-
-    child.stdout.close()
-    assert child.wait() == -signal.SIGTERM
-    wait_until(lambda: is_over(grandchild), "it goes on")
-
-
-def test_who_gives_it_up_leaves_no_step_behind(tmp_path):
-    pids = [tmp_path / name for name in ("here", "beside")]
-    source = (
-        "import os, pathlib, time; pathlib.Path({!r}).write_text(str(os.getpid())); time.sleep(600)"
-    )
-    program = f"""
-import pathlib, signal, sys
-from tests.soak.run import soak
-from tests.soak.steps import Step
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-soak([Step(name, name, (sys.executable, "-c", text), 60.0, name == "beside") for name, text in (
-    ("beside", {source.format(str(pids[1]))!r}), ("here", {source.format(str(pids[0]))!r}))],
-    pathlib.Path({str(tmp_path)!r}))
-"""
-    given_up = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
-    wait_until(lambda: all(pid.exists() and pid.read_text() for pid in pids), "it did not begin")
-
-    given_up.terminate()
-
-    assert given_up.wait(60) == 143
-    for pid in pids:
-        wait_until(lambda pid=pid: is_over(Path(f"/proc/{pid.read_text()}")), "a step goes on")
-
-
-def wait_until(condition, otherwise):
+    started = Path(f"/proc/{pid.read_text()}")
     deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, otherwise
+    while started.exists() and "State:\tZ" not in (started / "status").read_text():
+        assert time.monotonic() < deadline, "it goes on"
         time.sleep(0.01)
 
 
-def is_over(process):
-    return not process.exists() or "State:\tZ" in (process / "status").read_text()
+@pytest.mark.parametrize(
+    ("source", "seconds", "result", "held"),
+    [(TELLING.format(15, 20, []), 60.0, "cut short", True), (GOOD, 0.0, "not run", False)],
+)
+def test_a_step_may_be_cut_short_and_one_that_did_not_run_has_not_held(
+    tmp_path, source, seconds, result, held
+):
+    [outcome] = soak([python("slow", source)], tmp_path, seconds_in_all=seconds)
 
-
-def test_what_there_is_no_time_for_is_not_called_held(tmp_path):
-    [outcome] = soak([python("late", GOOD)], tmp_path, seconds_in_all=0.0)
-
-    assert (outcome.result, outcome.held) == ("not run", False)
+    assert (outcome.result, outcome.held) == (result, held)
 
 
 def test_tests_that_fail_are_named(tmp_path):
     (tmp_path / "test_it.py").write_text("def test_this_holds(): pass\ndef test_that(): assert 0\n")
-    command = (
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-        str(tmp_path / "test_it.py"),
-    )
+    command = (*PYTEST, str(tmp_path / "test_it.py"))
 
     [outcome] = soak([Step("tests", "two", command, 60.0)], tmp_path)
 

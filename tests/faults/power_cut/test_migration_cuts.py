@@ -1,7 +1,7 @@
-"""Power cuts in an upgrade, and in the start after it (F4): the old box or the new, never neither.
+"""Power cuts in an upgrade, and in the start after it: the old schema or the new, never a mix.
 
-The real migration on the forgetful disk: it is cut after any number of writes, then perhaps again
-while the next start recovers and tries once more. `MIGRATION_CUT_SEED=n` repeats a run.
+The real migration on the forgetful disk is cut after any number of writes, then perhaps again
+while the next start recovers and tries once more. MIGRATION_CUT_SEED repeats a run.
 """
 
 import asyncio
@@ -15,11 +15,12 @@ from appliance.clock import StoppedClock
 from appliance.store import migrate as migrate_module
 from appliance.store.connection import configure
 from appliance.store.migrate import list_migrations
-from tests.faults.power_cut.disk import Disk
-from tests.faults.power_cut.test_power_cuts import a_house, furnished, vfs  # noqa: F401 - fixtures
-from tests.faults.power_cut.vfs import NAME
+from tests.faults.power_cut.test_power_cuts import a_venue
+from tests.faults.power_cut.vfs import NAME, Disk
 from tests.faults.test_upgrade import SECOND, THIRD
 from tests.soak.scale import FULL, Progress, tell
+
+pytestmark = pytest.mark.slow
 
 UPGRADES = 2_000 if FULL else 60
 MOST_CUTS = 3  # of one upgrade, before the power stays
@@ -37,7 +38,7 @@ def newer(monkeypatch):
 
 
 @pytest.fixture
-def start(vfs, newer, tmp_path):  # noqa: F811
+def start(vfs, newer, tmp_path):
     """What a start does with the files of a disk, until the power goes."""
     path = tmp_path / "live.db"
     path.touch()
@@ -60,7 +61,7 @@ def connect():
     return connection
 
 
-def content(vfs, files):  # noqa: F811
+def content(vfs, files):
     """What somebody finds who looks: whether it is sound, the schema, and every row of before."""
     vfs.disk = Disk(files)
     connection = connect()
@@ -81,19 +82,19 @@ def rows_of(connection, table):
 
 
 @pytest.mark.proves("I1", "G1")
-def test_an_upgrade_that_is_cut_anywhere_leaves_the_old_box_or_the_new_one(vfs, furnished, start):  # noqa: F811
+def test_an_upgrade_that_is_cut_anywhere_leaves_the_old_box_or_the_new_one(vfs, furnished, start):
     seed = os.environ.get("MIGRATION_CUT_SEED") or f"{random.SystemRandom().randrange(10**9)}"
     draw, progress = random.Random(seed), Progress(f"migration cuts, seed {seed}")
-    house = a_house(vfs, furnished, seed)
-    asyncio.run(house.live_until_a_cut(LIFE))
-    _, old, before = content(vfs, house.files)
+    venue = a_venue(vfs, furnished, seed)
+    asyncio.run(venue.live_until_a_cut(LIFE))
+    _, old, before = content(vfs, venue.files)
     assert before["reservation"]
-    whole = Disk(house.files)
+    whole = Disk(venue.files)
     start(whole)
     found, left, cuts = [], set(), 0
 
     for upgrade in range(UPGRADES):
-        files = house.files
+        files = venue.files
         for _ in range(draw.randint(1, MOST_CUTS)):
             disk = Disk(files, cut_after=draw.randint(0, whole.changes))
             try:
@@ -112,7 +113,6 @@ def test_an_upgrade_that_is_cut_anywhere_leaves_the_old_box_or_the_new_one(vfs, 
             found.append(f"upgrade {upgrade}: not finished at the next start")
         progress(f"{cuts} cuts in {upgrade + 1} upgrades")
 
-    print(f"\nleft at {sorted(left)}, {whole.changes} places to cut at")
     tell("cuts in upgrades", cuts, seed=seed, found=found)
     assert found == [], f"MIGRATION_CUT_SEED={seed} repeats it"
     assert left == {old, old + 2}

@@ -1,32 +1,167 @@
-"""SQLite on a forgetful disk: an apsw VFS whose files are those of the disk that is in it now."""
+"""A disk that forgets, and SQLite on it.
 
-from typing import Any
+What was not synced when the power goes may be lost, torn or kept. A sync may fail, once or for
+good: what it did not write is lost, torn or kept as well, and no later sync writes it, but readers
+still see it, as the kernel's page cache shows it.
+"""
+
+import random
 
 import apsw
 
-from tests.faults.power_cut.disk import Disk, DiskFile, PowerIsGone
-
 NAME = "forgetful"
+LOG = "live.db-wal"
+SECTOR = 512
+
+
+class PowerIsGone(Exception):
+    """The disk was used after the cut."""
+
+
+class DiskFile:
+    """`durable` is what survives a power cut, `live` what a reader sees."""
+
+    def __init__(self, data=b""):
+        self.durable, self.live, self.pending = bytearray(data), bytearray(data), []
+
+    def write(self, offset, data):
+        put(self.live, offset, data)
+        self.pending.append((offset, data))
+
+    def truncate(self, size):
+        resize(self.live, size)
+        self.pending.append((size, None))
+
+    def sync(self):
+        for offset, data in self.pending:
+            resize(self.durable, offset) if data is None else put(self.durable, offset, data)
+        self.pending.clear()
+
+    def fail_sync(self, draw):
+        self.durable = self.after_a_cut(draw)
+        self.pending.clear()
+
+    def after_a_cut(self, draw):
+        """Every operation since the last sync happened, or did not, or a part of it did."""
+        survived = bytearray(self.durable)
+        for offset, data in self.pending:
+            fate = draw.choice(("lost", "torn", "kept"))
+            if fate == "lost":
+                continue
+            if data is None:
+                resize(survived, offset)
+            elif fate == "kept":
+                put(survived, offset, data)
+            else:
+                tear(survived, offset, data, draw)
+        return survived
+
+
+class Disk:
+    """Files by name. Nothing works after `cut_after` changes.
+
+    The sync after `good_syncs` fails, and every later one too when the disk is broken `for_good`.
+    """
+
+    def __init__(self, files=None, cut_after=None, *, good_syncs=10**9, for_good=False, draw=None):
+        self.files = {name: DiskFile(data) for name, data in (files or {}).items()}
+        self.changes = self.failed_syncs = 0
+        self.is_dead = False
+        self.good_syncs, self.for_good = good_syncs, for_good
+        self._cut_after, self._draw = cut_after, draw
+
+    def change(self):
+        """Before each change: the power may go."""
+        self.look()
+        self.changes += 1
+        if self._cut_after is not None and self.changes > self._cut_after:
+            self.is_dead = True
+            raise PowerIsGone
+
+    def look(self):
+        if self.is_dead:
+            raise PowerIsGone
+
+    def sync(self, file):
+        self.change()
+        self.good_syncs -= 1
+        if self.good_syncs == -1 or (self.good_syncs < 0 and self.for_good):
+            self.failed_syncs += 1
+            file.fail_sync(self._draw)
+            raise apsw.IOError("the disk did not write")
+        file.sync()
+
+    def lose_power_after(self, changes):
+        """Cut the power after so many more changes."""
+        self._cut_after = self.changes + changes
+
+    def mend(self):
+        """Let all later syncs succeed. What was lost stays lost."""
+        self.good_syncs, self.for_good = 10**9, False
+
+    def after_a_cut(self, draw):
+        """The files that the next start finds."""
+        return {name: bytes(file.after_a_cut(draw)) for name, file in self.files.items()}
+
+
+class FilesOnDisk:
+    """What `FilesBeside` and `LogBeside` are on a real disk: the log, and the watermark.
+
+    `marks` grows by each watermark that is written. The last one is read.
+    """
+
+    def __init__(self, disk, marks=()):
+        self._disk, self._marks = disk, marks
+
+    def read_head(self):
+        return self.read_log()[:32]
+
+    def read_log(self):
+        self._look()
+        if LOG not in self._disk.files:
+            raise FileNotFoundError(LOG)
+        return bytes(self._disk.files[LOG].live)
+
+    def read_mark(self):
+        return self._marks[-1]
+
+    def write_mark(self, mark):
+        self._look()
+        self._marks.append(mark)
+
+    def write_again(self):
+        guarded(self._disk.change)
+        file = self._disk.files[LOG]
+        file.write(0, bytes(file.live))
+
+    def sync(self):
+        guarded(lambda: self._disk.sync(self._disk.files[LOG]))
+
+    def _look(self):
+        try:
+            self._disk.look()
+        except PowerIsGone:
+            raise OSError("the power is gone") from None
 
 
 class ForgetfulVFS(apsw.VFS):
     """`disk` may be changed between two connections."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__(NAME, "")
         self.disk = Disk()
 
-    def xFullPathname(self, name: str) -> str:
+    def xFullPathname(self, name):
         return name
 
-    def xAccess(self, pathname: str, flags: int) -> bool:
+    def xAccess(self, pathname, flags):
         return pathname in self.disk.files
 
-    def xDelete(self, filename: str, syncdir: bool) -> None:
+    def xDelete(self, filename, syncdir):
         guarded(self.disk.change)
         self.disk.files.pop(filename, None)
 
-    def xOpen(self, name: Any, flags: list[int]) -> "ForgetfulFile":
+    def xOpen(self, name, flags):
         filename = name.filename() if isinstance(name, apsw.URIFilename) else name
         guarded(self.disk.look)
         if filename not in self.disk.files:
@@ -37,53 +172,75 @@ class ForgetfulVFS(apsw.VFS):
 
 
 class ForgetfulFile:
-    """One open file. Locks are nobody's business: one connection has the disk for itself."""
+    """One open file. It needs no locks: one connection has the disk for itself."""
 
-    def __init__(self, disk: Disk, file: DiskFile) -> None:
+    def __init__(self, disk, file):
         self._disk = disk
         self._file = file
 
-    def xRead(self, amount: int, offset: int) -> bytes:
+    def xRead(self, amount, offset):
         guarded(self._disk.look)
         return bytes(self._file.live[offset : offset + amount])
 
-    def xWrite(self, data: bytes, offset: int) -> None:
+    def xWrite(self, data, offset):
         guarded(self._disk.change)
         self._file.write(offset, bytes(data))
 
-    def xTruncate(self, size: int) -> None:
+    def xTruncate(self, size):
         guarded(self._disk.change)
         self._file.truncate(size)
 
-    def xSync(self, flags: int) -> None:
-        guarded(self._disk.change)
-        self._file.sync()
+    def xSync(self, flags):
+        guarded(lambda: self._disk.sync(self._file))
 
-    def xFileSize(self) -> int:
+    def xFileSize(self):
         return len(self._file.live)
 
-    def xSectorSize(self) -> int:
+    def xSectorSize(self):
         return 4096
 
-    def xDeviceCharacteristics(self) -> int:
-        return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE  # as SQLite takes every disk to be
+    def xDeviceCharacteristics(self):
+        return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE  # SQLite's own default for every disk
 
-    def xFileControl(self, op: int, pointer: int) -> bool:
+    def xFileControl(self, op, pointer):
         return False
 
-    def xLock(self, level: int) -> None: ...
+    def xLock(self, level): ...
 
-    def xUnlock(self, level: int) -> None: ...
+    def xUnlock(self, level): ...
 
-    def xCheckReservedLock(self) -> bool:
+    def xCheckReservedLock(self):
         return False
 
-    def xClose(self) -> None: ...
+    def xClose(self): ...
 
 
-def guarded(do: Any) -> None:
-    """What SQLite hears of a dead disk."""
+def guarded(do):
+    """Tell SQLite of a dead disk in its own terms."""
     try:
         do()
     except PowerIsGone:
         raise apsw.IOError("the power is gone") from None
+
+
+def put(target, offset, data):
+    if len(target) < offset:
+        target.extend(bytes(offset - len(target)))
+    target[offset : offset + len(data)] = data
+
+
+def resize(target, size):
+    if len(target) > size:
+        del target[size:]
+    else:
+        target.extend(bytes(size - len(target)))
+
+
+def tear(target, offset, data, draw: random.Random):
+    """Write some of the sectors."""
+    start = 0
+    while start < len(data):
+        end = min(len(data), start + SECTOR - (offset + start) % SECTOR)
+        if draw.random() < 0.5:
+            put(target, offset + start, data[start:end])
+        start = end

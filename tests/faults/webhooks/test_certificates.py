@@ -1,6 +1,5 @@
-"""Receivers whose TLS is not as it should be, and those in the house (row 8)."""
+"""Receivers with bad TLS, and receivers with a certificate of the venue's own."""
 
-import asyncio
 import datetime as dt
 import hashlib
 import ipaddress
@@ -86,31 +85,55 @@ def attempt(make_client, names):
     return post
 
 
-@pytest.mark.proves("V12")
+@pytest.mark.proves("V12", "decision: Private addresses?")
 @pytest.mark.parametrize(
-    ("case", "code"),
-    [("expired", "tls_cert"), ("self-signed", "tls_cert"), ("wrong host", "tls_cert"),
-     ("old tls", "tls_other")],
-)  # fmt: skip
-@pytest.mark.parametrize("kind", ["system", "own authority"])
-async def test_row_8_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
-    attempt, authority, case, code, kind
+    ("trust", "shown", "code"),
+    [
+        ("system", {"days": -1}, "tls_cert"),
+        ("system", {"issuer": None}, "tls_cert"),
+        ("authority", {"days": -1}, "tls_cert"),
+        ("authority", {"name": "other.example"}, "tls_cert"),
+        ("authority", {"old tls": True}, "tls_other"),
+        ("authority", {"issuer": None}, "tls_cert"),
+        ("pin", {}, "tls_cert"),
+        ("own pin", {"old tls": True}, "tls_other"),
+    ],
+)
+async def test_bad_tls_is_refused_and_not_one_byte_of_the_request_is_sent(
+    attempt, authority, trust, shown, code
 ):
-    certificate = {
-        "expired": lambda: Certificate(issuer=authority, days=-1),
-        "self-signed": Certificate,
-        "wrong host": lambda: Certificate("other.example", issuer=authority),
-        "old tls": lambda: Certificate(issuer=authority),
-    }[case]()
+    options = {"issuer": authority} | {n: v for n, v in shown.items() if n != "old tls"}
+    certificate, other = Certificate(**options), Certificate(issuer=authority)
     context = certificate.context()
-    if case == "old tls":
+    if "old tls" in shown:
         only_tls_1_0(context)
-    trust = OwnAuthority(authority.pem) if kind == "own authority" else SystemTrust()
+    trusts = {
+        "system": SystemTrust(), "authority": OwnAuthority(authority.pem),
+        "pin": PinnedCertificate(other.digest), "own pin": PinnedCertificate(certificate.digest),
+    }  # fmt: skip
 
-    outcome, receiver = await attempt(context, trust)
+    outcome, receiver = await attempt(context, trusts[trust])
 
     assert (outcome.phase, outcome.code) == ("tls", code)
     assert receiver.requests == []
+
+
+@pytest.mark.proves("decision: Private addresses?")
+@pytest.mark.parametrize(
+    ("trust", "options", "host"),
+    [("authority", {}, HOST), ("authority", {"name": "127.0.0.1"}, "127.0.0.1"),
+     ("pin", {"issuer": None, "days": -1}, HOST), ("pin", {"name": "other.example"}, HOST)],
+)  # fmt: skip
+async def test_an_own_authority_or_a_pin_is_enough(attempt, authority, trust, options, host):
+    certificate = Certificate(**{"issuer": authority} | options)
+    trusted = {
+        "authority": OwnAuthority(authority.pem),
+        "pin": PinnedCertificate(certificate.digest),
+    }
+
+    outcome, _ = await attempt(certificate.context(), trusted[trust], host)
+
+    assert outcome.delivered
 
 
 def only_tls_1_0(context):
@@ -120,84 +143,13 @@ def only_tls_1_0(context):
     context.set_ciphers("ALL:@SECLEVEL=0")
 
 
-async def test_row_8_the_server_that_only_knows_tls_1_0_does_answer_those_who_take_it():
-    certificate = Certificate()
-    server, client = certificate.context(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    only_tls_1_0(server)
-    only_tls_1_0(client)
-    client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
-
-    async with a_server(Receiver().converse, ssl=server) as port:
-        _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
-        try:
-            assert writer.get_extra_info("ssl_object").version() == "TLSv1"
-        finally:
-            writer.close()
-            await writer.wait_closed()
-
-
-@pytest.mark.proves("decision: Private addresses?")
-async def test_row_8_an_own_authority_is_enough_and_what_it_did_not_sign_is_refused(
-    attempt, authority
-):
-    good = Certificate(issuer=authority).context()
-    other = Certificate("Another authority", authority=True)
-
-    trusted, _ = await attempt(good, OwnAuthority(authority.pem))
-    refused, receiver = await attempt(good, OwnAuthority(other.pem))
-
-    assert trusted.delivered
-    assert (refused.phase, refused.code) == ("tls", "tls_cert")
-    assert receiver.requests == []
-
-
-async def test_row_8_an_own_authority_vouches_for_a_bare_address_that_the_certificate_names(
-    attempt, authority
-):
-    certificate = Certificate("127.0.0.1", issuer=authority)
-
-    outcome, _ = await attempt(certificate.context(), OwnAuthority(authority.pem), "127.0.0.1")
-
-    assert outcome.delivered
-
-
-@pytest.mark.parametrize("options", [{}, {"days": -1}, {"name": "other.example"}])
-async def test_row_8_the_pinned_certificate_passes_whatever_it_says(attempt, options):
-    certificate = Certificate(**options)
-
-    outcome, _ = await attempt(certificate.context(), PinnedCertificate(certificate.digest))
-
-    assert outcome.delivered
-
-
-@pytest.mark.proves("decision: Private addresses?")
-async def test_row_8_another_certificate_than_the_pinned_one_gets_not_one_byte(attempt, authority):
-    pinned = Certificate(issuer=authority)
-    shown = Certificate(issuer=authority)
-
-    outcome, receiver = await attempt(shown.context(), PinnedCertificate(pinned.digest))
-
-    assert (outcome.phase, outcome.code) == ("tls", "tls_cert")
-    assert receiver.requests == []
-
-
-async def test_row_8_a_pin_takes_no_old_tls_either(attempt):
-    certificate = Certificate()
-    context = certificate.context()
-    only_tls_1_0(context)
-
-    outcome, _ = await attempt(context, PinnedCertificate(certificate.digest))
-
-    assert (outcome.phase, outcome.code) == ("tls", "tls_other")
-
-
-@pytest.mark.parametrize("trust", ["system", "own authority", "pinned"])
 @pytest.mark.parametrize(
     ("behaviour", "budgets", "code"),
-    [("plain http", BUDGETS, "tls_other"), ("stall", SHORT, "timeout")],
-)
-async def test_row_8_what_speaks_no_tls_on_the_port_is_refused_in_time(
-    make_client, names, authority, trust, behaviour, budgets, code
+    [("plain http", BUDGETS, "tls_other"),
+     pytest.param("stall", SHORT, "timeout", marks=pytest.mark.slow)],
+)  # fmt: skip
+async def test_a_port_that_speaks_no_tls_is_given_up_in_time(
+    make_client, names, authority, behaviour, budgets, code
 ):
     names.known[HOST] = ["127.0.0.1"]
     heard = bytearray()
@@ -209,21 +161,16 @@ async def test_row_8_what_speaks_no_tls_on_the_port_is_refused_in_time(
         while more := await reader.read(4096):
             heard.extend(more)
 
-    trusts = {
-        "system": SystemTrust(),
-        "own authority": OwnAuthority(authority.pem),
-        "pinned": PinnedCertificate(authority.digest),
-    }
-    await trusts["system"]()  # its first use reads files: that is no part of the handshake
     async with a_server(converse) as port:
-        client = make_client(f"https://{HOST}:{port}/", trust=trusts[trust], budgets=budgets)
+        trust = OwnAuthority(authority.pem)
+        client = make_client(f"https://{HOST}:{port}/", trust=trust, budgets=budgets)
         outcome = await client.post(REQUEST)
 
     assert (outcome.phase, outcome.code) == ("tls", code)
     assert b"POST" not in heard
 
 
-async def test_row_8_what_the_owner_trusts_is_in_force_at_the_next_connection(
+async def test_what_the_owner_trusts_is_in_force_at_the_next_connection(
     world, names, authority, uptime, change_outside
 ):
     change_outside(trust=SystemTrust())

@@ -1,4 +1,4 @@
-"""What changes at an endpoint while deliveries are on their way to it (rows 21, 22 and 23)."""
+"""Changes of an endpoint while deliveries are on their way to it."""
 
 import asyncio
 import threading
@@ -14,8 +14,6 @@ from appliance.clock import SystemClock, newest_zone_database
 from appliance.errors import NotFound, TooManyEndpoints
 from appliance.store.session import session
 from appliance.tokens import Tokens
-from appliance.webhooks.conditions import ENDPOINT_FAILING
-from tests.appliance.webhooks.internet import conditions
 from tests.appliance.webhooks.receivers import an_answer
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
@@ -31,68 +29,20 @@ def holds(request, secret):
 
 @pytest.fixture
 async def failed_once(world, receiver):
-    """An endpoint whose first delivery failed once: (endpoint, secret, reservation id)."""
+    """An endpoint whose first delivery failed once: (endpoint, secret)."""
     endpoint, secret = await world.register(receiver.url)
     receiver.answers = [an_answer(500)]
     await world.start()
-    [reservation_id] = await world.book()
-    await world.recorded(1)
-    return endpoint, secret, reservation_id
-
-
-async def test_row_21_deactivated_between_attempts_the_delivery_is_cancelled(
-    world, receiver, uptime, failed_once
-):
-    endpoint, _, _ = failed_once
-
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    uptime.advance(24 * 3600)
-    await asyncio.sleep(0.05)
-
-    assert world.states() == ["cancelled"]
-    assert len(receiver.requests) == 1
-    assert uptime.next_alarm is None
-
-
-async def test_row_21_deactivated_during_an_attempt_that_fails_it_is_not_said_to_fail(
-    world, receiver
-):
-    endpoint, _ = await world.register(receiver.url)
-    switched_off = asyncio.Event()
-
-    async def refuse_late(writer, _request):
-        await switched_off.wait()
-        writer.write(an_answer(500))
-
-    receiver.answers = [refuse_late]
-    await world.start()
     await world.book()
-    await receiver.got(1)
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    switched_off.set()
     await world.recorded(1)
-
-    assert ENDPOINT_FAILING not in conditions(world)
-
-
-async def test_row_21_rolled_between_attempts_both_secrets_sign_the_retry(
-    world, receiver, uptime, failed_once
-):
-    endpoint, old, _ = failed_once
-
-    new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
-    uptime.advance(60)
-    _, retry = await receiver.got(2)
-
-    assert holds(retry, new)
-    assert holds(retry, old)
+    return endpoint, secret
 
 
 @pytest.mark.proves("decision: A rolled secret?")
-async def test_row_21_the_old_secret_revoked_between_attempts_signs_no_more(
+async def test_the_old_secret_revoked_between_attempts_signs_no_more(
     world, receiver, uptime, failed_once
 ):
-    endpoint, old, _ = failed_once
+    endpoint, old = failed_once
 
     new = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
     assert await world.database.write(revoke_old_secret, endpoint.id)
@@ -106,10 +56,10 @@ async def test_row_21_the_old_secret_revoked_between_attempts_signs_no_more(
 
 
 @pytest.mark.proves("decision: A rolled secret?")
-async def test_row_21_rolled_twice_the_two_newest_sign_and_the_oldest_does_not(
+async def test_rolled_twice_the_two_newest_sign_and_the_oldest_does_not(
     world, receiver, uptime, failed_once
 ):
-    endpoint, oldest, _ = failed_once
+    endpoint, oldest = failed_once
 
     middle = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
     newest = await world.database.write(roll_secret, world.environment.keyring, endpoint.id)
@@ -119,39 +69,8 @@ async def test_row_21_rolled_twice_the_two_newest_sign_and_the_oldest_does_not(
     assert [holds(retry, secret) for secret in (newest, middle, oldest)] == [True, True, False]
 
 
-async def test_row_21_cancelled_between_attempts_the_retry_says_so(
-    world, receiver, uptime, failed_once
-):
-    _, _, reservation_id = failed_once
-
-    await world.change(reservation_id, status="cancelled")
-    uptime.advance(60)
-    first, retry = await receiver.got(2)
-
-    assert (first.reservation["status"], retry.reservation["status"]) == ("confirmed", "cancelled")
-    assert (first.id, first.body["occurredAt"]) == (retry.id, retry.body["occurredAt"])
-    assert retry.body["type"] == "reservation.created"
-
-
 @pytest.mark.proves("decision: A deactivated endpoint?")
-async def test_row_22_however_many_activate_and_register_at_once_five_are_active(world):
-    ids = []
-    for number in range(12):
-        endpoint, _ = await world.register(f"https://{number}.example/")
-        await world.database.write(deactivate_endpoint, endpoint.id)
-        ids.append(endpoint.id)
-
-    tries = [world.database.write(activate_endpoint, id_) for id_ in ids]
-    tries += [world.register(f"https://new-{number}.example/") for number in range(12)]
-    found = await asyncio.gather(*tries, return_exceptions=True)
-
-    refused = [error for error in found if isinstance(error, TooManyEndpoints)]
-    assert len(found) - len(refused) == 5
-    assert all(not isinstance(e, BaseException) or e in refused for e in found)
-    assert world.rows("SELECT count(*) FROM endpoint WHERE active = 1") == [(5,)]
-
-
-async def test_row_22_nor_do_commands_beside_the_box_make_it_six(world):
+async def test_however_many_activate_here_and_by_command_and_register_five_are_active(world):
     ids = []
     for number in range(10):
         endpoint, _ = await world.register(f"https://{number}.example/")
@@ -171,43 +90,18 @@ async def test_row_22_nor_do_commands_beside_the_box_make_it_six(world):
         thread.start()
     found = await asyncio.gather(
         *(world.database.write(activate_endpoint, id_) for id_ in ids[5:]),
+        *(world.register(f"https://new-{number}.example/") for number in range(5)),
         return_exceptions=True,
     )
     for thread in threads:
         await asyncio.to_thread(thread.join)
 
     refused = len(refusals) + sum(isinstance(error, TooManyEndpoints) for error in found)
-    assert refused == 5
+    assert refused == 10
     assert world.rows("SELECT count(*) FROM endpoint WHERE active = 1") == [(5,)]
 
 
-async def test_row_22_activating_twice_is_once_and_an_unknown_endpoint_is_not_found(world):
-    endpoint, _ = await world.register("https://receiver.example/")
-
-    await world.database.write(activate_endpoint, endpoint.id)
-
-    assert world.rows("SELECT active FROM endpoint") == [(1,)]
-    with pytest.raises(NotFound):
-        await world.database.write(activate_endpoint, UNKNOWN)
-
-
-async def test_row_22_an_endpoint_that_is_active_again_receives_what_happens_from_now_on(
-    world, receiver
-):
-    endpoint, _ = await world.register(receiver.url)
-    await world.start()
-    await world.database.write(deactivate_endpoint, endpoint.id)
-    await world.book(2)
-
-    await world.database.write(activate_endpoint, endpoint.id)
-    [reservation_id] = await world.book()
-
-    [request] = await receiver.got(1)
-    assert request.reservation["serviceReservationId"] == reservation_id
-    await world.settled("delivered")
-
-
-async def test_row_23_a_test_event_to_one_to_all_to_none_to_an_inactive_and_an_unknown_one(
+async def test_a_test_event_to_one_to_all_to_none_to_an_inactive_and_an_unknown_one(
     world, open_receiver
 ):
     one, other, off = [await open_receiver() for _ in range(3)]
@@ -220,8 +114,9 @@ async def test_row_23_a_test_event_to_one_to_all_to_none_to_an_inactive_and_an_u
     to_one = await world.database.write(send_test_event, first.id)
     to_all = await world.database.write(send_test_event, None)
     to_inactive = await world.database.write(send_test_event, inactive.id)
-    with pytest.raises(NotFound):
-        await world.database.write(send_test_event, UNKNOWN)
+    for action in (send_test_event, activate_endpoint):
+        with pytest.raises(NotFound):
+            await world.database.write(action, UNKNOWN)
     await world.settled(*["delivered"] * 3)
     for endpoint in (first, second):
         await world.database.write(deactivate_endpoint, endpoint.id)

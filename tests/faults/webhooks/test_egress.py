@@ -1,11 +1,9 @@
-"""Addresses that no delivery may reach, counted by listeners that would see it (rows 9, 11, 12)."""
+"""Addresses that no delivery may reach. A listener counts the connections that come."""
 
 import asyncio
 import contextlib
 import json
 import re
-import socket
-import threading
 from ipaddress import ip_address
 
 import pytest
@@ -14,11 +12,8 @@ from appliance.actions.announce import queue_event
 from appliance.errors import InvalidWebhookUrl
 from appliance.webhooks.addresses import EgressPolicy
 from appliance.webhooks.dialling import connect_directly
-from appliance.webhooks.egress import EgressGuard, SystemResolver, is_own_address
-from tests.appliance.webhooks.attempts import REQUEST
+from appliance.webhooks.egress import EgressGuard, is_own_address
 from tests.appliance.webhooks.corpus import NAMES, REFUSED
-from tests.appliance.webhooks.receivers import an_answer
-from tests.appliance.webhooks.spellings import ODD
 
 _PORT = re.compile(r"^(https?://)([^/?#@\\]*?)(?::\d+)?([/?#].*|)$", re.IGNORECASE | re.DOTALL)
 
@@ -98,13 +93,8 @@ async def planted(world, urls):
     await world.database.write(act)
 
 
-def test_the_corpus_has_more_than_two_hundred_spellings_and_not_one_twice():
-    assert len(set(REFUSED)) == len(REFUSED) > 230
-    assert set(ODD) <= set(REFUSED)
-
-
 @pytest.mark.proves("S17", "V13")
-async def test_row_12_no_spelling_can_be_registered_and_none_is_dialled(world, strict, listener):
+async def test_no_spelling_can_be_registered_and_none_is_dialled(world, strict, listener):
     dispatcher = await world.start()
     accepted = []
 
@@ -129,12 +119,18 @@ def harmless(port):
 
 
 @pytest.mark.proves("decision: Private addresses?", "G13", "S17")
-@pytest.mark.parametrize("dialling", ["strict", "direct"])
-async def test_row_12_planted_in_the_database_not_one_of_them_is_dialled(
-    world, listener, dialling, request
+@pytest.mark.parametrize(
+    ("dialling", "every"),
+    [("strict", 7), pytest.param("strict", 1, marks=pytest.mark.slow),
+     pytest.param("direct", 1, marks=pytest.mark.slow)],
+)  # fmt: skip
+async def test_planted_in_the_database_not_one_of_them_is_dialled(
+    world, listener, dialling, every, request
 ):
     request.getfixturevalue(dialling)
     urls = [url for url in spellings(listener.port) if url not in harmless(listener.port)]
+    assert len(urls) > 230
+    urls = urls[::every]
     await planted(world, urls)
 
     await world.start()
@@ -147,7 +143,7 @@ async def test_row_12_planted_in_the_database_not_one_of_them_is_dialled(
     assert listener.accepted == 0
 
 
-async def test_row_12_the_listener_would_have_seen_it(world, change_outside, names, listener):
+async def test_the_listener_would_have_seen_it(world, change_outside, names, listener):
     guard = EgressGuard(EgressPolicy(("127.0.0.0/8",), lambda _: False), names)
     change_outside(guard=guard)
     await planted(world, [f"http://127.0.0.1:{listener.port}/"])
@@ -159,16 +155,20 @@ async def test_row_12_the_listener_would_have_seen_it(world, change_outside, nam
 
 
 @pytest.mark.proves("S17")
-@pytest.mark.parametrize("inside", ["127.0.0.1", "::1", "10.0.0.1", "169.254.169.254"])
-async def test_row_11_a_name_that_changes_between_check_and_dial_is_not_dialled(
-    world, strict, names, listener, inside
+@pytest.mark.parametrize(
+    "addresses",
+    [["127.0.0.1"], ["::1"], ["169.254.169.254"], ["93.184.216.34", "fd00::1"],
+     ["93.184.216.34", "::ffff:10.0.0.1"]],
+)  # fmt: skip
+async def test_a_name_that_changes_between_check_and_dial_is_not_dialled(
+    world, strict, names, listener, addresses
 ):
     url = f"http://rebinding.example:{listener.port}/"
     names.known["rebinding.example"] = ["93.184.216.34"]
     dispatcher = await world.start()
     await world.register(await dispatcher.check_url(url), ("webhook.test",))
 
-    names.known["rebinding.example"] = [inside]
+    names.known["rebinding.example"] = addresses
     await world.database.write(
         lambda tx: queue_event(
             tx, "webhook.test", None, [id_ for (id_,) in tx.rows("SELECT id FROM endpoint")]
@@ -178,103 +178,3 @@ async def test_row_11_a_name_that_changes_between_check_and_dial_is_not_dialled(
 
     assert world.attempts() == [(1, "blocked")]
     assert listener.accepted == 0
-
-
-@pytest.mark.parametrize(
-    ("trouble", "code"),
-    [
-        (socket.gaierror(socket.EAI_NONAME, "NXDOMAIN"), "dns_nxdomain"),
-        (socket.gaierror(socket.EAI_AGAIN, "SERVFAIL"), "dns_temp"),
-    ],
-)
-async def test_row_11_a_name_that_is_not_resolved_has_its_own_failure_and_no_dial(
-    make_client, names, listener, trouble, code
-):
-    names.known["gone.example"] = trouble
-
-    outcome = await make_client(f"http://gone.example:{listener.port}/").post(REQUEST)
-
-    assert (outcome.phase, outcome.code) == ("dns", code)
-    assert listener.accepted == 0
-
-
-@pytest.mark.parametrize("inside", ["fd00::1", "fe80::1", "::1", "::ffff:10.0.0.1"])
-async def test_row_11_a_good_address_beside_one_of_the_inside_is_not_dialled(
-    world, strict, names, listener, inside
-):
-    names.known["both.example"] = ["93.184.216.34", inside]
-    await planted(world, [f"http://both.example:{listener.port}/"])
-
-    await world.start()
-    await world.recorded(1)
-
-    assert world.attempts() == [(1, "blocked")]
-    assert listener.accepted == 0
-
-
-async def test_row_11_a_name_server_that_never_answers_starves_neither_store_nor_other_lanes(
-    world, receiver, change_outside, monkeypatch
-):
-    released = threading.Event()
-    asked = []
-
-    def stuck(host, *_args, **_kwargs):
-        asked.append(host)
-        released.wait(30)
-        raise socket.gaierror(socket.EAI_AGAIN, "too late")
-
-    monkeypatch.setattr("appliance.webhooks.egress.DNS_SECONDS", 0.3)
-    policy = EgressPolicy(("127.0.0.0/8",), lambda _: False)
-    change_outside(guard=EgressGuard(policy, SystemResolver()))
-    monkeypatch.setattr(socket, "getaddrinfo", stuck)
-    try:
-        await world.register("http://black.hole.example:9000/")
-        await world.register(receiver.url)
-        await world.start()
-        await world.book(20)
-        await receiver.got(20)
-        assert await world.database.read(lambda reader: reader.value("SELECT 1")) == 1
-        await world.recorded(21)
-    finally:
-        released.set()
-
-    outcomes = [outcome for _, outcome in world.attempts()]
-    assert outcomes.count("delivered") == 20
-    # Nothing else goes out of the house: it may as well be the box that is offline.
-    assert set(outcomes) - {"delivered"} <= {"dns_temp", "box_offline"}
-    assert len(asked) <= 8  # threads that hang are six at most, and looked up once each
-
-
-@pytest.mark.proves("S17")
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_row_9_a_redirect_is_a_failure_and_where_it_leads_is_never_dialled(
-    make_client, receiver, listener, status
-):
-    for location in (
-        f"http://127.0.0.1:{listener.port}/",
-        f"http://[::1]:{listener.port}/",
-        f"//127.0.0.1:{listener.port}/",
-    ):
-        receiver.always = an_answer(status, f"Location: {location}")
-        outcome = await make_client(receiver.url).post(REQUEST)
-
-        assert outcome.code == f"http_{status}"
-        assert not outcome.delivered
-    assert len(receiver.requests) == 3
-    assert listener.accepted == 0
-
-
-async def test_row_9_a_redirect_to_itself_is_asked_once_and_tried_again_by_the_ladder(
-    world, receiver, uptime
-):
-    receiver.always = an_answer(302, f"Location: {receiver.url}")
-    await world.register(receiver.url)
-    await world.start()
-
-    await world.book()
-    await world.recorded(1)
-
-    assert len(receiver.requests) == 1
-    assert world.states() == ["pending"]
-    await world.until(lambda: uptime.next_alarm is not None)
-    assert uptime.next_alarm == pytest.approx(60, abs=0.01)

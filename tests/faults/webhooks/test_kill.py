@@ -1,6 +1,6 @@
-"""`kill -9` at any instant of deliveries (row 14): none is lost, and what comes twice is itself.
+"""`kill -9` among deliveries: none is lost, and a repeated one has the same id.
 
-500 kills in `make soak`, 30 in `make test`; KILL_ROUNDS and KILL_SEED choose otherwise.
+500 kills in `make soak`, else 30. KILL_ROUNDS and KILL_SEED choose otherwise.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ from tests.faults.nursery import ForkedBox
 from tests.faults.world import faulty_world
 from tests.journeys.partner_side import Receiver
 from tests.soak.scale import FULL, Progress, tell
+
+pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "500" if FULL else "30"))
 SECONDS_IN_ALL = 700.0 if FULL else 35.0

@@ -1,4 +1,4 @@
-"""Deliveries sent once more, whatever else happens to them (rows 18 and 24)."""
+"""Deliveries sent once more: which ones, how often, and what happens to them meanwhile."""
 
 import asyncio
 
@@ -6,19 +6,46 @@ import pytest
 
 from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
+from appliance.actions.replay_deliveries import PAGE, Selection, replay_deliveries
+from appliance.actions.replay_delivery import replay_delivery
+from appliance.errors import NotFound
+from appliance.house_errors import EndpointIsInactive
+from appliance.webhooks.ladder import DELAYS_MS
 from tests.appliance.webhooks.receivers import OK, an_answer
-from tests.faults.webhooks.replaying import LADDER, die, replay, replay_all
+
+LADDER = [delay / 1000 for delay in DELAYS_MS]
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 
-async def test_row_24_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_same_row(
-    world, receiver, uptime
-):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500), an_answer(500)]
+async def replay(world, delivery_id):
+    return await world.database.write(replay_delivery, delivery_id)
+
+
+async def replay_all(world, endpoint_id, **options):
+    """Every page; how many were replayed."""
+    selection, progress = Selection(endpoint_id, **options), None
+    while progress is None or not progress.done:
+        progress = await world.database.write(replay_deliveries, selection, progress)
+    return progress.replayed
+
+
+@pytest.fixture
+async def failed_once(world, receiver):
+    """(endpoint, request) of a delivery that failed once. The next answers are all good."""
+    endpoint, _ = await world.register(receiver.url)
+    receiver.answers = [an_answer(500)]
     await world.start()
     await world.book()
     [request] = await receiver.got(1)
     await world.recorded(1)
+    return endpoint, request
+
+
+async def test_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_same_row(
+    world, receiver, uptime, failed_once
+):
+    _, request = failed_once
+    receiver.answers = [an_answer(500)]
     uptime.advance(60)
     await world.recorded(2)
 
@@ -33,7 +60,7 @@ async def test_row_24_a_replay_while_a_retry_is_pending_is_one_attempt_of_the_sa
 
 
 @pytest.mark.proves("decision: What is a replay of a delivery?")
-async def test_row_24_a_double_click_sends_once(world, receiver):
+async def test_a_double_click_sends_once(world, receiver):
     await world.register(receiver.url)
     await world.start()
     await world.book()
@@ -54,15 +81,19 @@ async def test_row_24_a_double_click_sends_once(world, receiver):
 
 
 @pytest.mark.proves("decision: What is a replay of a delivery?")
-async def test_row_24_a_replay_during_a_retry_follows_it_and_never_joins_it(
-    world, receiver, uptime
+@pytest.mark.parametrize(
+    ("retry", "outcomes"),
+    [
+        (an_answer(503), ["http_500", "http_503", "delivered"]),
+        (OK, ["http_500", "delivered"]),  # the replay has what it wanted
+    ],
+    ids=["fails", "succeeds"],
+)
+async def test_a_replay_during_a_retry_follows_it_and_never_joins_it(
+    world, receiver, uptime, failed_once, retry, outcomes
 ):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500), an_answer(503), OK]
-    await world.start()
-    await world.book()
-    [request] = await receiver.got(1)
-    await world.recorded(1)
+    _, request = failed_once
+    receiver.answers = [retry]
     receiver.answering.clear()
     uptime.advance(60)
     await receiver.got(2)
@@ -72,32 +103,12 @@ async def test_row_24_a_replay_during_a_retry_follows_it_and_never_joins_it(
     receiver.answering.set()
 
     await world.settled("delivered")
-    assert world.attempts() == [(1, "http_500"), (2, "http_503"), (3, "delivered")]
+    await asyncio.sleep(0.05)
+    assert [outcome for _, outcome in world.attempts()] == outcomes
     assert receiver.most_at_once == 1
 
 
-async def test_row_24_a_replay_during_an_attempt_that_succeeds_has_what_it_wanted(
-    world, receiver, uptime
-):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    await world.book()
-    [request] = await receiver.got(1)
-    await world.recorded(1)
-    receiver.answering.clear()
-    uptime.advance(60)
-    await receiver.got(2)
-
-    await replay(world, request.id)
-    receiver.answering.set()
-
-    await world.settled("delivered")
-    await asyncio.sleep(0.05)
-    assert len(receiver.requests) == 2
-
-
-async def test_row_24_a_replay_of_what_was_never_tried_changes_nothing(world, receiver):
+async def test_a_replay_of_what_was_never_tried_changes_nothing(world, receiver):
     await world.register(receiver.url)
     await world.book()
     [(delivery_id,)] = world.rows("SELECT id FROM delivery")
@@ -109,7 +120,7 @@ async def test_row_24_a_replay_of_what_was_never_tried_changes_nothing(world, re
     assert len(receiver.requests) == 1
 
 
-async def test_row_24_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_second_at_once(
+async def test_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_second_at_once(
     world, receiver
 ):
     endpoint, _ = await world.register(receiver.url)
@@ -129,45 +140,17 @@ async def test_row_24_an_endpoint_switched_off_and_on_during_an_attempt_gets_no_
     assert [r.id for r in receiver.requests] == [request.id] * 2
 
 
-async def test_row_18_of_five_endpoints_one_dead_for_15_hours_keeps_its_own_and_replays_them_all(
-    world, open_receiver, uptime
+async def test_a_replayed_delivery_is_retried_on_the_whole_schedule_again(
+    world, receiver, uptime, failed_once
 ):
-    healthy = [await open_receiver() for _ in range(4)]
-    broken = await open_receiver()
-    broken.always = an_answer(503)
-    for receiver in healthy:
-        await world.register(receiver.url)
-    endpoint, _ = await world.register(broken.url)
-    await world.start()
-    await world.book(6)
-    await world.recorded(30)
-
-    await world.until(lambda: world.states().count("pending") == 6)
-    for number, seconds in enumerate(LADDER, 1):
-        uptime.advance(seconds)
-        await world.recorded(30 + 6 * number)
-    assert world.states().count("dead") == 6
-    assert [len(receiver.requests) for receiver in healthy] == [6] * 4
-    broken.always = OK
-    replayed = await replay_all(world, endpoint.id)
-
-    assert replayed == 6
-    await world.settled(*["delivered"] * 30)
-    assert [len(receiver.requests) for receiver in healthy] == [6] * 4
-    first, last = broken.requests[:6], broken.requests[-6:]
-    assert {r.id for r in first} == {r.id for r in last}
-
-
-async def test_a_replayed_delivery_has_the_whole_ladder_before_it_again(world, receiver, uptime):
-    await world.register(receiver.url)
+    endpoint, request = failed_once
     receiver.always = an_answer(500)
-    await world.start()
-    await world.book()
-    [request] = await receiver.got(1)
-    await die(world, uptime)
+    for number, seconds in enumerate(LADDER, 2):
+        uptime.advance(seconds)
+        await world.recorded(number)
     await world.settled("dead")
 
-    await replay(world, request.id)
+    assert await replay_all(world, endpoint.id) == 1
     await world.recorded(7)
     for number, seconds in enumerate(LADDER, 8):
         await world.until(lambda: uptime.next_alarm is not None)
@@ -181,12 +164,7 @@ async def test_a_replayed_delivery_has_the_whole_ladder_before_it_again(world, r
     assert uptime.next_alarm is None
 
 
-async def test_a_replay_while_the_box_is_off_waits_for_its_start(world, receiver):
-    await world.register(receiver.url)
-    receiver.answers = [an_answer(500)]
-    await world.start()
-    await world.book()
-    await world.recorded(1)
+async def test_a_replay_while_the_box_is_off_waits_for_its_start(world, failed_once):
     await world.stop()
     [(delivery_id,)] = world.rows("SELECT id FROM delivery")
 
@@ -194,3 +172,98 @@ async def test_a_replay_while_the_box_is_off_waits_for_its_start(world, receiver
     await world.start()
 
     await world.settled("delivered")
+
+
+@pytest.mark.proves("decision: A deactivated endpoint?")
+async def test_an_inactive_or_unknown_endpoint_or_delivery_is_not_replayed(world, receiver):
+    endpoint, _ = await world.register(receiver.url)
+    await world.book()
+    [(delivery_id,)] = world.rows("SELECT id FROM delivery")
+    await world.database.write(deactivate_endpoint, endpoint.id)
+
+    with pytest.raises(EndpointIsInactive):
+        await replay(world, delivery_id)
+    with pytest.raises(EndpointIsInactive):
+        await replay_all(world, endpoint.id)
+    with pytest.raises(NotFound):
+        await replay(world, UNKNOWN)
+    with pytest.raises(NotFound):
+        await replay_all(world, UNKNOWN)
+
+    assert world.states() == ["cancelled"]
+
+
+async def test_what_was_cancelled_with_its_endpoint_arrives_when_it_is_replayed(world, receiver):
+    endpoint, _ = await world.register(receiver.url)
+    await world.book(3)
+    await world.database.write(deactivate_endpoint, endpoint.id)
+    await world.start()
+
+    await world.database.write(activate_endpoint, endpoint.id)
+    assert await replay_all(world, endpoint.id) == 0
+    assert await replay_all(world, endpoint.id, states=("cancelled",)) == 3
+
+    await world.settled(*["delivered"] * 3)
+
+
+async def test_a_period_takes_the_events_in_it_of_that_endpoint_alone(world, open_receiver, clock):
+    chosen, other = await open_receiver(), await open_receiver()
+    endpoint, _ = await world.register(chosen.url)
+    await world.register(other.url)
+    await world.start()
+    hours = []
+    for _ in range(4):
+        hours.append(clock.now())
+        await world.book()
+        clock.advance(3600)
+    await world.settled(*["delivered"] * 8)
+    sent = [request.id for request in await chosen.got(4)]
+
+    replayed = await replay_all(
+        world, endpoint.id, states=("delivered",), since=hours[1], until=hours[3]
+    )
+
+    assert replayed == 2
+    assert {request.id for request in (await chosen.got(6))[4:]} == set(sent[1:3])
+    assert len(other.requests) == 4
+
+
+def many_dead(tx, endpoint_id, count):
+    """Test events of yesterday that nobody took."""
+    for _ in range(count):
+        seq = tx.insert("event", {"type": "webhook.test", "occurred_at": tx.now - 86_400_000})
+        tx.insert("delivery", {"id": tx.new_id(), "endpoint_id": endpoint_id, "event_seq": seq,
+                               "state": "dead", "attempts": 6, "due_at": tx.now,
+                               "due_boot": "b", "finished_at": tx.now})  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.proves("decision: What is a replay of a delivery?")
+async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(world, receiver):
+    endpoint, _ = await world.register(receiver.url)
+    await world.database.write(many_dead, endpoint.id, 10_000)
+    receiver.delay = 0.02
+    await world.start()
+    changed = []
+
+    selection, progress = Selection(endpoint.id), None
+    while progress is None or not progress.done:
+        before = 0 if progress is None else progress.replayed
+        progress = await world.database.write(replay_deliveries, selection, progress)
+        changed.append(progress.replayed - before)
+    await receiver.got(20)
+    behind = []
+    for _ in range(5):
+        [fresh] = await world.book()
+        seen = len(receiver.requests)
+        await world.until(lambda fresh=fresh: fresh in ids_at(receiver), 30)
+        behind.append(ids_at(receiver).index(fresh) - seen)
+
+    assert progress.replayed == 10_000
+    assert max(changed) <= PAGE
+    assert max(behind) <= 16  # at most what was under way, and as many that ended meanwhile
+    assert world.rows("SELECT count(*) FROM delivery WHERE state = 'pending'")[0][0] > 5_000
+
+
+def ids_at(receiver):
+    return [request.reservation["serviceReservationId"] for request in receiver.requests]

@@ -1,4 +1,4 @@
-"""A house whose power fails: the real writer and the real actions on a forgetful disk."""
+"""A venue on a disk that forgets: the real writer and the real actions, through many lives."""
 
 import asyncio
 import random
@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import count
-from typing import Any
 
 import apsw
 
@@ -17,154 +16,212 @@ from appliance.actions.issue_key import issue_key
 from appliance.actions.reserve import reserve
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.errors import Refusal
-from appliance.model.api_key import ApiKey
 from appliance.model.scan import Reading, Scan
-from appliance.model.terminal import Terminal
 from appliance.store.connection import Batch, configure
+from appliance.store.log_again import write_log_again
 from appliance.store.watermark import Watermark, count_missing_frames
 from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 from tests.builders import TONIGHT, a_booking, table_id
-from tests.faults.power_cut.beside import Beside
-from tests.faults.power_cut.disk import Disk
-from tests.faults.power_cut.vfs import NAME, ForgetfulVFS
+from tests.faults.power_cut.vfs import LOG, NAME, Disk, FilesOnDisk
 
 TABLES = ("T1", "T2", "T3", "T4", "T5")
 SLOTS = ("19:30", "22:00", None)
+ROUNDS_AFTER_A_FAILURE = 3
 
 
 @dataclass
 class Facts:
     """What somebody was told, and may rely on for ever."""
 
-    granted: dict[str, str] = field(default_factory=dict)  # id: access code
-    cancelled: set[str] = field(default_factory=set)
-    entered: set[str] = field(default_factory=set)
-    keys: set[str] = field(default_factory=set)
+    granted: dict = field(default_factory=dict)  # id: access code
+    cancelled: set = field(default_factory=set)
+    entered: set = field(default_factory=set)
+    keys: set = field(default_factory=set)
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self.granted) + len(self.cancelled) + len(self.entered) + len(self.keys)
 
 
 @dataclass
-class House:
+class VenueOnDisk:
     """One venue through many cuts. `prepare` may weaken each connection, to prove the checks."""
 
-    vfs: ForgetfulVFS
-    files: dict[str, bytes]
-    key: ApiKey
-    terminal: Terminal
+    vfs: object
+    files: dict
+    key: object
+    terminal: object
     draw: random.Random
-    prepare: Callable[[apsw.Connection], None] = lambda _: None
+    prepare: Callable = lambda _: None
+    rewrites_log: bool = True  # at a start after a failed sync
     facts: Facts = field(default_factory=Facts)
     clock: StoppedClock = field(default_factory=lambda: StoppedClock("2026-11-21T19:00:00Z"))
-    marks: list[bytes] = field(default_factory=list)  # each watermark that was ever written
+    marks: list = field(default_factory=list)  # each watermark that was ever written
+    granted_after_failure: int = 0
+    refused_starts: int = 0
+    failures: int = 0  # of the disk, after which the box ended
     _numbers: count = field(default_factory=lambda: count(1))
 
-    async def live_until_a_cut(self, cut_after: int) -> None:
+    async def live_until_a_cut(self, cut_after):
         """Open, work, and lose the power after so many changes of the disk."""
         self.vfs.disk = disk = Disk(self.files, cut_after)
         connection = None
         try:
-            connection = self.open()
+            connection = self.open(self.draw.choice((5, 50, 1000)))
+            async with self._writer(connection, disk) as writer:
+                while not disk.is_dead:
+                    await self._round(writer)
         except apsw.IOError:
             assert disk.is_dead
-        else:
-            await self._work(connection, disk)
         finally:
             if connection is not None:
                 with suppress(apsw.Error):
                     connection.close(force=True)
         self.files = disk.after_a_cut(self.draw)
 
-    def open(self) -> apsw.Connection:
-        """As the box does, alone on its file: the disk has no shared memory."""
+    async def live_until_a_failure(self, disk):
+        """Start, and work until a sync fails or the power goes. Then the process is gone."""
+        self.vfs.disk = disk
+        connection = None
+        try:
+            connection = self._start(disk)
+            await self._serve(connection, disk)
+        except apsw.Error:
+            self.refused_starts += 1
+        finally:
+            if connection is not None:
+                if self.draw.random() < 0.5:  # killed
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                with suppress(apsw.Error):
+                    connection.close()
+
+    def open(self, autocheckpoint=0):
+        """As the box does, with an exclusive lock: this disk has no shared memory."""
         connection = apsw.Connection("live.db", flags=apsw.SQLITE_OPEN_READWRITE, vfs=NAME)
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         configure(connection)
-        connection.execute(f"PRAGMA wal_autocheckpoint = {self.draw.choice((5, 50, 1000))}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {autocheckpoint}")
         self.prepare(connection)
         return connection
 
-    async def _work(self, connection: apsw.Connection, disk: Disk) -> None:
+    def _start(self, disk):
+        connection = self.open()
+        try:
+            if self.rewrites_log and LOG in disk.files:
+                write_log_again(connection, FilesOnDisk(disk))
+            connection.pragma("user_version")
+        finally:
+            connection.close()
+        return self.open()
+
+    async def _serve(self, connection, disk):
+        broken = []
+        async with self._writer(connection, disk, broken.append) as writer:
+            while not (broken or disk.is_dead):
+                await self._round(writer)
+                if self.draw.random() < 0.1:
+                    writer.run_between(lambda: checkpoint(connection, writer))
+            before = len(self.facts)
+            for _ in range(ROUNDS_AFTER_A_FAILURE):
+                await self._round(writer)
+            self.granted_after_failure += len(self.facts) - before
+            self.failures += bool(broken and disk.failed_syncs)
+
+    def _writer(self, connection, disk, on_broken=lambda _: None):
         zones, tokens = newest_zone_database(), Tokens(self.draw.randbytes)
-        writer = Writer(
+        return Closing(Writer(
             connection,
             lambda: Batch(connection, self.clock, zones, tokens),
             on_commit=lambda _: None,
-            on_broken=lambda _: None,
-            on_durable=Watermark(connection, Beside(disk, self.marks)).rise,
-        )
-        try:
-            while not disk.is_dead:
-                self.clock.advance(1)
-                await asyncio.gather(*(self._act(writer) for _ in range(self.draw.randint(1, 9))))
-        finally:
-            await writer.close()
+            on_broken=on_broken,
+            on_durable=Watermark(connection, FilesOnDisk(disk, self.marks)).rise,
+        ))  # fmt: skip
 
-    async def _act(self, writer: Writer) -> None:
-        """Somebody wants something; what is answered becomes a fact."""
+    async def _round(self, writer):
+        self.clock.advance(1)
+        await asyncio.gather(*(self._act(writer) for _ in range(self.draw.randint(1, 9))))
+
+    async def _act(self, writer):
+        """One request. What is answered becomes a fact."""
         chance = self.draw.random()
         known = [id_ for id_ in self.facts.granted if id_ not in self.facts.cancelled]
         with suppress(Refusal):
             if chance < 0.05:
-                issued = await self._write(writer, issue_key, "live", "Partner")
+                issued = await writer.submit(issue_key, ("live", "Partner"), {})
                 self.facts.keys.add(issued.id)
             elif chance < 0.25 and known:
                 chosen = self.draw.choice(known)
-                await self._write(writer, cancel_own, self.key, chosen)
+                await writer.submit(cancel_own, (self.key, chosen), {})
                 self.facts.cancelled.add(chosen)
             elif chance < 0.45 and known:
-                await self._let_in(writer, self.draw.choice(known))
+                await self._check_in(writer, self.draw.choice(known))
             else:
                 await self._book(writer)
 
-    async def _book(self, writer: Writer) -> None:
-        day = date.fromisoformat(TONIGHT) + timedelta(days=self.draw.randrange(6))
+    async def _book(self, writer):
         booking = a_booking(
             table_id=table_id(self.draw.choice(TABLES)),
             slot=self.draw.choice(SLOTS),
-            date=day,
+            date=date.fromisoformat(TONIGHT) + timedelta(days=self.draw.randrange(6)),
             idempotency_key=f"booking-{next(self._numbers)}",
             notify_customer=False,
         )
-        granted = await self._write(writer, reserve, "live", self.key, booking)
+        granted = await writer.submit(reserve, ("live", self.key, booking), {})
         self.facts.granted[granted.issued.reservation_id] = granted.issued.access_code
 
-    async def _let_in(self, writer: Writer, reservation_id: str) -> None:
+    async def _check_in(self, writer, reservation_id):
         scan = Scan(f"scan-{next(self._numbers)}", Reading("list", (reservation_id,)))
         scan = replace(scan, reason="known to the house")
-        decided = await self._write(writer, check_in, self.terminal, scan, 120)
+        decided = await writer.submit(check_in, (self.terminal, scan, 120), {})
         if decided.verdict.admitted:
             self.facts.entered.add(reservation_id)
 
-    @staticmethod
-    async def _write(writer: Writer, action: Callable[..., Any], *arguments: Any) -> Any:
-        return await writer.submit(action, arguments, {})
+
+class Closing:
+    """A writer that is closed at the end of the block."""
+
+    def __init__(self, writer):
+        self._writer = writer
+
+    async def __aenter__(self):
+        return self._writer
+
+    async def __aexit__(self, *_):
+        await self._writer.close()
 
 
-def complaints(house: House) -> list[str]:
-    """What the next start would find wrong. It looks at a copy: the house finds the ruins."""
-    house.vfs.disk = Disk(house.files)
-    connection = house.open()
+def checkpoint(connection, writer):
+    """On the writer's thread: as the box does (appliance/store/folding.py)."""
     try:
-        return [*_of_the_log(connection, house), *_of_the_file(connection),
-                *_of_facts(connection, house.facts), *_of_events(connection),
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    except apsw.IOError as error:
+        writer._loop.call_soon_threadsafe(writer.fail, error)
+
+
+def complaints(venue):
+    """What the next start would find wrong. It reads a copy: the venue goes on with the files."""
+    venue.vfs.disk = Disk(venue.files)
+    connection = venue.open()
+    try:
+        return [*_of_the_log(connection, venue), *_of_the_file(connection),
+                *_of_facts(connection, venue.facts), *_of_events(connection),
                 *_of_tables(connection)]  # fmt: skip
+    except apsw.CorruptError as error:
+        return [f"I7: the file cannot be read: {error}"]
     finally:
         connection.close()
 
 
-def _of_the_log(connection: apsw.Connection, house: House):
-    """A cut is no damage, whatever it left of the watermark: all of it, or any before, or none."""
+def _of_the_log(connection, venue):
+    """A cut is no damage, whatever it left of the watermark: all, any earlier one, or none."""
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-    earlier = house.draw.choice(house.marks or [b""])
-    for mark in ((house.marks or [b""])[-1], earlier, b"", earlier[: house.draw.randrange(17)]):
-        if count_missing_frames(connection, Beside(house.vfs.disk, [mark])):
+    earlier = venue.draw.choice(venue.marks or [b""])
+    for mark in ((venue.marks or [b""])[-1], earlier, b"", earlier[: venue.draw.randrange(17)]):
+        if count_missing_frames(connection, FilesOnDisk(venue.vfs.disk, [mark])):
             yield "F9: a box that lost nothing would not be served"
 
 
-def _of_the_file(connection: apsw.Connection):
+def _of_the_file(connection):
     found = [row[0] for row in connection.execute("PRAGMA integrity_check")]
     if found != ["ok"]:
         yield f"I7: integrity_check says {found[:3]}"
@@ -172,7 +229,7 @@ def _of_the_file(connection: apsw.Connection):
         yield "I7: foreign_key_check found orphans"
 
 
-def _of_facts(connection: apsw.Connection, facts: Facts):
+def _of_facts(connection, facts):
     rows = {
         id_: (code, status, arrived, at)
         for id_, code, status, arrived, at in connection.execute(
@@ -191,18 +248,18 @@ def _of_facts(connection: apsw.Connection, facts: Facts):
         yield "I1: a key was shown and is lost"
 
 
-def _of_events(connection: apsw.Connection):
+def _of_events(connection):
     """I4: each change has its one event, and each event its delivery."""
     wanted = """
         SELECT id, 'reservation.created' FROM reservation UNION ALL
         SELECT id, 'reservation.cancelled' FROM reservation WHERE status = 'cancelled' UNION ALL
         SELECT id, 'reservation.checked_in' FROM reservation WHERE checked_in_at IS NOT NULL"""
-    told = """SELECT e.reservation_id, e.type FROM event e JOIN delivery d ON d.event_seq = e.seq"""
+    told = "SELECT e.reservation_id, e.type FROM event e JOIN delivery d ON d.event_seq = e.seq"
     if sorted(connection.execute(wanted)) != sorted(connection.execute(told)):
         yield "I4: changes and events are not the same"
 
 
-def _of_tables(connection: apsw.Connection):
+def _of_tables(connection):
     twice = connection.execute(
         """SELECT a.id, b.id FROM reservation a JOIN reservation b
                ON a.date = b.date AND a.table_id = b.table_id AND a.seq < b.seq

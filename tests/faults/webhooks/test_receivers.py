@@ -1,0 +1,108 @@
+"""Receivers that never answer, or answer far too much.
+
+Attempts take the ten seconds of the interface in `make soak`, and less otherwise.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from appliance.webhooks.client import Budgets
+from tests.appliance.webhooks.attempts import REQUEST
+from tests.appliance.webhooks.receivers import a_server
+from tests.soak.scale import FULL
+
+BUDGETS = Budgets() if FULL else Budgets(total=0.6, connect=60.0, drain=0.2, idle=4.0)
+TOTAL = BUDGETS.total
+EARLY = 0.1  # the receiver's clock starts when the request arrives
+LATE = 0.3 if FULL else 30.0  # a test must hold on a busy machine; a soak runs on a quiet one
+FLOOD = Path(__file__).with_name("flood.py")
+MEBIBYTE = 1024 * 1024
+
+
+class Hanging:
+    """A receiver that answers nothing, and notes how long each request waited."""
+
+    def __init__(self):
+        self.held = []
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def converse(self, reader, _writer):
+        await reader.readuntil(b"\r\n\r\n")
+        begun = time.monotonic()
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await reader.read()  # the rest of the request, and the end of the connection
+        self.at_once -= 1
+        self.held.append(time.monotonic() - begun)
+
+
+@pytest.mark.slow
+async def test_a_receiver_that_never_answers_is_given_up_in_time_and_delays_no_other(
+    world, open_receiver, change_outside
+):
+    change_outside(budgets=BUDGETS)
+    hung, others = Hanging(), [await open_receiver() for _ in range(4)]
+    async with a_server(hung.converse) as port:
+        for url in (f"http://127.0.0.1:{port}/", *(other.url for other in others)):
+            await world.register(url)
+        await world.start()
+
+        await world.book(40)
+        for other in others:
+            await other.got(40)
+        await world.until(lambda: world.attempts().count((1, "timeout")) >= 8, TOTAL + 5)
+        await world.until(lambda: len(hung.held) >= 8)
+        await world.stop(0)
+
+    assert hung.most_at_once == 8
+    assert min(hung.held[:8]) >= TOTAL - EARLY
+    assert max(hung.held[:8]) <= TOTAL + LATE
+    assert all(len(other.requests) == 40 for other in others)
+
+
+@pytest.fixture
+def flood():
+    """`url = flood(kind)`: a receiver of flood.py in a process of its own."""
+    started = []
+
+    def start(kind):
+        process = subprocess.Popen([sys.executable, FLOOD, kind], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return f"http://127.0.0.1:{int(process.stdout.readline())}/hook"
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def most_memory(*, begin_anew=False):
+    """The most memory that this process held since the last time it began anew, in bytes."""
+    if begin_anew:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("kind", "code"), [("chunks", "delivered"), ("bomb", "delivered"), ("headers", "protocol")]
+)
+async def test_an_answer_of_any_size_costs_less_than_a_mebibyte(
+    make_client, receiver, flood, kind, code
+):
+    assert (await make_client(receiver.url).post(REQUEST)).delivered
+    client = make_client(flood(kind))
+    before = most_memory(begin_anew=True)
+
+    outcomes = [await client.post(REQUEST) for _ in range(10)]
+
+    assert [outcome.code for outcome in outcomes] == [code] * 10
+    assert all(len(outcome.excerpt or "") <= 4 * 1024 for outcome in outcomes)
+    assert most_memory() - before < MEBIBYTE
