@@ -65,6 +65,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     slowest: list[tuple[float, str]] = []
     for outcome in ("", "passed", "failed", "error"):  # "": what went well before and after
         for report in terminalreporter.stats.get(outcome, []):
+            if not isinstance(report, pytest.TestReport):
+                continue  # a file that could not be collected
             area = "/".join(report.nodeid.split("::")[0].split("/")[:-1][:3])
             ran[area] += report.when == "call"
             seconds[area] += report.duration

@@ -106,7 +106,7 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
     if arguments.html:
         path = Path(arguments.html)
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # refuses a folder
-        with open(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             os.fchmod(handle, 0o600)  # the key is in it, and the file may have been there
             file.write(kit_html(key, venue))
         print(f"{path} written: print it, then delete the file")

@@ -63,7 +63,7 @@ async def test_a_second_tap_on_one_device_keeps_one_claim_and_sets_no_new_cookie
     assert await count(world, "SELECT count(*) FROM history WHERE what = 'claimed'") == 1
 
 
-@pytest.mark.parametrize("forge", ["{}A", "A{}", "", "x" * 4000])
+@pytest.mark.parametrize("forge", ["{}A", "B{}", "", "x" * 4000])
 async def test_a_forged_cookie_is_nobodys(world, guest, forge):
     reservation, mine = await claimed(world, guest)
     token = mine["Cookie"].partition("=")[2]
