@@ -8,7 +8,7 @@ import pytest
 
 from tests.appliance.webhooks.receivers import OK, Receiver, a_server, an_answer
 from tests.browser.chromium import browser_fixture
-from tests.browser.keyboard import follow, press, reach, write
+from tests.browser.keyboard import press, reach, write
 from tests.conftest import with_settings
 from tests.web.portal.people import a_person
 
@@ -56,7 +56,8 @@ async def secret_of(page):
 
 
 async def go(page, label, path):
-    await follow(page, label, re.compile(path))
+    async with page.expect_navigation(url=re.compile(path)):
+        await press(page, label)
 
 
 async def register(page, url):

@@ -43,7 +43,7 @@ async def reservations(portal):
 async def test_a_host_accepts_moves_takes_payments_and_checks_in_by_keyboard(portal):
     asked = await portal.box.guest(slot="19:30", status="requested", access_code="SVC-2345")
     owed = await portal.box.guest(
-        slot="19:30", table="T2", status="pending", guests=4, access_code="SVC-6789"
+        slot="19:30", table="T5", status="pending", guests=4, access_code="SVC-6789"
     )
     page = await portal.desk("host")
     await open_by_keyboard(page, asked)
