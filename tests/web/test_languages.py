@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -58,16 +59,20 @@ def said_in(name: str, locale: str = "ar") -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("code", ["fr", "ar"])
-def test_every_message_of_the_pages_is_translated_and_no_other_is_kept(code):
+@cache
+def messages_in_the_pages():
     words = {"_": None, "gettext": None, "ngettext": (1, 2)}
     kinds = [("**.py", "python"), ("templates/**.html", "jinja2")]
     wanted = extract_from_dir(
         ROOT / "web", kinds, keywords=words,
         directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
     )  # fmt: skip
+    return {forms(message)[0] for _, _, message, _, _ in wanted}
 
-    assert {forms(message)[0] for _, _, message, _, _ in wanted} == said_in(f"{code}.po", code)
+
+@pytest.mark.parametrize("code", ["fr", "ar"])
+def test_every_message_of_the_pages_is_translated_and_no_other_is_kept(code):
+    assert messages_in_the_pages() == said_in(f"{code}.po", code)
 
 
 def all_refusals(kind=Refusal):
@@ -98,14 +103,16 @@ def test_every_refusal_and_every_rule_is_said_in_arabic():
     assert set(rules_in_the_code()) - said_in("rules.ar.po") == set()
 
 
+@cache
 def entries_noted():
     """What the security log is told: the third argument, or that of `write(note_security, …)`."""
-    noting = ("note_security", "add_security_entry")
+    noting, found = ("note_security", "add_security_entry"), set()
     for name, call in calls("appliance", "web"):
         handed = [getattr(argument, "id", "") for argument in call.args]
         at = 2 if name in noting else handed.index(noting[0]) + 2 if noting[0] in handed else None
         if at is not None and isinstance(call.args[at], ast.Constant):
-            yield call.args[at].value
+            found.add(call.args[at].value)
+    return found
 
 
 @pytest.mark.proves("S23")

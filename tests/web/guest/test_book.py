@@ -137,6 +137,7 @@ async def test_what_is_not_offered_is_not_booked(world, guest, changes):
 
 
 async def test_an_hour_that_has_begun_is_neither_offered_nor_booked(world, guest):
+    world.clock.set("2026-11-21T19:00:00Z")
     token = await token_of(world, guest)
     world.clock.set("2026-11-21T19:40:00Z")
 

@@ -96,6 +96,7 @@ async def ask(world, handler, token: str):
     return await handler(request)
 
 
+@pytest.mark.slow
 @pytest.mark.proves("S11")
 async def test_thousands_of_guesses_open_nothing_and_are_answered_alike(world):
     reservation = await world.reserve()
@@ -113,6 +114,7 @@ async def test_thousands_of_guesses_open_nothing_and_are_answered_alike(world):
     assert answers.pop()[0] == 404
 
 
+@pytest.mark.slow
 @pytest.mark.proves("S5")
 async def test_no_guess_takes_visibly_longer_than_another(world):
     """Of the wrong form, of the right one, nearly right: medians within a quarter of each other.
