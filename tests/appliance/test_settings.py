@@ -1,4 +1,4 @@
-"""Settings: file, environment, one sentence for each mistake; the file that `init` writes."""
+"""Settings: file, environment, one sentence for each mistake (docs/reference/settings.md)."""
 
 import dataclasses
 import json
