@@ -130,3 +130,14 @@ async def test_a_timer_that_the_kernel_cancels_is_the_news_each_time(monkeypatch
     stop()
     kernel.close()
     assert len(armed) == 3
+
+
+@pytest.mark.parametrize("readings", [1, 2, 3])
+def test_a_clock_that_is_set_right_while_it_is_judged_is_not_told_as_it_was_before(readings):
+    machine = Surroundings()
+    good = parse_instant(NOW) - LONG_AGO
+    clock = machine.clock(ClockMark(parse_instant(NOW), "a boot", good))
+    told = [parse_instant("1970-12-06T19:00:00Z")] * readings
+    machine.machine.now = lambda: told.pop() if told else parse_instant(NOW)
+
+    assert clock.now() == parse_instant(NOW)

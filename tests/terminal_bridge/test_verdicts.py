@@ -1,4 +1,4 @@
-"""Each verdict of docs/door-protocol.md, in the order of the checks; no tampered pass is taken."""
+"""Each verdict of the door protocol, in the order of the checks; no tampered pass is taken."""
 
 import random
 from dataclasses import replace

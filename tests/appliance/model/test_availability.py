@@ -1,4 +1,4 @@
-"""Who blocks which table, against counting minutes."""
+"""Who blocks which table (interface, section 2.4), against counting minutes."""
 
 import pytest
 from hypothesis import given
