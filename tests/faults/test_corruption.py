@@ -226,7 +226,7 @@ def hours_of(left):
 
 
 def test_without_the_watermark_the_box_goes_on_with_what_can_be_read(left):
-    """The owner's last resort, as docs/operations.md has it."""
+    """The owner's last resort, as docs/operations/backup.md has it."""
     newest = hours_of(left)
     left.put_with_flip(left.last.stop - 100, 3)
     left.path.with_name("live.db-watermark").unlink()

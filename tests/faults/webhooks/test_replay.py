@@ -212,9 +212,10 @@ async def test_a_period_takes_the_events_in_it_of_that_endpoint_alone(world, ope
     await world.register(other.url)
     await world.start()
     hours = []
-    for _ in range(4):
+    for number in range(1, 5):
         hours.append(clock.now())
         await world.book()
+        await chosen.got(number)
         clock.advance(3600)
     await world.settled(*["delivered"] * 8)
     sent = [request.id for request in await chosen.got(4)]
