@@ -1,11 +1,13 @@
 """The real application, for tests that start many: its templates are compiled once a run."""
 
+from functools import cache
 from typing import Any
 
 import jinja2
 from aiohttp import web
 
 from appliance.box import Box
+from web import rendering
 from web.application import build_application
 from web.rendering import TEMPLATES
 
@@ -24,6 +26,9 @@ class _Compiled(jinja2.BytecodeCache):
 
 
 _COMPILED = _Compiled()
+# The files and templates of all applications of a run are the same.
+rendering.StaticFiles = cache(rendering.StaticFiles)  # type: ignore[assignment,misc]
+rendering.make_templates = cache(rendering.make_templates)
 
 
 def application_of(box: Box) -> web.Application:
