@@ -54,7 +54,7 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_no_s
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
-	@echo 'make test     the tests of every day, in three minutes   (PYTEST_ARGS="-k door" for some)'
+	@echo 'make test     the tests of every day, in four minutes    (PYTEST_ARGS="-k door" for some)'
 	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make docs     write the generated documents: docs/reference/ and the traceability matrix'
@@ -82,7 +82,7 @@ setup: program $(DEV)
 run: program
 	@exec $(BIN)/venuebox serve --demo $(if $(filter command,$(origin PORT)),--port $(PORT))
 
-# The default tier: under three minutes, and nothing but Python. `rest` is all that it leaves out.
+# The default tier: about four minutes, and nothing but Python. `rest` is all that it leaves out.
 REST := slow or process or browser or network
 TEST  = $(BIN)/pytest -n auto --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
 
