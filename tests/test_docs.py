@@ -269,8 +269,3 @@ def test_nothing_is_deprecated_and_the_description_says_how_it_would_be():
 
     assert "`Deprecation` and `Sunset`" in document["info"]["description"]
     assert '"deprecated": true' not in json.dumps(document)
-
-
-@pytest.mark.parametrize("path", DOCUMENTS)
-def test_no_document_names_a_place_of_a_machine_or_leaves_anything_open(path: str):
-    assert re.findall(r"/home/|/root/|TODO|FIXME", DOCUMENTS[path]) == []

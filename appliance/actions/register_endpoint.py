@@ -8,7 +8,7 @@ from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import InvalidEventType, TooManyEndpoints
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import count_active, get_endpoint, insert_endpoint
+from appliance.store.endpoints import count_active, get_endpoint, insert_endpoint, set_own_refs
 from appliance.tokens import Keyring
 
 ACTIVE_MAX = 5
@@ -70,3 +70,16 @@ def register_endpoint(
     note_security(tx, actor, "endpoint_registered", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return get_endpoint(tx, endpoint_id), secret
+
+
+def restrict_references(
+    tx: Transaction, endpoint_id: str, *, own_refs: bool, actor: str = CONSOLE
+) -> None:
+    """From the next attempt on it is told the `externalRef` of its own key line alone, or of all.
+
+    NotFound if unknown.
+    """
+    if get_endpoint(tx, endpoint_id).own_refs == int(own_refs):
+        return
+    set_own_refs(tx, endpoint_id, own_refs=own_refs)
+    note_security(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)

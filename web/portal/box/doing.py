@@ -1,4 +1,4 @@
-"""What can be done about the box from its room: a backup, a test letter, a restart."""
+"""What can be done about the box from its room: a backup, a test letter, settings, a restart."""
 
 import asyncio
 
@@ -7,12 +7,14 @@ from aiohttp import web
 from appliance.actions.note_security import note_security
 from appliance.backup.kit import kit_html
 from appliance.backup.recovery_key import ensure_recovery_key
+from appliance.errors import Refusal
+from appliance.settings_checks import RANGES
 from appliance.store.venue import get_venue
-from web.portal.answer import HEADERS, portal_page, see_other
+from web.portal.answer import HEADERS, language_of, portal_page, rule_text, see_other
 from web.portal.box.backing_up import BACKING_UP
 from web.portal.box.letters import try_letter
-from web.portal.box.pages import box_page
-from web.portal.box.saved import directory_of
+from web.portal.box.pages import CHANGEABLE, box_page
+from web.portal.box.saved import directory_of, save_settings, waits_for_restart
 from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import read_form
 from web.portal.guard import staff_of
@@ -67,3 +69,17 @@ async def restart(request: web.Request) -> web.Response:
     answer = portal_page(request, "portal/box/restarting.html", {})
     answer.force_close()  # what is asked next is asked of the box that begins anew
     return answer
+
+
+async def change_settings(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/box/settings`: written to settings.toml, in force from the next start on."""
+    form = await read_form(request)
+    try:
+        numbers = {name: form.whole(name, *RANGES[name]) for name in CHANGEABLE}
+        await save_settings(request, {"booking.enabled": form.ticked("booking.enabled"), **numbers})
+    except Refusal as refusal:
+        said = rule_text(refusal, language_of(request)) or refusal.error
+        return await box_page(
+            request, wrong=(refusal.field or "", said), typed=form.typed(), status=refusal.status
+        )
+    return see_other(request, "/box", "saved-for-later" if waits_for_restart(request) else "saved")

@@ -8,9 +8,8 @@ from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from appliance.actions.choose_events import choose_events
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.register_endpoint import parse_event_types
+from appliance.actions.register_endpoint import parse_event_types, restrict_references
 from appliance.actions.register_with_room import register_with_room
-from appliance.actions.restrict_references import restrict_references
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
 from appliance.actions.send_test_event import send_test_event
 from appliance.actions.trust_receiver import trust_receiver
