@@ -8,6 +8,8 @@ export CHROMIUM
 
 BIN      := .venv/bin
 FRONTEND := web/frontend
+# What was compiled is kept, whatever the environment says: else each run compiles all tests anew.
+PYTEST   := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 VENV     := .venv/.made
 RUN      := .venv/.run-installed
 DEV      := .venv/.dev-installed
@@ -54,7 +56,7 @@ CHECKED := tests/test_architecture.py tests/test_docs.py tests/attacks/test_no_s
 
 help:
 	@echo 'make run      serve the demo venue on http://127.0.0.1:8080  (PORT=8090 elsewhere)'
-	@echo 'make test     the tests of every day, in four minutes    (PYTEST_ARGS="-k door" for some)'
+	@echo 'make test     the tests of every day, in three minutes   (PYTEST_ARGS="-k door" for some)'
 	@echo 'make test-all the same and all that it leaves out: browser, processes, whatever is slow'
 	@echo 'make check    style, types, import directions, documentation, secrets left in the source'
 	@echo 'make docs     write the generated documents: docs/reference/ and the traceability matrix'
@@ -82,9 +84,10 @@ setup: program $(DEV)
 run: program
 	@exec $(BIN)/venuebox serve --demo $(if $(filter command,$(origin PORT)),--port $(PORT))
 
-# The default tier: about four minutes, and nothing but Python. `rest` is all that it leaves out.
+# The default tier: about three minutes, and nothing but Python. `rest` is all that it leaves out.
 REST := slow or process or browser or network
-TEST  = $(BIN)/pytest -n auto --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
+WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) # one waits while the others work
+TEST  = $(PYTEST) -n $(WORKERS) --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
 
 test: setup
 	@$(call say,testing)
@@ -129,7 +132,7 @@ check: setup
 	@$(call say,the generated documents)
 	@$(BIN)/python docs/generate.py --check
 	@$(call say,import directions; documentation; secrets in the source)
-	@$(BIN)/pytest -q -n auto $(CHECKED)
+	@$(PYTEST) -q -n auto $(CHECKED)
 
 # docs/reference/ and docs/contributing/traceability.md, from the code and the tests' markers.
 .PHONY: docs
@@ -143,7 +146,7 @@ CLIENTS_NPM    = $(subst --prefix $(FRONTEND),--prefix $(CLIENTS),$(NPM))
 
 clients: setup $(CLIENTS_READY)
 	@$(call say,generating clients from the OpenAPI document: they compile and book)
-	@$(BIN)/pytest -q -n 0 tests/clients $(PYTEST_ARGS)
+	@$(PYTEST) -q -n 0 tests/clients $(PYTEST_ARGS)
 
 $(CLIENTS_READY): $(RUN) requirements/clients.txt tests/clients/package.json tests/clients/package-lock.json
 	@$(call say,installing generators of clients: about 150 MB the first time)
@@ -203,7 +206,7 @@ journey: setup $(BINARY_READY)
 	@$(call say,building it elsewhere: the bytes must be the same)
 	@PYTHONHASHSEED=0 $(BINARY_PYTHON)/bin/python packaging/build.py --again
 	@$(call say,testing dist/venuebox)
-	@$(BIN)/pytest -q -n 0 tests/journeys/test_binary.py $(PYTEST_ARGS)
+	@$(PYTEST) -q -n 0 tests/journeys/test_binary.py $(PYTEST_ARGS)
 
 # PyInstaller's bootloader is compiled here, with the choice of a place to unpack linked in.
 $(BINARY_READY): $(VENV) requirements/build.txt requirements/binary.txt packaging/runtime_place.c
@@ -252,6 +255,7 @@ $(RUN): $(VENV) requirements/build.txt requirements/run.txt pyproject.toml
 $(DEV): $(RUN) requirements/dev.txt
 	@$(call say,installing what tests and checks need: about 150 MB the first time)
 	@$(INSTALL) -r requirements/dev.txt $(call or_network,the test tools)
+	@$(PYTEST) --collect-only -q >/dev/null 2>&1 || true # compiles the tests, once
 	@touch $@
 
 $(MODULES): $(RUN) $(FRONTEND)/package.json $(FRONTEND)/package-lock.json $(FRONTEND)/.npmrc

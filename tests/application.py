@@ -1,4 +1,4 @@
-"""The real application, for tests that start many: its templates are compiled once a run."""
+"""The real application, for tests that start many: what all of a run share is made once."""
 
 from functools import cache
 from typing import Any
@@ -7,9 +7,14 @@ import jinja2
 from aiohttp import web
 
 from appliance.box import Box
-from web import rendering
-from web.application import build_application
+from appliance.tls.certificates import Certificates
+from web import application, rendering
+from web.principals import PRINCIPALS, Principal
 from web.rendering import TEMPLATES
+from web.routes import Handler
+
+Handlers = dict[tuple[str, str], Handler]
+HANDLERS: web.AppKey[Handlers] = web.AppKey("handlers", dict)
 
 
 class _Compiled(jinja2.BytecodeCache):
@@ -31,9 +36,37 @@ rendering.StaticFiles = cache(rendering.StaticFiles)  # type: ignore[assignment,
 rendering.make_templates = cache(rendering.make_templates)
 
 
-def application_of(box: Box) -> web.Application:
+def _add(
+    app: web.Application, method: str, path: str, handler: Handler, principal: Principal
+) -> None:
+    """As the application's own, but the route is added to a router that all share."""
+    app.setdefault(HANDLERS, {})[method, path] = handler
+    app[PRINCIPALS][method, path] = principal
+
+
+application._add = _add
+
+
+@cache
+def _router_of(routes: tuple[tuple[str, str], ...]) -> web.UrlDispatcher:
+    """A router whose handlers are those of the application that it serves; 400 take 25 ms."""
+
+    def handler_of(route: tuple[str, str]) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await request.app[HANDLERS][route](request)
+
+        return handle
+
+    router = web.UrlDispatcher()
+    for method, path in routes:
+        router.add_route(method, path, handler_of((method, path)))
+    return router
+
+
+def application_of(box: Box, certificates: Certificates | None = None) -> web.Application:
     """What `venuebox serve` serves of `box`."""
-    app = build_application(box)
+    app = application.build_application(box, certificates)
+    app._router = _router_of(tuple(app[HANDLERS]))
     share_templates(app)
     return app
 

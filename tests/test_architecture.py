@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -249,6 +250,15 @@ def inner_imports(root: Path) -> Iterator[Import]:
 
 
 def imports_of(root: Path) -> Iterator[Import]:
+    return iter(_imports_of_project() if root == ROOT else _read_imports(root))
+
+
+@cache
+def _imports_of_project() -> list[Import]:
+    return list(_read_imports(ROOT))
+
+
+def _read_imports(root: Path) -> Iterator[Import]:
     modules = modules_of(root)
     for module, path in modules.items():
         package = module if path.name == "__init__.py" else module.rpartition(".")[0]

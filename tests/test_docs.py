@@ -115,11 +115,13 @@ def described_labels() -> set[str]:
     return {label for begin in begins for label in LABEL.findall(begin)}
 
 
+@cache
 def proven_labels() -> set[str]:
     """Those in the markers of the tests."""
     found = set()
     for path in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        source = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(source)) if "mark.proves" in source else ():
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.proves":
                 found |= {str(ast.literal_eval(each)) for each in node.args}
     return {label for label in found if LABEL.fullmatch(label)}

@@ -1,6 +1,7 @@
 """What tests of commands share: the program in this process, and a box made by `init`."""
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,8 +87,18 @@ def venue_file(tmp_path):
     return path
 
 
+@pytest.fixture(scope="session")
+def made_box(tmp_path_factory):
+    """A box that `init` made once for all: each test works on its own copy."""
+    directory = tmp_path_factory.mktemp("made")
+    (directory / "venue.toml").write_text(VENUE, "utf-8")
+    argv = ["init", "--venue", str(directory / "venue.toml")]
+    assert main(argv, {"VENUEBOX_DATA": str(directory / "box")}) == 0
+    return directory / "box"
+
+
 @pytest.fixture
-def box(program, venue_file):
+def box(program, made_box):
     """The program, in front of a box."""
-    assert program("init", "--venue", str(venue_file)) == 0, program.err
+    shutil.copytree(made_box, program.data)
     return program

@@ -25,7 +25,7 @@ def test_version_tells_what_runs_here(program):
     assert program.out.splitlines() == [first]
 
 
-def test_a_newer_tz_database_in_the_data_directory_is_the_one_that_counts(box):
+def test_a_newer_tz_database_in_the_data_directory_is_the_one_that_counts(box, venue_file):
     rules = resources.files("tzdata.zoneinfo.Africa").joinpath("Casablanca").read_bytes()
     (box.data / "tz").mkdir()
     with zipfile.ZipFile(box.data / "tz" / "tzdata-2031.1-py2.py3-none-any.whl", "w") as wheel:

@@ -1,6 +1,10 @@
 """A live environment on disk, with a reservation, its pass and its letter."""
 
+import atexit
 import dataclasses
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,7 +62,7 @@ def open_at(clock, mail_settings):
 
 async def open_environment(path: Path, clock, mail_settings, name="live"):
     """Open the box's database at `path`; a new one is given a venue, a table and a pass key."""
-    migrate(path, clock, create=True)
+    copy_empty_database(path)
     database = Database(path, clock, Tokens(), newest_zone_database())
     fresh = database.peek(lambda reader: reader.row("SELECT 1 FROM venue")) is None
     environment = Environment(
@@ -72,6 +76,21 @@ async def open_environment(path: Path, clock, mail_settings, name="live"):
     if fresh:
         await database.write(_furnish, environment.keyring)
     return environment
+
+
+def copy_empty_database(path: Path) -> None:
+    """Unless there is one already."""
+    if not path.exists():
+        shutil.copy(empty_database(), path)
+
+
+@cache
+def empty_database() -> Path:
+    """A database without rows, made once a run."""
+    directory = Path(tempfile.mkdtemp(prefix="venuebox-template-"))
+    atexit.register(shutil.rmtree, directory)
+    migrate(directory / "empty.db", StoppedClock("2026-11-20T12:00:00Z"), create=True)
+    return directory / "empty.db"
 
 
 def _furnish(tx, keyring):

@@ -19,6 +19,7 @@ from appliance.mail.contents import read_contents
 from appliance.mail.outbox import render_letter
 from appliance.mail.words import name_to_greet, one_line
 from appliance.model.letter import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS
+from appliance.model.qr import qr_png
 from tests.appliance.mail.conftest import GUEST, SENDER, a_reservation
 from tests.appliance.mail.reading import HOSTILE, check_one_letter, parts, received, with_changes
 
@@ -29,6 +30,7 @@ async def contents(environment, a_letter):
     return await environment.database.read(read_contents, environment, letter_id)
 
 
+@pytest.mark.usefixtures("pictures")
 async def test_the_pass_in_the_letter_is_read_by_a_scanner(contents):
     letter = received(Composer(SENDER).compose(contents))
 
@@ -103,14 +105,20 @@ def test_no_name_whatever_breaks_out_of_its_place(sample, name, guest):
     check_one_letter(composer.compose(changed), benign)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def without_pictures(monkeypatch):
     """A pass is drawn in no time."""
     monkeypatch.setattr("appliance.mail.composing.qr_png", lambda *_: b"\x89PNG")
 
 
 @pytest.fixture
-async def sample(contents, without_pictures):
+def pictures(monkeypatch, without_pictures):
+    """A pass is drawn so that it can be read."""
+    monkeypatch.setattr("appliance.mail.composing.qr_png", qr_png)
+
+
+@pytest.fixture
+async def sample(contents):
     composer = Composer(SENDER)
     return contents, composer, composer.compose(contents)
 
@@ -188,6 +196,7 @@ def the_event(message):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("pictures")
 async def test_each_letter_carries_what_its_guest_needs_and_no_more(contents_of, kind, language):
     contents = await contents_of(kind, language)
 

@@ -14,8 +14,7 @@ from appliance.tls.authority import names_in
 from appliance.tls.certificates import Certificates
 from appliance.tls.files import LEAF, read_certificate
 from appliance.tls.names import Names
-from tests.application import share_templates
-from web.application import build_application
+from tests.application import application_of
 from web.names.tls import renewing
 
 
@@ -83,8 +82,7 @@ async def test_nothing_is_signed_by_a_doubtful_clock_or_after_the_end(box, certi
 
 @pytest.mark.parametrize("path", [None, "/trust/ca.crt", "/trust/ca.mobileconfig"])
 async def test_once_a_device_has_fetched_the_authority_it_stays(box, certificates, path):
-    app = build_application(box, certificates)
-    share_templates(app)
+    app = application_of(box, certificates)
     before = certificates.fingerprint()
     async with TestClient(TestServer(app)) as client:
         for page in filter(None, ("/trust", path)):

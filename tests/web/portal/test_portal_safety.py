@@ -88,8 +88,9 @@ async def everything(running):
 
 
 @pytest.mark.proves("S21", "V1")
-@pytest.mark.parametrize("markup", MARKUP)
-async def test_what_anybody_wrote_is_text_on_every_page(running, everything, markup):
+async def test_what_anybody_wrote_is_text_on_every_page(running, everything):
+    markup = "".join(MARKUP)
+
     def write(tx):
         for table, columns in TEXTS.items():
             for column in columns:
@@ -116,8 +117,8 @@ async def test_what_anybody_wrote_is_text_on_every_page(running, everything, mar
 
 
 @pytest.mark.proves("V1")
-@pytest.mark.parametrize("markup", MARKUP)
-async def test_what_stands_in_an_address_is_text_too(running, everything, markup):
+async def test_what_stands_in_an_address_is_text_too(running, everything):
+    markup = "".join(MARKUP)
     names = ("q", "note", "date", "from", "slot", "table", "guests", "page", "status")
     for path in GETS:
         if "{" in path or path.endswith(STREAMS):
