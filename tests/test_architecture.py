@@ -22,6 +22,7 @@ LAYERS = (
         "appliance.errors",
         "appliance.file_ownership",
         "appliance.house_errors",
+        "appliance.i18n",
         "appliance.log_files",
         "appliance.clock",
         "appliance.clock_steps",

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from web.languages import Language
+from appliance.i18n import Language
 from web.rendering import LANGUAGES, render
 
 _HEADERS = {

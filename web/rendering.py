@@ -6,8 +6,8 @@ from pathlib import Path
 import jinja2
 from aiohttp import web
 
+from appliance.i18n import Language, Languages, load_languages
 from terminal_bridge.context import ENVIRONMENT
-from web.languages import Language, Languages, load_languages
 from web.pass_images import PASS_IMAGES, PassImages
 from web.static_files import STATIC_FILES, StaticFiles
 

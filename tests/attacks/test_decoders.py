@@ -24,6 +24,7 @@ from appliance.backup.sealed import Header, SealedReader, SealedWriter, read_hea
 from appliance.clock import newest_zone_database
 from appliance.door_log.statement import Statement, read_statement, sign_statement
 from appliance.errors import Refusal, Trouble
+from appliance.i18n import load_languages
 from appliance.model.access_code import parse_access_code
 from appliance.model.booking import parse_booking
 from appliance.model.endpoint import parse_ca, parse_pin
@@ -47,7 +48,6 @@ from terminal_bridge.reading import parse_apart_scans, parse_request
 from tests.builders import a_body
 from tests.soak.scale import FULL
 from web.hosts import Hosts
-from web.languages import load_languages
 from web.portal.device import describe_device
 from web.portal.forms import Form
 

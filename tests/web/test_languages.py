@@ -13,15 +13,15 @@ from babel.messages.pofile import read_po
 from appliance import house_errors  # noqa: F401 - its refusals are found by their base
 from appliance.errors import Refusal
 from appliance.house_errors import NameTaken
+from appliance.i18n import isolate, load_languages
 from appliance.model.booking import field_invalid
 from appliance.store.security_log import SecurityEntry
-from web.languages import isolate, load_languages
 from web.portal.answer import refusal_text, rule_text
 from web.portal.forms import Form
 from web.portal.people.log import what_happened
 
 ROOT = Path(__file__).parents[2]
-CATALOGUES = ROOT / "web" / "catalogues"
+CATALOGUES = ROOT / "appliance" / "catalogues"
 LANGUAGES = load_languages()
 FRENCH, ARABIC = LANGUAGES.get("fr"), LANGUAGES.get("ar")
 BLANK = re.compile(r"\{\w+\}|%\(\w+\)s")
@@ -63,10 +63,10 @@ def said_in(name: str, locale: str = "ar") -> set[str]:
 def messages_in_the_pages():
     words = {"_": None, "gettext": None, "ngettext": (1, 2)}
     kinds = [("**.py", "python"), ("templates/**.html", "jinja2")]
-    wanted = extract_from_dir(
-        ROOT / "web", kinds, keywords=words,
-        directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
-    )  # fmt: skip
+    wanted = (found for package in ("appliance", "terminal_bridge", "web") for found in
+        extract_from_dir(ROOT / package, kinds, keywords=words,
+            directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
+    ))  # fmt: skip
     return {forms(message)[0] for _, _, message, _, _ in wanted}
 
 

@@ -9,9 +9,9 @@ import json
 
 from aiohttp import web
 
+from appliance.i18n import Language
 from terminal_bridge.context import ENVIRONMENT
 from web.door.words import door_words
-from web.languages import Language
 from web.names.secure import SECURE
 from web.rendering import LANGUAGES, render
 from web.static_files import STATIC_FILES

@@ -1,6 +1,6 @@
 """Every word of the door app, in one language: the page carries them to its script."""
 
-from web.languages import Language
+from appliance.i18n import Language
 
 _COUNTED = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
 

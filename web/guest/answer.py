@@ -3,9 +3,9 @@
 from aiohttp import web
 
 from appliance.environment import Environment
+from appliance.i18n import Language
 from terminal_bridge.context import ENVIRONMENT
 from web.guest.opened_link import OpenedLink, find_opened
-from web.languages import Language
 from web.rendering import LANGUAGES, render
 
 # docs/security.md, S11 and S16. No page of a guest may run, style or frame anything of its own.

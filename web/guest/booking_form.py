@@ -7,6 +7,7 @@ from aiohttp import web
 
 from appliance.actions.book import ANY_TABLE
 from appliance.environment import Environment
+from appliance.i18n import Language
 from appliance.model.booking import (
     NAME_MAX,
     NOTES_MAX,
@@ -19,7 +20,6 @@ from appliance.model.booking import (
 from appliance.model.evening import is_slot, parse_date
 from appliance.tokens import made_at
 from web.guest.offer import WHOLE_EVENING
-from web.languages import Language
 from web.portal.forms import read_form
 
 FIELDS = ("when", "name", "email", "phone", "notes")  # those that may be wrong

@@ -15,12 +15,12 @@ from appliance.errors import (
     VenueClosed,
 )
 from appliance.house_errors import FormUsed, TooManyBookings
+from appliance.i18n import Language, isolate
 from appliance.model.evening import BOOKING_HORIZON_DAYS
 from appliance.model.venue import Table
 from web.guest.booking_form import BookingForm
 from web.guest.card import evening_in_words
 from web.guest.offer import Choice, Offer
-from web.languages import Language, isolate
 
 _SHOWN_TABLES = 5
 

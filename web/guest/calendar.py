@@ -1,9 +1,9 @@
 """The reservation as a calendar entry, in the visitor's words."""
 
+from appliance.i18n import Language
 from appliance.model.calendar_entry import CalendarEntry, hours_of
 from web.guest.card import Card
 from web.guest.opened_link import OpenedLink
-from web.languages import Language
 
 
 def make_calendar(opened: OpenedLink, card: Card, language: Language, url: str) -> str:

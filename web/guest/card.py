@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from appliance.i18n import Language, isolate
 from appliance.model.reservation import Reservation
 from web.guest.opened_link import OpenedLink
-from web.languages import Language, isolate
 
 _YEAR_IS_SAID_AFTER = timedelta(days=300)
 

@@ -11,9 +11,9 @@ from appliance.errors import (
     ValidationError,
     WrongState,
 )
+from appliance.i18n import Language
 from appliance.model.reservation import Reservation
 from web.guest.opened_link import OpenedLink
-from web.languages import Language
 from web.portal.forms import read_form
 
 

@@ -6,9 +6,9 @@ from aiohttp import web
 
 from appliance.errors import NotFound, Refusal, Rule, ValidationError
 from appliance.house_errors import StaffRoleMissing
+from appliance.i18n import Language, isolate
 from appliance.typesetting import set_french
 from terminal_bridge.context import ENVIRONMENT
-from web.languages import Language, isolate
 from web.portal.context import SESSION
 from web.portal.field_names import field_name
 from web.portal.navigation import areas_for

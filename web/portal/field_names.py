@@ -2,13 +2,8 @@
 
 from collections.abc import Mapping
 
-from web.languages import Language
-
-
-def _(message: str) -> str:
-    """Mark a name for the catalogues; it is translated where it is said."""
-    return message
-
+from appliance.i18n import Language
+from appliance.i18n import mark as _
 
 _NAMES: Mapping[str, str] = {
     "access": _("Rights"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from appliance.i18n import mark as _
 from appliance.model.staff import StaffMember
 from web.portal.route import StaffRole
 
@@ -15,11 +16,6 @@ class Area:
     icon: str
     role: StaffRole
     of_the_house: bool = False
-
-
-def _(message: str) -> str:
-    """Mark a label for the catalogues."""
-    return message
 
 
 AREAS = (

@@ -1,8 +1,8 @@
 """What is asked of a new password, in the visitor's language (docs/security.md, S7)."""
 
+from appliance.i18n import Language
 from appliance.model.guessable import is_guessable
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
-from web.languages import Language
 
 
 def password_problem(password: str, names: tuple[str, ...], language: Language) -> str | None:

@@ -2,13 +2,8 @@
 
 from collections.abc import Mapping
 
-from web.languages import Language
-
-
-def _(message: str) -> str:
-    """Mark a sentence for the catalogues; it is translated where it is shown."""
-    return message
-
+from appliance.i18n import Language
+from appliance.i18n import mark as _
 
 _NOTES: Mapping[str, str] = {
     "saved": _("Saved."),

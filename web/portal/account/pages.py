@@ -7,13 +7,13 @@ from aiohttp import web
 
 from appliance.actions.manage_staff import end_session
 from appliance.actions.sign_in import change_password
+from appliance.i18n import Language
 from appliance.model.booking import parse_uuid
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
 from appliance.store.connection import Reader
 from appliance.store.second_steps import count_recovery_codes, find_second_step
 from appliance.store.sessions import delete_other_sessions, list_sessions
 from appliance.store.venue import get_venue
-from web.languages import Language
 from web.portal.answer import language_of, portal_page, see_other
 from web.portal.context import HOUSE, SESSION
 from web.portal.forms import read_form

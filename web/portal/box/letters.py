@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from appliance.i18n import Language
 from appliance.mail.trial import send_trial
 from appliance.model.booking import is_email
 from appliance.model.letter import SETTINGS_TROUBLE, Outcome
 from appliance.settings import MailSettings
 from appliance.store.venue import get_venue
-from web.languages import Language
 from web.portal.answer import language_of
 from web.portal.context import HOUSE
 

@@ -15,6 +15,7 @@ from appliance.doctor.arabic import END, FREE, LATIN, fill
 from appliance.doctor.check import Check, Said, worst
 from appliance.doctor.conditions import say_in_arabic, say_in_english, say_in_french
 from appliance.doctor.words import PLAIN, PLAIN_CONDITIONS, Instant
+from appliance.i18n import Language
 from appliance.settings_checks import RANGES
 from appliance.store.conditions import Condition, list_conditions
 from appliance.store.connection import Reader
@@ -22,7 +23,6 @@ from appliance.store.letters import count_letters, list_troubles
 from appliance.store.setup import find_setup
 from appliance.store.venue import get_venue
 from appliance.typesetting import set_french
-from web.languages import Language
 from web.portal.account.pages import find_zone, moment
 from web.portal.answer import language_of, portal_page
 from web.portal.box.backing_up import BACKING_UP

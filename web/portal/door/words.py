@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
+from appliance.i18n import Language
 from appliance.store.connection import Reader
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.door.words import door_words
-from web.languages import Language
 from web.portal.answer import language_of
 from web.portal.device import describe_device
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, tzinfo
 
 from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.actions.deactivate_endpoint import SWITCHED_OFF
+from appliance.i18n import Language
 from appliance.model.endpoint import Endpoint
 from appliance.store.conditions import Condition
 from appliance.webhooks.conditions import (
@@ -16,7 +17,6 @@ from appliance.webhooks.conditions import (
     UNWRITTEN,
 )
 from appliance.webhooks.health import SKEW_WARNING_S
-from web.languages import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
+from appliance.i18n import Language
 from appliance.store.connection import Reader
 from appliance.store.history import staff_names
 from appliance.store.keys import list_keys
@@ -12,7 +13,6 @@ from appliance.store.security_log import (
     find_broken_security_link,
     list_security_entries,
 )
-from web.languages import Language
 from web.portal.account.pages import find_zone, moment
 from web.portal.answer import language_of, portal_page
 from web.portal.context import BOX, HOUSE

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 
 from appliance.actions.note_security import note_security
+from appliance.i18n import Language
 from appliance.model.reservation import Reservation
 from appliance.model.spreadsheet import BYTE_ORDER_MARK, phone_text, write_cell, write_cells
 from appliance.store.connection import Reader
@@ -14,7 +15,6 @@ from appliance.store.readings import find_tonight
 from appliance.store.reservation_search import list_by_seq, list_found
 from appliance.store.venue import get_venue, list_tables
 from terminal_bridge.context import ENVIRONMENT
-from web.languages import Language
 from web.portal.answer import HEADERS, language_of
 from web.portal.guard import staff_of
 from web.portal.reservations.finding import read_finding

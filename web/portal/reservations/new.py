@@ -11,6 +11,7 @@ from appliance.actions.amend_reservation import Amendment, check_amendment
 from appliance.actions.enter import enter_by_staff
 from appliance.errors import InvalidDate, InvalidSlot, InvalidTable, Refusal
 from appliance.house_errors import FormUsed
+from appliance.i18n import Language
 from appliance.model.booking import (
     EMAIL_MAX,
     NAME_MAX,
@@ -26,7 +27,6 @@ from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.venue import find_closing, find_table, get_venue
 from terminal_bridge.context import ENVIRONMENT
-from web.languages import Language
 from web.letters import letters_leave
 from web.portal.answer import language_of, portal_page, see_other
 from web.portal.forms import Form, field_error, read_form

@@ -14,9 +14,9 @@ from appliance.errors import (
     WrongState,
 )
 from appliance.house_errors import ChangedMeanwhile, NothingToUndo
+from appliance.i18n import Language, isolate
 from appliance.model.venue import Table
 from appliance.store.history import HistoryEntry
-from web.languages import Language, isolate
 from web.portal.answer import refusal_text
 
 

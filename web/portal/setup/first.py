@@ -11,6 +11,7 @@ from appliance.actions.set_up import found_owner
 from appliance.actions.sign_in import OpenedSession
 from appliance.clock import Clock
 from appliance.errors import RateLimited, ValidationError
+from appliance.i18n import Language
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
 from appliance.store.connection import Reader
 from appliance.store.setup import is_setup_link
@@ -18,7 +19,6 @@ from appliance.store.staff import has_owner
 from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, language_of, page
-from web.languages import Language
 from web.names.secure import SECURE
 from web.portal.answer import refusal_text
 from web.portal.device import describe_device

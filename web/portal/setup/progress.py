@@ -7,17 +7,12 @@ from aiohttp import web
 
 from appliance.actions.set_up import STEPS, pass_step
 from appliance.errors import Refusal
+from appliance.i18n import mark as _
 from appliance.store.setup import find_setup
 from web.portal.answer import language_of, portal_page, refused_in_place, see_other
 from web.portal.box.saved import saved_settings, waits_for_restart
 from web.portal.context import HOUSE
 from web.portal.forms import field_error, read_form
-
-
-def _(message: str) -> str:
-    """Mark a label for the catalogues."""
-    return message
-
 
 _LABELS: Mapping[str, str] = {
     "venue": _("The venue"),

@@ -6,9 +6,9 @@ from datetime import date
 from aiohttp import web
 
 from appliance.errors import NotFound
+from appliance.i18n import Language
 from appliance.model.booking import parse_uuid
 from appliance.model.venue_clash import Clash, Clashes, clash_mark
-from web.languages import Language
 from web.portal.answer import language_of, portal_page, see_other
 from web.portal.forms import Form, read_form
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from aiohttp import web
 
 from appliance.actions.edit_slots import add_slot, edit_slot, remove_slot
+from appliance.i18n import Language
 from appliance.model.evening import interval, minutes
 from appliance.model.venue import Slot, fingerprint
 from appliance.model.venue_clash import overlapping_slots
@@ -13,7 +14,6 @@ from appliance.model.venue_list import NAME_MAX
 from appliance.store.connection import Reader
 from appliance.store.venue import get_slot, get_venue, list_slots
 from terminal_bridge.context import ENVIRONMENT
-from web.languages import Language
 from web.portal.answer import language_of, portal_page, see_other
 from web.portal.forms import Form, field_error, read_form
 from web.portal.sent_twice import do_once, new_token

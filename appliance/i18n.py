@@ -1,7 +1,7 @@
-"""The languages of the pages: which one a visitor reads, and every word in it.
+"""Sentences for people: which language somebody reads, and every sentence in it.
 
-A page's words are written in English where they stand; `catalogues/<code>.po` hold the others
-and are compiled in memory when the box starts.
+A sentence is written in English where it stands; `catalogues/<code>.po` hold the others and are
+compiled in memory when the box starts.
 """
 
 import gettext
@@ -101,6 +101,11 @@ class Languages:
         return self._by_code[_DEFAULT]
 
 
+def mark(message: str) -> str:
+    """Mark a sentence for the catalogues; it is translated where it is shown."""
+    return message
+
+
 def isolate(name: str | None) -> str | None:
     """`name` fit for a sentence of another direction: it turns nothing but itself."""
     if name is None:
@@ -142,7 +147,7 @@ def _words(code: str) -> gettext.NullTranslations:
 
 
 def _catalogue(name: str, code: str) -> Catalog:
-    with resources.files("web").joinpath("catalogues", name).open("rb") as file:
+    with resources.files("appliance").joinpath("catalogues", name).open("rb") as file:
         return read_po(file, locale=code)
 
 
