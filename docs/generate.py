@@ -36,8 +36,7 @@ from appliance.settings_readers import EXAMPLE
 from appliance.store.metrics import Counts
 from appliance.store.migrate import migrate
 from appliance.tokens import Tokens
-from web.api.openapi.document import build_document, describe_servers
-from web.api.openapi.events import describe_callbacks
+from web.api.openapi import build_document, describe_callbacks, describe_servers
 from web.application import build_application
 from web.main import make_parser
 from web.metrics_page import Page

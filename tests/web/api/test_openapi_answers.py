@@ -11,7 +11,7 @@ from appliance.model.api_key import SCOPES
 from tests.builders import TONIGHT, a_body, a_key, table_id
 from tests.conftest import Running, with_settings
 from tests.web.api.described import codes_of, faults_of_answer, operations, resolve
-from web.api.openapi.document import build_document
+from web.api.openapi import build_document
 from web.rate_limit import RateLimit
 from web.routes import PARTNER_ROUTE_TABLE
 
