@@ -28,6 +28,7 @@ LAYERS = (
         "appliance.clock_steps",
         "appliance.clock_trust",
         "appliance.steady_clock",
+        "appliance.rate_limit",
         "appliance.tokens",
         "appliance.settings",
         "appliance.settings_checks",
