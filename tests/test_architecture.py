@@ -31,8 +31,6 @@ LAYERS = (
         "appliance.rate_limit",
         "appliance.tokens",
         "appliance.settings",
-        "appliance.settings_checks",
-        "appliance.settings_file",
         "appliance.settings_readers",
         "appliance.typesetting",
     },

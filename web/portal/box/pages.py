@@ -16,7 +16,7 @@ from appliance.doctor.check import Check, Said, worst
 from appliance.doctor.conditions import say_in_arabic, say_in_english, say_in_french
 from appliance.doctor.words import PLAIN, PLAIN_CONDITIONS, Instant
 from appliance.i18n import Language
-from appliance.settings_checks import RANGES
+from appliance.settings import RANGES
 from appliance.store.conditions import Condition, list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
