@@ -72,6 +72,11 @@ def format_instant(milliseconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC).isoformat()[:19]}.{rest:03d}Z"
 
 
+def optional_instant(milliseconds: int | None) -> str | None:
+    """The same of what may not have happened."""
+    return None if milliseconds is None else format_instant(milliseconds)
+
+
 @dataclass(frozen=True)
 class ZoneDatabase:
     """One tz database that this machine offers: its version and where it lies."""

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from appliance.actions.log_scan import Decided
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.errors import Refusal
 from appliance.model.guest_pass import venue_tag
 from appliance.model.reservation import Reservation
@@ -87,10 +87,10 @@ def guest_of(reservation: Reservation) -> _Json:
         "arrived": reservation.arrived,
         "notes": reservation.notes,
         "status": reservation.status,
-        "checkedInAt": _instant(reservation.checked_in_at),
+        "checkedInAt": optional_instant(reservation.checked_in_at),
         "source": reservation.source,
         "vip": bool(reservation.vip),
-        "lateAt": _instant(reservation.late_at),
+        "lateAt": optional_instant(reservation.late_at),
     }
 
 
@@ -154,7 +154,3 @@ def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
         "vip": bool(now and now.vip),
         "status": seen.status,
     }
-
-
-def _instant(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else format_instant(milliseconds)

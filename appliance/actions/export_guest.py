@@ -1,6 +1,6 @@
 """Export a guest: everything that is held about a reservation, for who it is about (law 09-08)."""
 
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.store.connection import Reader
 from appliance.store.held import (
     Entry,
@@ -47,9 +47,9 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
         "externalRef": found.external_ref,
         "createdAt": format_instant(found.created_at),
         "updatedAt": format_instant(found.updated_at),
-        "cancelledAt": _instant(found.cancelled_at),
-        "checkedInAt": _instant(found.checked_in_at),
-        "lateSince": _instant(found.late_at),
+        "cancelledAt": optional_instant(found.cancelled_at),
+        "checkedInAt": optional_instant(found.checked_in_at),
+        "lateSince": optional_instant(found.late_at),
         "linkExpiresAt": format_instant(found.link_expires_at),
         "history": [
             {"at": format_instant(entry.at), "what": entry.what, "by": entry.actor.split(":")[0],
@@ -58,16 +58,12 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
         ],
         "payments": [
             {"at": format_instant(payment.at), "amount": payment.amount, "method": payment.method,
-             "voidedAt": _instant(payment.voided_at)}
+             "voidedAt": optional_instant(payment.voided_at)}
             for payment in list_payments(reader, found.id)
         ],
         "letters": list_letters_held(reader, found.id),
         "scans": list_scans_held(reader, found.id),
         "sentTo": list_deliveries_held(reader, found.id),
         "keptInBrowsers": count_claims(reader, found.id),
-        "erasureAskedAt": _instant(when_erasure_was_asked(reader, found.id)),
+        "erasureAskedAt": optional_instant(when_erasure_was_asked(reader, found.id)),
     }  # fmt: skip
-
-
-def _instant(at: int | None) -> str | None:
-    return None if at is None else format_instant(at)

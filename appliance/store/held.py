@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.store.connection import Reader
 
 Entry = dict[str, Any]
@@ -18,7 +18,7 @@ def list_letters_held(reader: Reader, reservation_id: str) -> list[Entry]:
     )
     return [
         {"kind": kind, "to": recipient, "language": language, "state": state,
-         "queuedAt": format_instant(queued), "sentAt": _instant(sent)}
+         "queuedAt": format_instant(queued), "sentAt": optional_instant(sent)}
         for kind, recipient, language, state, queued, sent in rows
     ]  # fmt: skip
 
@@ -67,7 +67,3 @@ def when_erasure_was_asked(reader: Reader, reservation_id: str) -> int | None:
         "SELECT at FROM erasure_request WHERE reservation_id = :id", {"id": reservation_id}
     )
     return at
-
-
-def _instant(at: int | None) -> str | None:
-    return None if at is None else format_instant(at)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.model.delivery import DueDelivery
 from appliance.model.endpoint import Endpoint
 from appliance.model.reservation import Reservation
@@ -50,8 +50,7 @@ def _reservation(reservation: Reservation, *, tell_reference: bool) -> dict[str,
     }
     if tell_reference and reservation.external_ref is not None:
         data["externalRef"] = reservation.external_ref
-    checked_in_at = reservation.checked_in_at
-    data["checkedInAt"] = None if checked_in_at is None else format_instant(checked_in_at)
+    data["checkedInAt"] = optional_instant(reservation.checked_in_at)
     data["createdAt"] = format_instant(reservation.created_at)
     data["updatedAt"] = format_instant(reservation.updated_at)
     return data

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from appliance.actions.cancel import Cancelled
-from appliance.clock import format_instant
+from appliance.clock import format_instant, optional_instant
 from appliance.environment import Environment
 from appliance.model import availability, booking, endpoint, reservation, venue
 from appliance.model.api_key import ApiKey
@@ -300,12 +300,11 @@ def reservation_answer(
     reservation: reservation.Reservation, *, lineage: str, shows_contacts: bool
 ) -> Reservation:
     """An item of the list (interface, section 2.5) as the key of `lineage` may see it."""
-    arrived = reservation.checked_in_at
     own = reservation.lineage == lineage and reservation.external_ref is not None
     return Reservation.of(
         reservation,
         table=TableName(id=reservation.table_id, name=reservation.table_name),
-        checked_in_at=arrived if arrived is None else format_instant(arrived),
+        checked_in_at=optional_instant(reservation.checked_in_at),
         created_at=format_instant(reservation.created_at),
         external_ref=reservation.external_ref if own else UNSET,
         customer_email=reservation.customer_email if shows_contacts else UNSET,
