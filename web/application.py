@@ -23,15 +23,14 @@ from terminal_bridge.pairing import pairing_tries
 from terminal_bridge.readers.box import readers_of
 from terminal_bridge.routes import TERMINAL_ROUTES
 from web.authentication import KEY, Gate
-from web.context import SERVICES, Services
-from web.docs import DOCS_ROUTES, PARTNER_ROUTES
+from web.context import SERVICES, Services, Turns
+from web.docs import DOCS_ROUTES
 from web.door.routes import DOOR_ROUTES
 from web.first_start import FIRST_START, FirstStart, keep_closed
 from web.guest.desk import open_desks
 from web.guest.no_reminders import NO_REMINDERS_ROUTES
 from web.guest.routes import GUEST_ROUTES
 from web.health import Health
-from web.home import HOME_ROUTES
 from web.hosts import HOSTS, Hosts
 from web.metrics import Metrics
 from web.middleware import REQUESTS, Counter, Handler, answer_everything
@@ -52,12 +51,12 @@ from web.portal.sign_in import sign_in_routes
 from web.portal.welcome import welcome_routes
 from web.principals import ANYBODY, PRINCIPALS, Principal
 from web.proxies import ProxyWatch
+from web.public_page import HOME_ROUTES
 from web.rendering import prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
 from web.sandbox.handlers import SandboxPages
 from web.sandbox.sandbox import Sandbox
 from web.static_files import STATIC_ROUTES
-from web.turns import Turns
 from web.unknown import lead_back
 
 log = logging.getLogger(__name__)
@@ -73,7 +72,6 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     """
     around = [answer_everything, keep_closed, lead_back]
     app = web.Application(middlewares=around, client_max_size=BODY_LIMIT)
-    app[PARTNER_ROUTES] = PARTNER_ROUTE_TABLE
     server = box.settings.server
     app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
     app[PRINCIPALS] = {}

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from appliance.actions.note_key_use import note_key_use
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
 from appliance.model.api_key import ApiKey
 from appliance.rate_limit import RateLimit
+from appliance.store.key_use import note_key_use
 from appliance.store.keys import find_key_by_hash
 from appliance.tokens import hash_token
 from terminal_bridge.context import STILL_MAY

@@ -1,7 +1,6 @@
 """The documents of the project (`/docs`), the partner interface to try, and OpenAPI."""
 
 import asyncio
-from collections.abc import Sequence
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -14,13 +13,12 @@ from appliance.model.guest_terms import offered_slots
 from appliance.store.connection import Reader
 from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
-from web.api.openapi import PartnerRoute, Wish, build_document, describe_servers
+from web.api.openapi import Wish, build_document, describe_servers
 from web.documents import FRONT, all_documents
 from web.peer import claims_https
 from web.public_page import public_page
+from web.routes import PARTNER_ROUTE_TABLE
 from web.wire import answer
-
-PARTNER_ROUTES: web.AppKey[Sequence[PartnerRoute]] = web.AppKey("partner_routes")
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
 _HEADERS = {
@@ -35,7 +33,7 @@ async def show_document(request: web.Request) -> web.Response:
     environment = request[ENVIRONMENT]
     servers = describe_servers(_base(request), environment.name)
     wish = environment.database.peek(_find_wish)
-    document = build_document(request.config_dict[PARTNER_ROUTES], servers, wish)
+    document = build_document(PARTNER_ROUTE_TABLE, servers, wish)
     return answer(document, headers=_HEADERS)
 
 

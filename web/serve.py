@@ -16,9 +16,12 @@ from functools import partial
 
 from aiohttp import web
 
+from appliance.backup.making import Maker
+from appliance.backup.upgrading import back_up_before_upgrade
 from appliance.box import Box, open_box
 from appliance.clock import newest_zone_database
 from appliance.clock_trust import kernel_is_synchronised
+from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.data_directory import DataDirectory
@@ -36,10 +39,9 @@ from appliance.upkeep.sd_notify import sd_notify
 from appliance.webhooks.network import SystemNetwork
 from appliance.webhooks.uptime import SystemUptime
 from web.application import build_application
-from web.connection import Connection
-from web.connection_limit import ConnectionLimit, affordable_connections
-from web.drain import Drain
+from web.connection import Connection, ConnectionLimit, affordable_connections
 from web.first_start import show_setup_link
+from web.middleware import Drain
 from web.names.listening import Listening, listen
 from web.names.mdns import announcing
 from web.names.tls import accept_tls, open_certificates
@@ -49,10 +51,10 @@ from web.names.whereabouts import (
     moving,
 )
 from web.portal.context import RESTART
-from web.upgrade import prepare_upgrade
 
 log = logging.getLogger(__name__)
 
+_MORE_TIME = f"EXTEND_TIMEOUT_USEC={10 * 60 * 1_000_000}"  # a large box on a slow volume
 _PRIVATE = 0o077
 _BACKLOG = 1024
 _ACCEPTED_AT_ONCE = 16
@@ -154,7 +156,7 @@ def serve_directory(
         directory.sweep()
         keep_log(directory.root / "log")
         tempfile.tempdir = str(directory.tmp)  # the machine's own may be full, or cleaned
-        prepare_upgrade(directory, settings, console)
+        _prepare_upgrade(directory, settings, console)
         while True:
             stopping = Stopping(may_restart=may_restart)
             listening = Listening(host, listener)
@@ -273,3 +275,19 @@ async def _clean_up(runner: web.AppRunner) -> None:
             await runner.cleanup()
     except TimeoutError:
         log.warning("some deliveries did not end in time and are sent again later")
+
+
+def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:
+    """Back up before a new version changes a schema: log it, show progress on a console.
+
+    systemd hears that the start goes on. The caller holds the lock.
+    """
+
+    def tell_both(what: str, done: int, of: int) -> None:
+        sd_notify(os.environ, _MORE_TIME)
+        tell(what, done, of)
+
+    maker = Maker(directory, settings, console.clock, console.tokens, console.zones, tell_both)
+    said = back_up_before_upgrade(maker)
+    if said:
+        log.warning("%s", said)

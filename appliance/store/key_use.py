@@ -1,10 +1,11 @@
 """Rows of `key_use`: how often each key called, by day."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 from appliance.store.connection import Reader, Transaction
+from appliance.store.keys import touch_key
 from appliance.store.venue import get_venue
 
 DAYS = 7
@@ -29,7 +30,7 @@ def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
     return {key_id: KeyUse(of_today or 0, week) for key_id, of_today, week in rows}
 
 
-def add_requests(tx: Transaction, key_id: str, at: int, requests: int) -> None:
+def _add_requests(tx: Transaction, key_id: str, at: int, requests: int) -> None:
     """Count calls of the venue's day of `at` (ms since 1970); what is older than a week goes."""
     day = _day(tx, at)
     tx.execute(
@@ -41,6 +42,21 @@ def add_requests(tx: Transaction, key_id: str, at: int, requests: int) -> None:
         "DELETE FROM key_use WHERE key_id = :key_id AND day < :before",
         {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()},
     )
+
+
+def note_key_use(
+    tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
+) -> None:
+    """Note when a key was used, and how often since that was written last.
+
+    `counted` are pairs of an instant (ms since 1970) and how many calls there were from it.
+
+    Unless the last call was `just_now`, only the counts are written.
+    """
+    if just_now:
+        touch_key(tx, key_id)
+    for at, requests in counted:
+        _add_requests(tx, key_id, at, requests)
 
 
 def _day(reader: Reader, at: int) -> date:

@@ -32,8 +32,7 @@ from tests.application import application_of
 from tests.attacks.hostile_bodies import BODIES, FORM, JSON, ask, request
 from tests.conftest import opened_box, with_settings
 from tests.web.portal.people import a_person
-from web.connection import Connection
-from web.connection_limit import ConnectionLimit
+from web.connection import Connection, ConnectionLimit
 from web.principals import PRINCIPALS
 
 ROOT = Path(__file__).parents[2]

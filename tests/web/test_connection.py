@@ -12,8 +12,7 @@ import pytest
 from aiohttp import web
 
 from tests.web.processes import Serving
-from web.connection import Connection
-from web.connection_limit import ConnectionLimit
+from web.connection import Connection, ConnectionLimit
 from web.main import main
 
 VENUE = 'name = "Riad"\nslug = "riad"\n[[tables]]\nnumber = "T1"\ncapacity_max = 4\n'

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -19,6 +19,7 @@ from appliance.model.api_key import SCOPES
 from appliance.model.reservation import SOURCES, STATUSES
 from web.api import wire
 from web.reading import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
+from web.routes import Route
 
 Schema = dict[str, Any]
 _WORDS = Path(__file__).with_suffix(".md")
@@ -45,19 +46,6 @@ _OF_EVENTS: Mapping[str, Mapping[str, str]] = {
     "reservation.declined": {"status": "declined"},
     "reservation.checked_in": {"checkedInAt": "2026-11-21T19:41:07.090Z"},
 }
-
-
-class PartnerRoute(Protocol):
-    """What a row of the routes tells about a call (interface, section 4)."""
-
-    @property
-    def method(self) -> str: ...  # noqa: D102 - the row's own word
-    @property
-    def path(self) -> str: ...  # noqa: D102
-    @property
-    def scope(self) -> str: ...  # noqa: D102
-    @property
-    def operation_id(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +187,7 @@ def _calls(wish: Wish) -> Mapping[str, _Call]:
 
 
 def build_document(
-    routes: Sequence[PartnerRoute], servers: list[Schema], wish: Wish | None = None
+    routes: Sequence[Route], servers: list[Schema], wish: Wish | None = None
 ) -> Schema:
     """The whole description of `routes`, served at `servers`; its examples ask for `wish`.
 
@@ -369,7 +357,7 @@ def _describe(kind: type[msgspec.Struct], schema: Schema) -> None:
 # Calls.
 
 
-def _operation(route: PartnerRoute, call: _Call, wish: Wish) -> Schema:
+def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
     """One Operation Object; the scope is its security requirement's role."""
     words = _sections()[route.operation_id]
     summary, *description = words.paragraphs

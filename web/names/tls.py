@@ -20,8 +20,7 @@ from appliance.store.terminals import list_terminals
 from appliance.store.venue import get_venue
 from appliance.tls.certificates import Certificates
 from appliance.tls.names import Names, own_addresses, wanted_names
-from web.connection import READ_AT_ONCE
-from web.connection_limit import ConnectionLimit
+from web.connection import READ_AT_ONCE, ConnectionLimit
 
 log = logging.getLogger(__name__)
 

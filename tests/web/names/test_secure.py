@@ -15,7 +15,7 @@ from appliance.settings import ServerSettings
 from appliance.tls.certificates import Certificates
 from appliance.tls.names import Names
 from tests.conftest import running_box, with_settings
-from web.connection_limit import ConnectionLimit
+from web.connection import ConnectionLimit
 from web.names.announcement import describe
 from web.names.secure import Secure
 from web.names.tls import accept_tls
