@@ -51,8 +51,9 @@ def check_pages() -> None:
         connection.close()
 
 
-def reserve_checksums(connection: apsw.Connection) -> None:
-    """Leave room for a checksum in each page of a new database; without it, it gets none."""
+def lay_out_pages(connection: apsw.Connection, size: int) -> None:
+    """Give a new database pages of `size` bytes, each with room for its checksum."""
+    connection.execute(f"PRAGMA page_size = {size}")
     connection.reserve_bytes("main", _CHECKSUM_BYTES)
 
 
