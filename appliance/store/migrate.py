@@ -28,7 +28,7 @@ from appliance.store.waiting import wait_for_others
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
 
 # A commit writes whole pages. A booking changes about forty places: small pages spare the card.
-PAGE_BYTES = 4096
+PAGE_BYTES = 1024
 
 
 def list_migrations() -> list[tuple[int, str]]:
