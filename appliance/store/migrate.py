@@ -13,7 +13,6 @@ from appliance.store.connection import (
     check_pages,
     lay_out_pages,
 )
-from appliance.store.live_files import guard_live_file
 from appliance.store.snapshot import read_schema_number
 from appliance.store.unusable import (
     describe_missing,
@@ -64,7 +63,6 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     check_pages()
     if not create and not path.exists():
         raise Trouble(describe_missing(path))
-    guard_live_file(path)
     connection = apsw.Connection(str(path))
     try:
         wait_for_others(connection)
