@@ -5,8 +5,7 @@ from email.message import EmailMessage
 from typing import Protocol
 
 from appliance.environment import Environment
-from appliance.mail.composing import Composer, UnusableAddress
-from appliance.mail.contents import read_contents
+from appliance.mail.composing import Composer, UnusableAddress, read_contents
 from appliance.mail.smtp import Undelivered
 from appliance.model.letter import SETTINGS_TROUBLE, Outcome
 

@@ -62,7 +62,8 @@ def said_in(name: str, locale: str = "ar") -> set[str]:
 @cache
 def messages_in_the_pages():
     words = {"_": None, "gettext": None, "ngettext": (1, 2)}
-    kinds = [("**.py", "python"), ("templates/**.html", "jinja2")]
+    kinds = [("**.py", "python"), ("**/templates/**.html", "jinja2"),
+             ("**/templates/**.txt", "jinja2")]  # fmt: skip
     wanted = (found for package in ("appliance", "terminal_bridge", "web") for found in
         extract_from_dir(ROOT / package, kinds, keywords=words,
             directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
