@@ -11,10 +11,9 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
 from appliance import house_errors  # noqa: F401 - its refusals are found by their base
-from appliance.errors import Refusal
+from appliance.errors import RULES, Refusal, Rule, ValidationError
 from appliance.house_errors import NameTaken
 from appliance.i18n import isolate, load_languages
-from appliance.model.booking import field_invalid
 from appliance.store.security_log import SecurityEntry
 from web.portal.answer import refusal_text, rule_text
 from web.portal.forms import Form
@@ -90,10 +89,11 @@ def calls(*folders: str):
 
 def rules_in_the_code():
     """The English of every rule that a form of the portal can run into."""
-    before = {"field_error": "please give ", "field_invalid": ""}
     for name, call in calls("web/portal", "appliance/actions", "appliance/model"):
-        if name in before and len(call.args) > 2:
-            yield before[name] + call.args[2].value
+        if name == "field_error" and len(call.args) > 2:
+            yield f"please give {call.args[2].value}"
+        if name == "field_invalid":
+            yield RULES[call.args[1].value][1]
         for word in call.keywords if name == "ValidationError" else ():
             if word.arg == "rule" and isinstance(word.value, ast.Constant):
                 yield re.sub(r"^\w+: ", "", word.value.value)
@@ -128,7 +128,9 @@ def test_each_entry_of_the_security_log_has_words(code):
 
 
 def test_a_value_in_a_sentence_stays_as_it_was_typed():
-    refusal = field_invalid("number", "le numéro {number}.", "the number {number}.", number="{x}")
+    refusal = ValidationError.of(
+        "number", Rule("le numéro {number}.", "the number {number}.", {"number": "{x}"})
+    )
     assert rule_text(refusal, FRENCH) == "Le numéro {x}."
     assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
     with pytest.raises(Refusal) as raised:
