@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -102,6 +103,19 @@ def rules_in_the_code():
 def test_every_refusal_and_every_rule_is_said_in_arabic():
     assert said_in("refusals.ar.po") == {refusal.english for refusal in all_refusals()}
     assert set(rules_in_the_code()) - said_in("rules.ar.po") == set()
+
+
+def test_every_row_of_the_table_of_refusals_is_a_class_and_the_other_way_round():
+    table = tomllib.loads((ROOT / "appliance" / "refusals.toml").read_text("utf-8"))
+    ours = {each.__name__ for each in all_refusals() if each.__module__.startswith("appliance.")}
+    assert set(table) - {"rules"} == ours
+
+
+def test_what_programs_get_has_plain_spaces_and_apostrophes():
+    sentence = "Too early: expected on %(when)s."
+    assert "\N{NO-BREAK SPACE}" in FRENCH.gettext(sentence, when="x")
+    said = FRENCH.plain(sentence, when="21\N{NO-BREAK SPACE}h")
+    assert said.count("\N{NO-BREAK SPACE}") == 1, "what fills it stays as it is"
 
 
 @cache
