@@ -1,12 +1,13 @@
 """`venuebox replay`: send webhook deliveries again."""
 
 import argparse
-import sys
-from datetime import date, datetime, time, timedelta
 
-from appliance.actions.replay_deliveries import Progress, Selection, replay_deliveries
-from appliance.actions.replay_delivery import replay_delivery
-from appliance.clock import ZoneDatabase
+from appliance.actions.replay_delivery import (
+    Progress,
+    Selection,
+    replay_deliveries,
+    replay_delivery,
+)
 from appliance.commands.console import (
     Commands,
     Console,
@@ -19,7 +20,6 @@ from appliance.commands.console import (
 )
 from appliance.errors import NotFound, Trouble
 from appliance.model.delivery import STATES
-from appliance.store.venue import get_venue
 
 
 def add(commands: Commands) -> None:
@@ -37,9 +37,6 @@ def add(commands: Commands) -> None:
     states.add_argument(
         "--all", action="store_true", help="also delivered, cancelled and waiting ones"
     )
-    meaning = "events {} this date at the venue, or this instant, such as 2026-11-21T19:00Z"
-    parser.add_argument("--from", dest="since", metavar="WHEN", help=meaning.format("since"))
-    parser.add_argument("--to", dest="until", metavar="WHEN", help=meaning.format("up to"))
     add_json(parser)
 
 
@@ -57,10 +54,8 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _replay_one(arguments: argparse.Namespace, console: Console) -> int:
-    if arguments.dead or arguments.all or arguments.since or arguments.until:
-        raise WrongUsage(
-            "--dead, --all, --from and --to apply to --endpoint only (see venuebox replay --help)"
-        )
+    if arguments.dead or arguments.all:
+        raise WrongUsage("--dead and --all apply to --endpoint only (see venuebox replay --help)")
     try:
         with console.transaction(console.directory(arguments), arguments.environment) as tx:
             return int(replay_delivery(tx, arguments.delivery))
@@ -74,51 +69,15 @@ def _replay_one(arguments: argparse.Namespace, console: Console) -> int:
 def _replay_many(arguments: argparse.Namespace, console: Console) -> int:
     """Page after page, each in a transaction of its own: the box goes on between them."""
     directory, environment = console.directory(arguments), arguments.environment
-    selection = _select(arguments, console)
+    selection = Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
     progress: Progress | None = None
-    while progress is None or not progress.done:
-        try:
+    try:
+        while progress is None or not progress.done:
             with console.transaction(directory, environment) as tx:
                 progress = replay_deliveries(tx, selection, progress)
-        except NotFound:
-            raise Trouble(
-                f"there is no endpoint {selection.endpoint_id} in {environment}: "
-                "venuebox endpoint list shows them"
-            ) from None
-        if sys.stderr.isatty():
-            print(f"\r{progress.after} of {progress.last} checked", end="", file=sys.stderr)
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+    except NotFound:
+        raise Trouble(
+            f"there is no endpoint {selection.endpoint_id} in {environment}: "
+            "venuebox endpoint list shows them"
+        ) from None
     return progress.replayed
-
-
-def _select(arguments: argparse.Namespace, console: Console) -> Selection:
-    with console.reading(console.directory(arguments), arguments.environment) as reader:
-        zone = get_venue(reader).time_zone
-    selection = Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
-    since, until = selection.since, selection.until
-    if arguments.since is not None:
-        since = _parse_when("--from", arguments.since, console.zones, zone, days=0)
-    if arguments.until is not None:
-        until = _parse_when("--to", arguments.until, console.zones, zone, days=1)
-    if since >= until:
-        raise WrongUsage("--from must be before --to")
-    return Selection(selection.endpoint_id, selection.states, since, until)
-
-
-def _parse_when(option: str, text: str, zones: ZoneDatabase, zone: str, *, days: int) -> int:
-    """Milliseconds since 1970 of an instant, or of the beginning (`days` 1: end) of a date."""
-    instant: datetime | None
-    try:
-        if "T" in text:
-            instant = datetime.fromisoformat(text)
-        else:
-            day = date.fromisoformat(text) + timedelta(days=days)
-            instant = datetime.combine(day, time(), zones.zone(zone))
-    except (ValueError, OverflowError):
-        instant = None
-    if instant is None or instant.tzinfo is None:
-        raise WrongUsage(
-            f"{option} is {text!r}: write a date, 2026-11-21, or an instant, 2026-11-21T19:00Z"
-        )
-    return round(instant.timestamp() * 1000)
