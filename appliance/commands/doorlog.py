@@ -13,8 +13,6 @@ from appliance.commands.console import (
     Console,
     WrongUsage,
     add_command,
-    add_data,
-    add_environment,
     add_group,
 )
 from appliance.data_directory import ENVIRONMENTS
@@ -33,9 +31,8 @@ _PUBLIC_KEY_BYTES = 32
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "doorlog", "the log of every scan at the door")
-    export_parser = add_command(group, "export", export, "export the door log")
-    add_data(export_parser)
-    add_environment(export_parser)
+    export_parser = add_command(group, "export", export, "export the door log",
+                                "--data", "--environment")  # fmt: skip
     export_parser.add_argument("--from", dest="since", type=_date, metavar="DATE",
                                help="first evening (default: the oldest)")  # fmt: skip
     export_parser.add_argument("--to", dest="until", type=_date, metavar="DATE",
@@ -43,12 +40,9 @@ def add(commands: Commands) -> None:
     export_parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl",
                                help="signed JSON lines, or CSV, unsigned")  # fmt: skip
     export_parser.add_argument("--output", metavar="FILE", help="default: standard output")
-    verify_parser = add_command(
-        group, "verify", verify, "verify an exported file, or the box's own log"
-    )
+    meaning = "verify an exported file, or the box's own log"
+    verify_parser = add_command(group, "verify", verify, meaning, "--data", "--environment?")
     verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
-    add_data(verify_parser)
-    add_environment(verify_parser, required=False)
     verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
                                help="public key of the box, when it is not here")  # fmt: skip
 
