@@ -43,7 +43,7 @@ from web.portal.box.examining import EXAMINER, Examiner
 from web.portal.box.saved import SAVED, Saved, read_file
 from web.portal.context import BOX
 from web.portal.guard import guarded
-from web.portal.integrations.replays import INTEGRATIONS, Integrations
+from web.portal.integrations.once import INTEGRATIONS, Integrations
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.passwords import PASSWORDS, Passwords
 from web.portal.routes import PORTAL_ROUTES
@@ -125,7 +125,6 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
     _add_shared_routes(app, box)
-    app.cleanup_ctx.append(app[INTEGRATIONS].running)
     app[READERS] = readers_of(box)
     app.cleanup_ctx.append(_reading)
     return app
