@@ -9,9 +9,12 @@ from aiohttp import web
 from appliance.actions.log_scan import Decided
 from appliance.clock import format_instant
 from appliance.errors import Refusal
+from appliance.live import Change
+from appliance.model.conflict import Admitted, Conflict
 from appliance.model.guest_pass import venue_tag
 from appliance.model.reservation import Reservation
 from appliance.model.terminal import Terminal
+from appliance.model.totals import Count, Totals
 from appliance.model.venue import Venue
 from appliance.model.verdict import OVERRIDABLE, FirstCheckIn, Seen, Verdict
 from appliance.model.verdict_sentences import phrase
@@ -158,3 +161,63 @@ def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
 
 def _instant(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else format_instant(milliseconds)
+
+
+def event_of(change: Change, terminal: Terminal) -> _Json:
+    """The data of one event, as far as its terminal may know it: notes need the role `search`."""
+    told: _Json = {}
+    if change.totals is not None:
+        told |= {"evening": change.evening, "totals": totals_of(change.totals)}
+    if change.reservation is not None:
+        told["reservation"] = guest_of(change.reservation)
+        if not terminal.may("search"):
+            told["reservation"]["notes"] = None
+    if change.door is not None:
+        told["admitted"] = change.door.verdict.admitted
+        told["terminalId"] = change.door.terminal_id
+        if change.kind == "check-in":
+            told["scanId"] = change.door.scan_id
+        told["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
+    if change.conflict is not None:
+        told["conflict"] = conflict_of(change.conflict, terminal)
+    return told
+
+
+def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
+    """A conflict as this terminal sees it: `other` is where somebody else let the party in.
+
+    `admissions` are both, the first one first; where there is but one, `other` names nobody.
+    """
+    others = [a for a in (conflict.other, conflict.this) if a and a.terminal_id != terminal.id]
+    other = others[0] if others and conflict.other else conflict.other
+    return {
+        "id": conflict.id,
+        "kind": conflict.kind,
+        "despite": conflict.despite,
+        "roleMissing": "override" if conflict.lacked_role else None,
+        "reservationId": conflict.reservation_id,
+        "other": _admitted(other)
+        if other
+        else {"terminalId": None, "terminal": None, "at": format_instant(conflict.this.at)},
+        "admissions": [_admitted(a) for a in (conflict.other, conflict.this) if a],
+        "arrived": conflict.arrived,
+        "guests": conflict.guests,
+        "acknowledged": conflict.acknowledged_at is not None,
+    }
+
+
+def totals_of(totals: Totals) -> _Json:
+    """People and reservations, expected and arrived."""
+    return {"expected": _count(totals.expected), "arrived": _count(totals.arrived)}
+
+
+def _count(count: Count) -> _Json:
+    return {"people": count.people, "reservations": count.reservations}
+
+
+def _admitted(admitted: Admitted) -> _Json:
+    return {
+        "terminalId": admitted.terminal_id,
+        "terminal": admitted.terminal,
+        "at": format_instant(admitted.at),
+    }
