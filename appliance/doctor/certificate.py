@@ -11,8 +11,8 @@ from appliance.doctor.check import Check, fail, warn, well
 from appliance.doctor.patient import HEALTH_DEADLINE, NotExamined, Patient
 from appliance.settings import ServerSettings
 from appliance.store.venue import get_venue
+from appliance.tls.files import describe
 from appliance.tls.names import Names, own_addresses, wanted_names
-from appliance.tls.showing import describe
 
 _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
 
