@@ -29,7 +29,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
     request[STILL_MAY] = lambda later: _identify(later, role)
-    await _touch(environment, terminal, request.headers.get("User-Agent"))
+    await touch(environment, terminal, request.headers.get("User-Agent"))
     return terminal
 
 
@@ -92,8 +92,8 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
     return None
 
 
-async def _touch(environment: Environment, terminal: Terminal, agent: str | None) -> None:
-    """Note once a minute that it was heard of; a full disk does not shut the door for that."""
+async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
+    """Note once a minute that it was active; a full disk does not close the door for that."""
     seen = terminal.last_seen_at
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):

@@ -11,8 +11,7 @@ from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refu
 from terminal_bridge.bridge.offline import Known, Local, decide_offline
 from terminal_bridge.bridge.snapshot import Snapshot, read_snapshot
 from terminal_bridge.bridge.spool import Spool
-from terminal_bridge.readers.answer import ARRIVALS, Answer, answer_of
-from terminal_bridge.readers.readers import Undecided
+from terminal_bridge.readers.reader import ARRIVALS, Answer, Undecided, answer_of
 
 log = logging.getLogger(__name__)
 

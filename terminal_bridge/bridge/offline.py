@@ -19,7 +19,7 @@ from appliance.model.verdict import COLOURS, FirstCheckIn, Verdict, judge, see
 from appliance.model.verdict_sentences import LANGUAGES, phrase
 from terminal_bridge.bridge.identity import Identity
 from terminal_bridge.bridge.snapshot import Snapshot
-from terminal_bridge.readers.answer import ARRIVALS, Answer
+from terminal_bridge.readers.reader import ARRIVALS, Answer
 
 _MINUTE = 60_000
 _DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
