@@ -122,7 +122,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
         if (kind not in KINDS or kind in item.metadata["kinds"])
         and not (on_a_bridge and item.name in {"terminal", "environment"})
     }
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in ({"kind": kind} | dict(table)).items():
         if name not in known:
             raise Trouble(f"unknown setting {where}.{name}: use {', '.join(known)}")
