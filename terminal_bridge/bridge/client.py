@@ -4,7 +4,6 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -16,7 +15,6 @@ SCAN_SECONDS = 2.0
 OTHERWISE_SECONDS = 10.0
 _SILENT_SECONDS = 60.0  # the feed has a heartbeat every 20 s
 _HEARTBEAT = b":"
-_LARGEST_ANSWER = 32 * 1024 * 1024
 
 
 class OutOfReach(Exception):
@@ -52,23 +50,17 @@ class BoxClient:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         if self._session is not None:
             await self._session.close()
 
     async def pair(self, code: str, name: str | None) -> dict[str, Any]:
         """`POST /pair`."""
-        body = {"code": code} | ({"name": name} if name else {})
-        return await self._call("POST", "/pair", body, OTHERWISE_SECONDS)
+        return await self._call("POST", "/pair", {"code": code} | ({"name": name} if name else {}))
 
     async def me(self) -> dict[str, Any]:
         """`GET /me`."""
-        return await self._call("GET", "/me", None, OTHERWISE_SECONDS)
+        return await self._call("GET", "/me")
 
     async def scan(self, body: dict[str, Any]) -> dict[str, Any]:
         """`POST /scans`, within two seconds: somebody is standing at the door."""
@@ -76,14 +68,13 @@ class BoxClient:
 
     async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:
         """`POST /sync`: the box's verdict on each. `sent_at` is what the bridge's clock says."""
-        body = {"sentAt": sent_at, "scans": scans}
-        answer = await self._call("POST", "/sync", body, OTHERWISE_SECONDS)
+        answer = await self._call("POST", "/sync", {"sentAt": sent_at, "scans": scans})
         results: list[dict[str, Any]] = answer["results"]
         return results
 
     async def snapshot(self) -> dict[str, Any]:
         """`GET /snapshot`: payload, key id and signature."""
-        return await self._call("GET", "/snapshot", None, OTHERWISE_SECONDS)
+        return await self._call("GET", "/snapshot")
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """`GET /events`: call `heard` when something has changed, until the feed ends."""
@@ -91,8 +82,8 @@ class BoxClient:
         try:
             async with self._session.get(
                 f"{self.identity.box}/terminal/v1/events",
-                headers=self._headers,
                 allow_redirects=False,
+                headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_read=_SILENT_SECONDS),
             ) as response:
                 async for chunk in response.content.iter_any():
@@ -106,7 +97,11 @@ class BoxClient:
         return {"Authorization": f"Bearer {self.identity.token}"}
 
     async def _call(
-        self, method: str, path: str, body: dict[str, Any] | None, within: float
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        within: float = OTHERWISE_SECONDS,
     ) -> dict[str, Any]:
         assert self._session is not None  # noqa: S101 - used as a context
         try:
@@ -120,10 +115,7 @@ class BoxClient:
                     allow_redirects=False,
                 ) as response,
             ):
-                raw = await response.content.read(_LARGEST_ANSWER)
-                while chunk := await response.content.read(_LARGEST_ANSWER):
-                    raw += chunk
-                status = response.status
+                status, raw = response.status, await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise OutOfReach(_describe(error)) from None
         return _judge(status, raw)

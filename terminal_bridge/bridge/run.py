@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import tomllib
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.settings_readers import ReaderSettings, parse_readers
 from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.desk import Desk
+from terminal_bridge.bridge.desk import Desk, Link
 from terminal_bridge.bridge.identity import Identity, load_identity, parse_box, parse_pin
-from terminal_bridge.bridge.link import Link
 from terminal_bridge.bridge.spool import open_spool
 from terminal_bridge.readers.readers import Readers
 
@@ -84,9 +82,7 @@ async def _run(
             await stopped.wait()
             await readers.close()
             bringing.cancel()
-            with suppress(asyncio.CancelledError, TimeoutError):
-                async with asyncio.timeout(_STOP_SECONDS):
-                    await bringing
+            await asyncio.wait([bringing], timeout=_STOP_SECONDS)
     finally:
         await spool.close()
     return 0
