@@ -16,7 +16,6 @@ from terminal_bridge.wire import encode, event_of
 
 HEARTBEAT_SECONDS = 20.0
 _AT_ONCE = 8  # changes that are put into words before the loop looks about
-_SMALL = 1 << 14  # bytes that a connection with nothing waiting takes at once
 _PATIENCE_SECONDS = 30.0  # for a listener that does not read; then it may come back
 
 
@@ -88,23 +87,18 @@ class _EventStream(web.StreamResponse):
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
         """Write; False when the listener does not read, or when the box cannot wait for that."""
-        if len(chunk) <= _SMALL and self._has_taken_all():
-            await self.write(chunk)
-            return True
         writing = asyncio.ensure_future(self.write(chunk))
-        ways_out = {writing, listener.over} if not listener.over.done() else {writing}
-        patience = 0.5 if listener.over.done() else _PATIENCE_SECONDS
-        await asyncio.wait(ways_out, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        is_over = listener.over.done()
+        await asyncio.wait(
+            {writing} if is_over else {writing, listener.over},
+            timeout=0.5 if is_over else _PATIENCE_SECONDS,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         if not writing.done():
             writing.cancel()
             return False
         writing.result()
         return True
-
-    def _has_taken_all(self) -> bool:
-        """Whether nothing waits on its connection: then writing to it takes no time."""
-        transport = self._request.transport
-        return transport is not None and transport.get_write_buffer_size() == 0
 
 
 def _is_tonights(change: Change) -> bool:
