@@ -124,13 +124,6 @@ class _Entry:
     door: DoorChanged | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    tonight: date
-    totals: Totals
-    changes: list[Change]
-
-
 class Feed:
     """The feed of one environment. Belongs to the event loop of its database."""
 
@@ -167,19 +160,17 @@ class Feed:
                 raise Unavailable
             missed = self._since(after)
             listener.joined_at = self._last
-            told = await self._database.read(self._describe, missed or [])
+            tonight, totals, told = await self._database.read(self._describe, missed or [])
             begin = [] if missed is not None else [Change(self._at(listener.joined_at), "reset")]
             now = Change(
                 self._at(listener.joined_at),
                 "totals",
-                evening=told.tonight.isoformat(),
-                totals=told.totals,
+                evening=tonight.isoformat(),
+                totals=totals,
             )
-            listener.tell([*begin, *told.changes, now])
-            if self._tonight is None or not self._listeners:
-                self._tonight = told.tonight
+            listener.tell([*begin, *told, now])
             if not self._listeners:
-                self._told = listener.joined_at
+                self._tonight, self._told = tonight, listener.joined_at
             if self._ended:
                 raise Unavailable
             self._listeners.add(listener)
@@ -275,45 +266,46 @@ class Feed:
         self._told = self._last
         reset = [Change(self.position, "reset")]
         try:
-            told = await self._database.read(self._describe, entries or [])
+            tonight, _, changes = await self._database.read(self._describe, entries or [])
         except Exception as error:  # noqa: BLE001 - the listeners have to read everything again
             if not isinstance(error, Unavailable):
                 log_accident("reading what has changed", error)
             self._tell_all(reset)
             return
-        is_over, self._tonight = told.tonight != self._tonight, told.tonight
-        self._tell_all(reset if entries is None or is_over else told.changes)
+        is_over, self._tonight = tonight != self._tonight, tonight
+        self._tell_all(reset if entries is None or is_over else changes)
 
     def _tell_all(self, changes: list[Change]) -> None:
         for listener in self._listeners:
             listener.tell(change for change in changes if change.number > listener.joined_at)
 
-    def _describe(self, reader: Reader, entries: Sequence[_Entry]) -> _Told:
-        """On a reader's thread: the rows as they are now; of many changes to one, the last."""
+    def _describe(
+        self, reader: Reader, entries: Sequence[_Entry]
+    ) -> tuple[date, Totals, list[Change]]:
+        """Tonight, its totals, and the rows as they are now; of many changes to one, the last."""
         latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
         told = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
         conflicts = {
             e.subject: find_conflict(reader, e.subject) for e in told if e.kind == "conflict"
         }
-        subjects = {e.subject for e in told if e.kind != "conflict"}
-        subjects |= {f.reservation_id for f in conflicts.values() if f and f.reservation_id}
-        reservations = find_reservations(reader, subjects)
+        reservation_ids = {
+            e.number: c.reservation_id if (c := conflicts.get(e.subject)) else e.subject
+            for e in told
+        }
+        reservations = find_reservations(reader, set(filter(None, reservation_ids.values())))
         tonight = find_tonight(reader)
         totals = count_evening(reader, tonight.isoformat())
-        changes = []
-        for entry in told:
-            conflict = conflicts.get(entry.subject) if entry.kind == "conflict" else None
-            reservation_id = conflict.reservation_id if conflict else entry.subject
-            changes.append(
-                Change(
-                    position=self._at(entry.number),
-                    kind=entry.kind,
-                    evening=tonight.isoformat(),
-                    reservation=reservations.get(reservation_id or ""),
-                    moved=entry.moved,
-                    door=entry.door,
-                    conflict=conflict,
-                    totals=totals,
-                )
+        changes = [
+            Change(
+                position=self._at(entry.number),
+                kind=entry.kind,
+                evening=tonight.isoformat(),
+                reservation=reservations.get(reservation_ids[entry.number] or ""),
+                moved=entry.moved,
+                door=entry.door,
+                conflict=conflicts.get(entry.subject),
+                totals=totals,
             )
-        return _Told(tonight, totals, changes)
+            for entry in told
+        ]
+        return tonight, totals, changes

@@ -1,6 +1,7 @@
 """The evening list, and the snapshot by which a terminal decides while offline."""
 
 import hashlib
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
@@ -25,7 +26,7 @@ from appliance.store.venue import get_venue, list_slots
 from appliance.tokens import encode_url_safe
 from terminal_bridge.authentication import authenticate
 from terminal_bridge.context import ENVIRONMENT, SEARCH_PHONES
-from terminal_bridge.wire import answer, conflict_of, encode, guest_of, totals_of
+from terminal_bridge.wire import answer, conflict_of, encode, guest_of
 
 SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
 LIFE_MS = 12 * 3600 * 1000
@@ -54,7 +55,7 @@ def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> d
     everybody = list_evening(reader, chosen)
     return {
         "date": chosen,
-        "totals": totals_of(count_evening(reader, chosen)),
+        "totals": asdict(count_evening(reader, chosen)),
         "items": [guest_of(found) for found in search(everybody, query)],
         "conflicts": [conflict_of(conflict, terminal) for conflict in list_open_conflicts(reader)],
     }

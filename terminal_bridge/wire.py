@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
@@ -11,15 +12,10 @@ from appliance.clock import format_instant
 from appliance.errors import Refusal
 from appliance.live import Change
 from appliance.model.conflict import Admitted, Conflict
-from appliance.model.guest_pass import venue_tag
 from appliance.model.reservation import Reservation
 from appliance.model.terminal import Terminal
-from appliance.model.totals import Count, Totals
-from appliance.model.venue import Venue
 from appliance.model.verdict import OVERRIDABLE, FirstCheckIn, Seen, Verdict
 from appliance.model.verdict_sentences import phrase
-from appliance.store.signing_keys import PublicKey
-from appliance.tokens import encode_url_safe
 
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _Json = dict[str, Any]
@@ -104,32 +100,6 @@ def first_check_in_of(first: FirstCheckIn | None) -> _Json | None:
     return {"at": format_instant(first.at), "terminal": first.terminal, "by": first.by}
 
 
-def terminal_of(terminal: Terminal) -> _Json:
-    """A terminal as it knows itself."""
-    return {
-        "id": terminal.id,
-        "name": terminal.name,
-        "role": terminal.role,
-        "language": terminal.language,
-    }
-
-
-def venue_of(venue: Venue) -> _Json:
-    """What a terminal has to know of the venue; the tag is that of its guest passes, in hex."""
-    return {
-        "id": venue.id,
-        "name": venue.name,
-        "tag": venue_tag(venue.id).hex(),
-        "timeZone": venue.time_zone,
-        "eveningEndsAt": venue.evening_ends_at,
-    }
-
-
-def keys_of(keys: list[PublicKey]) -> list[_Json]:
-    """The public keys that verify, as base64url of their 32 bytes."""
-    return [{"kid": key.kid, "publicKey": encode_url_safe(key.public_key)} for key in keys]
-
-
 def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]:
     actions = ["override"] if overridable else []
     return actions + [
@@ -167,7 +137,7 @@ def event_of(change: Change, terminal: Terminal) -> _Json:
     """The data of one event, as far as its terminal may know it: notes need the role `search`."""
     told: _Json = {}
     if change.totals is not None:
-        told |= {"evening": change.evening, "totals": totals_of(change.totals)}
+        told |= {"evening": change.evening, "totals": asdict(change.totals)}
     if change.reservation is not None:
         told["reservation"] = guest_of(change.reservation)
         if not terminal.may("search"):
@@ -204,15 +174,6 @@ def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
         "guests": conflict.guests,
         "acknowledged": conflict.acknowledged_at is not None,
     }
-
-
-def totals_of(totals: Totals) -> _Json:
-    """People and reservations, expected and arrived."""
-    return {"expected": _count(totals.expected), "arrived": _count(totals.arrived)}
-
-
-def _count(count: Count) -> _Json:
-    return {"people": count.people, "reservations": count.reservations}
 
 
 def _admitted(admitted: Admitted) -> _Json:

@@ -17,7 +17,7 @@ from appliance.model.reservation import Reservation
 from appliance.model.scan import classify, read_pass
 from appliance.model.verdict import COLOURS, FirstCheckIn, Verdict, judge, see
 from appliance.model.verdict_sentences import LANGUAGES, phrase
-from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.client import Identity
 from terminal_bridge.bridge.snapshot import Snapshot
 from terminal_bridge.readers.reader import ARRIVALS, Answer
 

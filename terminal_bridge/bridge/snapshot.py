@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from appliance.clock import parse_instant
 from appliance.model.reservation import Reservation
 from appliance.model.verdict import FirstCheckIn
-from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.client import Identity
 
 _CONTEXT = b"svc-snapshot-v1"
 _AHEAD_MS = 10 * 60_000  # one from further in the future was made by another clock
