@@ -19,7 +19,7 @@ from appliance.tokens import encode_url_safe
 from terminal_bridge.authentication import authenticate, keep_token
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES
-from terminal_bridge.reading import parse_pairing
+from terminal_bridge.reading import PairingRequest, parse_pairing
 from terminal_bridge.same_origin import is_from_our_page
 from terminal_bridge.wire import answer
 
@@ -34,14 +34,7 @@ async def pair(request: web.Request) -> web.Response:
     if not is_from_our_page(request, environment.links.base):
         raise PairingRefused
     wish = parse_pairing(await read_object(request))
-    tries, found = request.config_dict[PAIRING_TRIES], (wish.code, wish.name, wish.language)
-    if wish.is_typed:
-        tries.take(request)
-        paired = await environment.database.write(pair_by_code, *found)
-        if paired is not None:
-            tries.give_back(request)
-    else:
-        paired = await environment.database.write(pair_by_secret, *found)
+    paired = await (_pair_typed(request, wish) if wish.is_typed else _pair_linked(request, wish))
     if paired is None:
         raise PairingRefused
     terminal_id, token = paired
@@ -51,6 +44,20 @@ async def pair(request: web.Request) -> web.Response:
     response = answer(known)
     keep_token(response, environment, token)
     return response
+
+
+async def _pair_linked(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
+    database = request[ENVIRONMENT].database
+    return await database.write(pair_by_secret, wish.code, wish.name, wish.language)
+
+
+async def _pair_typed(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
+    tries, database = request.config_dict[PAIRING_TRIES], request[ENVIRONMENT].database
+    tries.take(request)
+    paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
+    if paired is not None:
+        tries.give_back(request)
+    return paired
 
 
 async def unpair(request: web.Request) -> web.Response:
