@@ -63,7 +63,7 @@ class _EventStream(web.StreamResponse):
         looks_again = any(change.kind in {"reset", "totals"} for change in changes)
         now = self._terminal
         if looks_again:
-            now = self._environment.database.look_up(get_terminal, now.id)
+            now = self._environment.database.peek(get_terminal, now.id)
         if now.role != self._terminal.role:
             return False
         lines = []

@@ -103,7 +103,7 @@ async def decide_code(
     by_name = terminal.may("search")
     database, keyring = environment.database, environment.keyring
     if len(code) >= TEXT_LENGTH:  # a pass is one indexed row; what people type may mean a search
-        reading = database.look_up(read_code, keyring, environment.name, code, by_name=by_name)
+        reading = database.peek(read_code, keyring, environment.name, code, by_name=by_name)
     else:
         reading = await database.read(read_code, keyring, environment.name, code, by_name=by_name)
     return await _decide(environment, terminal, wish, reading)

@@ -50,7 +50,7 @@ def readers_of(box: Box) -> Readers:
     async def forget() -> None:
         """Drop what was noted before a restart, perhaps of readers that are no more."""
         for environment in box.environments:
-            if environment.database.look_up(_has_any):
+            if environment.database.peek(_has_any):
                 with suppress(Unavailable):
                     await environment.database.write(drop_conditions, [READER_TROUBLE])
 
