@@ -40,8 +40,7 @@ from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring
 from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
-from terminal_bridge.bridge.client import OutOfReach, _judge
-from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
 from terminal_bridge.bridge.snapshot import read_snapshot
 from terminal_bridge.readers.lines import Lines
 from terminal_bridge.reading import parse_apart_scans, parse_request

@@ -1,22 +1,20 @@
-"""The live feed: what each commit changed, told to whoever listens, and to nobody else.
+"""The live feed: what each commit changed, for the doors and boards that listen.
 
-Fed by the notices of commits. It keeps the numbers of what changed and reads the rows only
-when somebody listens, so that a booking costs nothing more; who comes back with the number it
-heard last hears the rest as it is now.
+It remembers the ids of what changed and reads the rows only while somebody listens. A listener
+that reconnects with the last position it received gets what followed, as the rows are now.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 
 from appliance.accidents import log_accident
 from appliance.errors import Unavailable
-from appliance.live.change import Change
-from appliance.live.listener import Listener
-from appliance.live.tally import Tally
+from appliance.model.conflict import Conflict
 from appliance.model.notices import (
     ConflictChanged,
     DoorChanged,
@@ -26,15 +24,95 @@ from appliance.model.notices import (
     TerminalEdited,
     TerminalGone,
 )
+from appliance.model.reservation import Reservation
+from appliance.model.totals import Totals
 from appliance.store.conflicts import find_conflict
 from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import find_reservations
+from appliance.store.totals import count_evening
 
 _DIGITS_MAX = 18
-REMEMBERED = 1000  # changes that somebody may have missed and still hears of
+QUEUE_LIMIT = 256  # changes that may wait for one slow listener
+REMEMBERED = 1000  # changes after which a listener may resume
 _BREATH = 0.1  # seconds: changes that follow each other closely are read together
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a listener receives. `kind` is check-in, change, conflict, totals, reset or revoked.
+
+    A listener resumes after `position`. `evening` is tonight's date, and `totals` are those of
+    tonight. `reservation` is as it is now; `moved`: it may have been another evening's. `door`
+    says who came in, and where.
+    """
+
+    position: str
+    kind: str
+    evening: str = ""
+    reservation: Reservation | None = None
+    moved: bool = False
+    door: DoorChanged | None = None
+    conflict: Conflict | None = None
+    totals: Totals | None = None
+
+    @property
+    def number(self) -> int:
+        """Its place in this run of the box: positions are ordered by it."""
+        return int(self.position.partition("-")[2])
+
+
+class Listener:
+    """A queue of changes with an end. Made by `Feed.listen`."""
+
+    def __init__(self, owner: str, wants: Callable[[Change], bool]) -> None:
+        self.owner = owner
+        self.position = ""
+        self.joined_at = 0
+        self.over = asyncio.get_running_loop().create_future()
+        self._wants = wants
+        self._waiting: deque[Change] = deque()
+        self._news = asyncio.Event()
+
+    async def take(self, seconds: float) -> list[Change]:
+        """What is queued, after waiting at most so long; nothing when it is time to leave."""
+        if not self._waiting and not self.over.done():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+        self._news.clear()
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def tell(self, changes: Iterable[Change]) -> None:
+        """Queue what it wants; a queue that is full becomes one `reset`."""
+        if self.over.done():
+            return
+        for change in changes:
+            self.position = change.position
+            if not self._wants(change):
+                continue
+            resets = bool(self._waiting) and self._waiting[-1].kind == "reset"
+            if len(self._waiting) >= QUEUE_LIMIT:
+                self._waiting.clear()
+                self._waiting.append(Change(change.position, "reset"))
+            elif change.kind == "revoked" or not resets:  # after a reset it reads all of it anyway
+                self._waiting.append(change)
+        if self._waiting:
+            self._news.set()
+
+    def end(self) -> None:
+        """Let the listener leave, once it has taken what is queued."""
+        if not self.over.done():
+            self.over.set_result(None)
+        self._news.set()
+
+    def drop(self) -> None:
+        """Let it leave without what is queued: it may have to see that differently."""
+        self._waiting.clear()
+        self.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +122,6 @@ class _Entry:
     subject: str
     moved: bool = False
     door: DoorChanged | None = None
-
-    @property
-    def is_conflict(self) -> bool:
-        return self.kind == "conflict"
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    tonight: date
-    tally: Tally
-    changes: list[Change]
 
 
 class Feed:
@@ -67,8 +134,6 @@ class Feed:
         self._last = 0
         self._told = 0
         self._tonight: date | None = None
-        self._tally: Tally | None = None
-        self._counted = 0  # up to where the tally has counted
         self._remembered: deque[_Entry] = deque(maxlen=REMEMBERED)
         self._listeners: set[Listener] = set()
         self._turn = asyncio.Lock()
@@ -81,11 +146,6 @@ class Feed:
         """Where the feed stands."""
         return self._at(self._last)
 
-    @property
-    def listeners(self) -> int:
-        """How many listen."""
-        return len(self._listeners)
-
     async def listen(
         self, owner: str, after: str | None, wants: Callable[[Change], bool]
     ) -> Listener:
@@ -95,24 +155,24 @@ class Feed:
         before them, or a `reset` when that is no longer known. Unavailable when the box stops.
         """
         listener = Listener(owner, wants)
-        async with self._turn:  # so that nothing is told to it out of its order
-            self._refuse_if_ended()
+        async with self._turn:  # so that it receives everything in order
+            if self._ended:
+                raise Unavailable
             missed = self._since(after)
             listener.joined_at = self._last
-            told = await self._read(missed or [])
+            tonight, totals, told = await self._database.read(self._describe, missed or [])
             begin = [] if missed is not None else [Change(self._at(listener.joined_at), "reset")]
             now = Change(
                 self._at(listener.joined_at),
                 "totals",
-                evening=told.tonight.isoformat(),
-                totals=told.tally.totals,
+                evening=tonight.isoformat(),
+                totals=totals,
             )
-            listener.tell([*begin, *told.changes, now])
-            if self._tonight is None or not self._listeners:
-                self._tonight = told.tonight
+            listener.tell([*begin, *told, now])
             if not self._listeners:
-                self._told = listener.joined_at
-            self._refuse_if_ended()
+                self._tonight, self._told = tonight, listener.joined_at
+            if self._ended:
+                raise Unavailable
             self._listeners.add(listener)
         self._tell_soon()
         return listener
@@ -129,10 +189,6 @@ class Feed:
         for listener in self._listeners:
             listener.end()
 
-    def _refuse_if_ended(self) -> None:
-        if self._ended:
-            raise Unavailable
-
     def _at(self, number: int) -> str:
         return f"{self._run}-{number}"
 
@@ -144,9 +200,9 @@ class Feed:
         is_number = number.isdecimal() and len(number) <= _DIGITS_MAX
         if run != self._run or not is_number or int(number) > self._last:
             return None
-        if self._last - int(number) > len(self._remembered):
-            return None
         missed = self._last - int(number)
+        if missed > len(self._remembered):
+            return None
         return list(islice(self._remembered, len(self._remembered) - missed, None))
 
     def _on_commit(self, notices: Sequence[object]) -> None:
@@ -170,24 +226,22 @@ class Feed:
         self._tell_soon()
 
     def _part(self, notice: object) -> None:
-        """End what those hear whom the notice is about, if it is about who listens."""
         if isinstance(notice, TerminalGone):
             self.dismiss(notice.terminal_id)
-        elif isinstance(notice, TerminalEdited):
-            self._send_back(notice.terminal_id)
         elif isinstance(notice, SessionEnded):
             self.dismiss(f"staff:{notice.session_id}")
+        elif isinstance(notice, TerminalEdited):  # it leaves at once, and comes back
+            for listener in self._owned_by(notice.terminal_id):
+                listener.drop()
 
     def dismiss(self, owner: str) -> None:
         """Whoever listens under that name is told that it was revoked, and leaves."""
-        for listener in [found for found in self._listeners if found.owner == owner]:
+        for listener in self._owned_by(owner):
             listener.tell([Change(self.position, "revoked")])
             listener.end()
 
-    def _send_back(self, owner: str) -> None:
-        """Whoever listens under that name leaves at once, to come back for the rest."""
-        for listener in [found for found in self._listeners if found.owner == owner]:
-            listener.drop()
+    def _owned_by(self, owner: str) -> list[Listener]:
+        return [listener for listener in self._listeners if listener.owner == owner]
 
     def _remember(
         self, kind: str, subject: str, *, moved: bool = False, door: DoorChanged | None = None
@@ -212,64 +266,46 @@ class Feed:
         self._told = self._last
         reset = [Change(self.position, "reset")]
         try:
-            told = await self._read(entries or [])
-        except Unavailable:
+            tonight, _, changes = await self._database.read(self._describe, entries or [])
+        except Exception as error:  # noqa: BLE001 - the listeners have to read everything again
+            if not isinstance(error, Unavailable):
+                log_accident("reading what has changed", error)
             self._tell_all(reset)
             return
-        except Exception as error:  # noqa: BLE001 - who listens has to look again
-            log_accident("reading what has changed", error)
-            self._tell_all(reset)
-            return
-        is_over, self._tonight = told.tonight != self._tonight, told.tonight
-        self._tell_all(reset if entries is None or is_over else told.changes)
+        is_over, self._tonight = tonight != self._tonight, tonight
+        self._tell_all(reset if entries is None or is_over else changes)
 
     def _tell_all(self, changes: list[Change]) -> None:
         for listener in self._listeners:
             listener.tell(change for change in changes if change.number > listener.joined_at)
 
-    async def _read(self, entries: Sequence[_Entry]) -> _Told:
-        """Read the rows of these, and the totals."""
-        uncounted, counted = self._since(self._at(self._counted)), self._last
-        tally, self._tally = self._tally, None
-        if uncounted is None:
-            uncounted, tally = [], None
-        told = await self._database.read(self._describe, entries, uncounted, tally)
-        self._tally, self._counted = told.tally, counted
-        return told
-
     def _describe(
-        self,
-        reader: Reader,
-        entries: Sequence[_Entry],
-        uncounted: Sequence[_Entry],
-        tally: Tally | None,
-    ) -> _Told:
-        """On a reader's thread: the rows as they are now; of many changes to one, the last."""
+        self, reader: Reader, entries: Sequence[_Entry]
+    ) -> tuple[date, Totals, list[Change]]:
+        """Tonight, its totals, and the rows as they are now; of many changes to one, the last."""
         latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
         told = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
-        conflicts = {e.subject: find_conflict(reader, e.subject) for e in told if e.is_conflict}
-        subjects = {e.subject for e in (*told, *uncounted) if not e.is_conflict}
-        subjects |= {f.reservation_id for f in conflicts.values() if f and f.reservation_id}
-        reservations = find_reservations(reader, subjects)
+        conflicts = {
+            e.subject: find_conflict(reader, e.subject) for e in told if e.kind == "conflict"
+        }
+        reservation_ids = {
+            e.number: c.reservation_id if (c := conflicts.get(e.subject)) else e.subject
+            for e in told
+        }
+        reservations = find_reservations(reader, set(filter(None, reservation_ids.values())))
         tonight = find_tonight(reader)
-        if tally is None or tally.evening != tonight:
-            tally = Tally(reader, tonight)
-        for subject in {entry.subject for entry in uncounted if not entry.is_conflict}:
-            tally.count_again(subject, reservations.get(subject))
-        changes = []
-        for entry in told:
-            conflict = conflicts.get(entry.subject) if entry.is_conflict else None
-            reservation_id = conflict.reservation_id if conflict else entry.subject
-            changes.append(
-                Change(
-                    position=self._at(entry.number),
-                    kind=entry.kind,
-                    evening=tonight.isoformat(),
-                    reservation=reservations.get(reservation_id or ""),
-                    moved=entry.moved,
-                    door=entry.door,
-                    conflict=conflict,
-                    totals=tally.totals,
-                )
+        totals = count_evening(reader, tonight.isoformat())
+        changes = [
+            Change(
+                position=self._at(entry.number),
+                kind=entry.kind,
+                evening=tonight.isoformat(),
+                reservation=reservations.get(reservation_ids[entry.number] or ""),
+                moved=entry.moved,
+                door=entry.door,
+                conflict=conflicts.get(entry.subject),
+                totals=totals,
             )
-        return _Told(tonight, tally, changes)
+            for entry in told
+        ]
+        return tonight, totals, changes
