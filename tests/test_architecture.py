@@ -37,7 +37,13 @@ LAYERS = (
     {"appliance.model"},
     {"appliance.store"},
     {"appliance.live"},
-    {"appliance.environment", "appliance.data_directory", "appliance.poke", "appliance.box"},
+    {
+        "appliance.environment",
+        "appliance.data_directory",
+        "appliance.poke",
+        "appliance.box",
+        "appliance.scheduler",
+    },
     {
         "appliance.actions",
         "appliance.backup",
@@ -114,7 +120,7 @@ def test_packaging_never_shadows_the_library_of_that_name():
             "if TYPE_CHECKING:\n    from appliance.actions.reserve import reserve",
         ),
         ("appliance/errors.py", "from appliance.model.venue import Venue"),
-        ("appliance/actions/reserve.py", "from appliance.commands import key"),
+        ("appliance/actions/reserve.py", "from appliance.commands import keys"),
         ("appliance/actions/reserve.py", "from terminal_bridge.protocol import scan"),
         ("terminal_bridge/protocol.py", "from web.routes import ROUTES"),
     ],

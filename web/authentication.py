@@ -68,7 +68,7 @@ class Gate:
         if match is None:
             raise Unauthorized
         database = self._environment.database
-        key = database.look_up(find_key_by_hash, hash_token(match.group(1)))
+        key = database.peek(find_key_by_hash, hash_token(match.group(1)))
         if key is None:
             raise Unauthorized
         if key.is_revoked(database.clock.now()):

@@ -13,13 +13,13 @@ from appliance.store.erasing import (
     erase_scans_of,
     keep_existing,
 )
-from appliance.store.no_reminders import forget_no_reminders
+from appliance.store.letters import forget_no_reminders
 from appliance.store.reservations import add_history, get_reservation, update_reservation
 
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """A notice after commit: the files still have to be wiped, and the list to be written."""
+    """A notice after commit: the list is still to be written, and the log to be cut."""
 
     reservation_id: str
 

@@ -13,10 +13,10 @@ import apsw
 from appliance.accidents import log_accident
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Unavailable
-from appliance.store.connection import Batch, Reader, Transaction, open_connection
+from appliance.store.connection import Reader, Transaction, open_connection
 from appliance.store.folding import Folder
 from appliance.store.watermark import FilesBeside, Watermark
-from appliance.store.wiping import is_lost, wipe
+from appliance.store.wiping import cut_log, is_lost, wipe
 from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 
@@ -61,7 +61,7 @@ class Database:
         self._beside = FilesBeside(path)
         self._writer = Writer(
             self._writer_connection,
-            lambda: Batch(self._writer_connection, clock, zones, tokens),
+            lambda: Transaction(self._writer_connection, clock, zones, tokens),
             self._tell,
             on_broken or (lambda _: None),
             Watermark(self._writer_connection, self._beside).rise,
@@ -149,19 +149,17 @@ class Database:
             raise Unavailable
         return self._snapshot(self._peeker, query, args, kwargs)
 
-    def look_up(
-        self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
-    ) -> R:
-        """As `peek`, for a query that is a single statement: it is a snapshot by itself."""
-        if self._shut:
-            raise Unavailable
-        with _refusing_trouble():
-            return query(self._peeker, *args, **kwargs)
-
     async def wipe(self) -> bool:
         """As `wiping.wipe`, beside the work. A disk that keeps nothing ends the service."""
+        return await self._beside_the_work(wipe)
+
+    async def cut_log(self) -> bool:
+        """As `wiping.cut_log`, likewise."""
+        return await self._beside_the_work(cut_log)
+
+    async def _beside_the_work(self, work: Callable[[Path], bool]) -> bool:
         try:
-            return await asyncio.to_thread(wipe, self.path)
+            return await asyncio.to_thread(work, self.path)
         except apsw.IOError as failure:
             if is_lost(failure):
                 self._writer.fail(failure)

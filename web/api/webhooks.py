@@ -8,7 +8,7 @@ from appliance.actions.register_endpoint import parse_event_types
 from appliance.actions.register_with_room import register_with_room
 from appliance.actions.send_test_event import send_test_event
 from appliance.clock import format_instant
-from appliance.errors import NotFound, ValidationError
+from appliance.errors import NotFound, field_invalid
 from appliance.model.booking import parse_uuid
 from appliance.store.endpoints import list_endpoints
 from terminal_bridge.body import read_object
@@ -73,11 +73,7 @@ def _parse_endpoint_id(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ValidationError(
-            field="endpointId",
-            rule_fr="endpointId : texte attendu.",
-            rule="endpointId: text expected.",
-        )
+        raise field_invalid("endpointId", "text")
     endpoint_id = parse_uuid(value)
     if endpoint_id is None:
         raise NotFound

@@ -146,7 +146,7 @@ def _who_tries(request: web.Request) -> str:
     known = device_secret(request)
     if known is not None:
         device = hash_token(known)
-        if environment_of(request).database.look_up(is_device_of_house, device):
+        if environment_of(request).database.peek(is_device_of_house, device):
             return f"device {device.hex()}"
     return request.app[SECURE].caller_of(request)
 

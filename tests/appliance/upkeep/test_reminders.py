@@ -5,8 +5,7 @@ from datetime import date
 import pytest
 
 from appliance.actions.cancel import cancel
-from appliance.actions.remind import find_next_reminder
-from appliance.actions.stop_reminders import stop_reminders
+from appliance.actions.remind import find_next_reminder, stop_reminders
 from appliance.clock import format_instant
 from tests.appliance.upkeep.keeping import World
 from tests.conftest import with_settings
@@ -39,7 +38,7 @@ class Guests(World):
 async def world(box, clock):
     made = Guests(box.live, clock)
     yield made
-    await made.upkeep.close()
+    await made.scheduler.close()
 
 
 async def test_a_guest_is_reminded_once_a_day_before(world):
@@ -132,6 +131,6 @@ async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
     await world.start()
 
     await world.pass_until("2026-12-01T00:00:00Z")
-    await world.upkeep.close()
+    await world.scheduler.close()
 
     assert world.reminders() == []

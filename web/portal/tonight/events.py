@@ -9,8 +9,7 @@ from aiohttp import web
 
 from appliance.environment import Environment
 from appliance.errors import Unavailable
-from appliance.live.change import Change
-from appliance.live.listener import Listener
+from appliance.live import Change, Listener
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.context import HOUSE, SESSION
 from web.portal.guard import find_living_session
