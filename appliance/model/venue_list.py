@@ -3,13 +3,16 @@
 import re
 from dataclasses import dataclass
 
-from appliance.model.venue_file import TableEntry
+from appliance.model.venue_file import (
+    CAPACITY_MAX,
+    NAME_MAX,
+    NUMBER_MAX,
+    SPEND_MAX,
+    TYPE_MAX,
+    TableEntry,
+)
 
 TABLES_MAX = 500
-CAPACITY_MAX = 1000
-SPEND_MAX = 10**9
-NUMBER_MAX = TYPE_MAX = 40
-NAME_MAX = 100
 _CAPACITY = (1, 4)  # where a line does not say
 _COLUMNS = 6
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")

@@ -18,7 +18,7 @@ from appliance.model.booking import field_invalid
 from appliance.store.security_log import SecurityEntry
 from web.portal.answer import refusal_text, rule_text
 from web.portal.forms import Form
-from web.portal.people.log import what_happened
+from web.portal.security_log import what_happened
 
 ROOT = Path(__file__).parents[2]
 CATALOGUES = ROOT / "appliance" / "catalogues"
@@ -89,7 +89,7 @@ def calls(*folders: str):
 
 def rules_in_the_code():
     """The English of every rule that a form of the portal can run into."""
-    before = {"field_error": "please give ", "field_invalid": ""}
+    before = {"field_error": "please give ", "needed": "please give ", "field_invalid": ""}
     for name, call in calls("web/portal", "appliance/actions", "appliance/model"):
         if name in before and len(call.args) > 2:
             yield before[name] + call.args[2].value

@@ -24,7 +24,7 @@ from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import HEADERS
 from web.portal.door.log import asked_day, evening_bounds
 from web.portal.door.rows import read_rows
-from web.portal.door.terminals import actor_of
+from web.portal.guard import actor_of
 
 _CHUNK = 64 * 1024
 _PATIENCE_SECONDS = 5.0  # for a browser that does not read; a stop of the box waits no longer

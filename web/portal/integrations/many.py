@@ -10,10 +10,10 @@ from appliance.store.endpoint_queues import read_queue
 from appliance.store.endpoints import get_endpoint, list_endpoints
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, refusal_text, see_other
-from web.portal.context import SESSION
-from web.portal.forms import field_error, read_form
+from web.portal.forms import FORM, field_error
+from web.portal.guard import id_of
 from web.portal.integrations.asked import AskedPeriod, read_period
-from web.portal.integrations.pages import id_of, memory, read_surroundings, room_page, token_of
+from web.portal.integrations.pages import memory, read_surroundings, room_page
 
 _WATCHED_SECONDS = 120.0
 
@@ -36,7 +36,7 @@ async def ask_replay(request: web.Request) -> web.Response:
 
 async def start_replay(request: web.Request) -> web.Response:
     """`POST …/replay`: begin, and on to its progress; a second click leads to the same one."""
-    form, environment = await read_form(request), request[ENVIRONMENT]
+    form, environment = request[FORM], request[ENVIRONMENT]
     around = await environment.database.read(read_surroundings)
     asked = read_period(form.text, around.zone)
     if asked.selection is None:
@@ -44,13 +44,9 @@ async def start_replay(request: web.Request) -> web.Response:
     selection = asked.selection
     await environment.database.read(get_endpoint, selection.endpoint_id)
 
-    async def start() -> str:
-        _, count = await environment.database.read(_count, asked)
-        replay = memory(request).replays.start(environment, selection, count)
-        return f"/integrations/replays/{replay.id}"
-
-    path = await memory(request).once.do(request[SESSION].id, token_of(form), start)
-    return see_other(request, path)
+    _, count = await environment.database.read(_count, asked)
+    replay = memory(request).replays.start(environment, selection, count)
+    return see_other(request, f"/integrations/replays/{replay.id}")
 
 
 async def show_replay(request: web.Request) -> web.Response:

@@ -12,7 +12,6 @@ from appliance.actions.replay_deliveries import Progress, Selection, replay_deli
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import InternalError, NotFound, Refusal
-from web.portal.integrations.once import Once
 
 _KEPT = 50
 
@@ -109,7 +108,6 @@ class Integrations:
     """What this room remembers while the application runs."""
 
     def __init__(self, clock: Clock) -> None:
-        self.once = Once(clock)
         self.replays = Replays(clock)
 
     async def running(self, _app: web.Application) -> AsyncIterator[None]:
