@@ -8,10 +8,10 @@ from typing import Any
 from appliance.actions.keep_holds import keep_holds
 from appliance.model.notices import VenueChanged
 from appliance.model.venue import Slot, Table, Venue
-from appliance.model.venue_file import SlotEntry, TableEntry, VenueFile
+from appliance.model.venue_file import VenueFile
 from appliance.store.connection import Transaction
 
-_TABLE = tuple(field.name for field in fields(TableEntry))
+_TABLE = tuple(field.name for field in fields(Table) if field.name != "id")
 _VENUE = tuple(field.name for field in fields(Venue) if field.name != "id")
 
 
@@ -29,25 +29,25 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
     return applied_id
 
 
-def apply_tables(tx: Transaction, tables: Sequence[TableEntry | Table]) -> None:
+def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
     """Make the tables match, by number: others stay, unbookable."""
     for position, table in enumerate(tables):
         _apply_table(tx, position, table)
     _retire_tables(tx, tables)
 
 
-def update_venue(tx: Transaction, venue: Venue | VenueFile) -> None:
+def update_venue(tx: Transaction, venue: Venue) -> None:
     """Make the venue's row say what `venue` says; its id stays."""
     changes = ", ".join(f"{name} = :{name}" for name in _VENUE)
     tx.execute(f"UPDATE venue SET {changes}", _venue_columns(venue))  # noqa: S608 - of the code
 
 
-def table_columns(table: TableEntry | Table) -> dict[str, Any]:
+def table_columns(table: Table) -> dict[str, Any]:
     """A table as its row has it, without id and position."""
     return {name: getattr(table, name) for name in _TABLE} | {"bookable": int(table.bookable)}
 
 
-def _venue_columns(venue: Venue | VenueFile) -> dict[str, Any]:
+def _venue_columns(venue: Venue) -> dict[str, Any]:
     policies = json.dumps(venue.policies, ensure_ascii=False) if venue.policies else None
     values = {name: getattr(venue, name) for name in _VENUE}
     return {**values, "auto_confirm": int(venue.auto_confirm), "policies": policies}
@@ -64,7 +64,7 @@ def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
     return str(found)
 
 
-def _apply_table(tx: Transaction, position: int, table: TableEntry | Table) -> None:
+def _apply_table(tx: Transaction, position: int, table: Table) -> None:
     values = {"position": position, **table_columns(table)}
     changes = ", ".join(f"{name} = :{name}" for name in values)
     sql = f"UPDATE venue_table SET {changes} WHERE number = :number"  # noqa: S608 - of the code
@@ -72,7 +72,7 @@ def _apply_table(tx: Transaction, position: int, table: TableEntry | Table) -> N
         tx.insert("venue_table", {"id": tx.new_id(), **values})
 
 
-def _retire_tables(tx: Transaction, tables: Sequence[TableEntry | Table]) -> None:
+def _retire_tables(tx: Transaction, tables: Sequence[Table]) -> None:
     """Tables that are not named stay, after the others, and cannot be booked."""
     tx.execute(
         """UPDATE venue_table SET bookable = 0, position = :after
@@ -84,7 +84,7 @@ def _retire_tables(tx: Transaction, tables: Sequence[TableEntry | Table]) -> Non
     )
 
 
-def apply_slots(tx: Transaction, slots: Sequence[SlotEntry | Slot]) -> None:
+def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
     """A slot that starts as one before it, on the same days, is that one and keeps its id."""
     known = {
         (start, days): id_

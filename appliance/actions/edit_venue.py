@@ -7,7 +7,7 @@ come answers with them and changes nothing, until it is sent again with `accepte
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 
 from appliance.actions.apply_venue import (
     apply_slots,
@@ -27,7 +27,7 @@ from appliance.model.venue_clash import (
     slot_clashes,
     table_clashes,
 )
-from appliance.model.venue_file import SlotEntry, TableEntry, check_slot, check_table, check_venue
+from appliance.model.venue_file import check_slot, check_table, check_venue
 from appliance.store.connection import Transaction
 from appliance.store.readings import find_tonight
 from appliance.store.venue import (
@@ -54,7 +54,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     tx.notices.append(VenueChanged())
 
 
-def add_tables(tx: Transaction, entries: Sequence[TableEntry]) -> list[str]:
+def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
     """Put new tables after the others; their ids. ValidationError for a number there is."""
     tables = list_tables(tx)
     taken = {table.number for table in tables}
@@ -70,13 +70,13 @@ def add_tables(tx: Transaction, entries: Sequence[TableEntry]) -> list[str]:
 
 
 def edit_table(
-    tx: Transaction, table_id: str, seen: str, entry: TableEntry, accepted: str | None = None
+    tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
 ) -> Clashes:
     """Change a table. NotFound, ChangedMeanwhile, ValidationError; else as this file says."""
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
-    after = Table(id=table_id, **asdict(entry))
+    after = replace(entry, id=table_id)
     clashes = table_clashes(list_coming(tx, find_tonight(tx).isoformat()), table, after)
     if clashes and clash_mark(clashes) != accepted:
         return clashes
@@ -133,10 +133,10 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
             tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table.id})
 
 
-def add_slot(tx: Transaction, entry: SlotEntry) -> str:
+def add_slot(tx: Transaction, entry: Slot) -> str:
     """A new slot after the others; its id. ValidationError when another starts then."""
     slots = list_slots(tx)
-    slot = _slot(tx.new_id(), entry)
+    slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
     _settle(tx, slots, [*slots, slot], None)
     tx.insert(
@@ -148,11 +148,11 @@ def add_slot(tx: Transaction, entry: SlotEntry) -> str:
 
 
 def edit_slot(
-    tx: Transaction, slot_id: str, seen: str, entry: SlotEntry, accepted: str | None = None
+    tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
 ) -> Clashes:
     """Change a slot. NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld."""
     _check_seen(get_slot(tx, slot_id), seen)
-    slots, slot = list_slots(tx), _slot(slot_id, entry)
+    slots, slot = list_slots(tx), replace(entry, id=slot_id)
     others = [other for other in slots if other.id != slot_id]
     check_slot(slot, others)
     clashes = _settle(tx, slots, [*others, slot], accepted)
@@ -175,11 +175,6 @@ def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None =
     if not clashes:
         tx.execute("DELETE FROM slot WHERE id = :id", {"id": slot_id})
     return clashes
-
-
-def _slot(slot_id: str, entry: SlotEntry) -> Slot:
-    days = tuple(sorted(set(entry.days_of_week)))
-    return Slot(slot_id, entry.name or entry.start, entry.start, entry.end, days)
 
 
 def _check_seen(thing: object, seen: str) -> None:

@@ -16,7 +16,7 @@ from appliance.clock import ZoneDatabase
 from appliance.errors import Trouble, ValidationError
 from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, minutes
-from appliance.model.venue import Slot, Venue
+from appliance.model.venue import Slot, Table, Venue
 
 STATUSES = ("active", "inactive", "suspended")
 MODES = ("free", "prepaid")
@@ -38,54 +38,21 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class TableEntry:
-    """One `[[tables]]`; `number` tells which table of the venue it describes."""
+class VenueFile(Venue):
+    """A venue file that may be applied as it stands; nothing in it has an id."""
 
-    number: str
-    name: str
-    capacity_min: int
-    capacity_max: int
-    minimum_spend: int
-    type: str
-    bookable: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SlotEntry:
-    """One `[[slots]]`. `end` at or before `start` is the next morning."""
-
-    name: str
-    start: str
-    end: str
-    days_of_week: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class VenueFile:
-    """A venue file that may be applied as it stands."""
-
-    name: str
-    slug: str
-    status: str
-    reservation_mode: str
-    auto_confirm: bool
-    request_expiry_hours: int
-    currency: str
-    time_zone: str
-    evening_ends_at: str
-    policies: dict[str, Any] | None
-    tables: tuple[TableEntry, ...]
-    slots: tuple[SlotEntry, ...]
-    address: str | None = None
-    map_url: str | None = None
+    tables: tuple[Table, ...] = ()
+    slots: tuple[Slot, ...] = ()
 
 
 # What a file leaves out.
 _TABLE: dict[str, Any] = {
-    "name": "", "capacity_min": 1, "minimum_spend": 0, "type": "standard", "bookable": True,
+    "id": "", "name": "", "capacity_min": 1, "minimum_spend": 0, "type": "standard",
+    "bookable": True,
 }  # fmt: skip
-_SLOT: dict[str, Any] = {"name": "", "days_of_week": [*range(7)]}
+_SLOT: dict[str, Any] = {"id": "", "name": "", "days_of_week": [*range(7)]}
 _VENUE: dict[str, Any] = {
+    "id": "",
     "status": "active",
     "reservation_mode": "free",
     "auto_confirm": True,
@@ -96,16 +63,10 @@ _VENUE: dict[str, Any] = {
     "policies": None,
 }
 # What a box is before its owner has said what it is for.
-UNFURNISHED = VenueFile(
-    name="venuebox",
-    slug="venuebox",
-    tables=(),
-    slots=(),
-    **{**_VENUE, "status": "inactive"},
-)
+UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
 
 
-def check_venue(venue: "Venue | VenueFile", zones: ZoneDatabase) -> None:
+def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     """ValidationError of the first field that cannot be so."""
     if not venue.name.strip():
         raise field_invalid("name", "il faut un nom.", "please give a name.")
@@ -161,7 +122,7 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
         raise fault from None
 
 
-def check_table(table: TableEntry, taken: Collection[str]) -> None:
+def check_table(table: Table, taken: Collection[str]) -> None:
     """The same of a table; `taken` are the numbers of the others."""
     if table.number in taken:
         raise field_invalid(
@@ -196,7 +157,7 @@ def check_table(table: TableEntry, taken: Collection[str]) -> None:
         )
 
 
-def check_slot(slot: SlotEntry | Slot, others: Iterable[SlotEntry | Slot]) -> None:
+def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
     """The same of a slot beside the `others`."""
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
@@ -229,16 +190,16 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
         raise Trouble(f"the venue file is not TOML: {error}") from None
-    tables: list[TableEntry] = []
+    tables: list[Table] = []
     for path, members in _entries(document, "tables"):
-        table = _read(TableEntry, path, members, **_TABLE)
+        table = _read(Table, path, members, **_TABLE)
         table = replace(table, name=table.name or table.number)
         with _named(path, members):
             check_table(table, {other.number for other in tables})
         tables.append(table)
-    slots: list[SlotEntry] = []
+    slots: list[Slot] = []
     for path, members in _entries(document, "slots"):
-        slot = _read(SlotEntry, path, members, **_SLOT)
+        slot = _read(Slot, path, members, **_SLOT)
         slot = replace(slot, name=slot.name or slot.start)
         with _named(path, members):
             check_slot(slot, slots)
@@ -265,7 +226,7 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
     """The members of one TOML table as a `kind`: each of its type, none that nobody knows."""
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name in members:
-        if name not in known:
+        if name not in known or name == "id":
             raise Trouble(f"{path}{name} in the venue file is not a known field")
     values: dict[str, Any] = {}
     for name, field in known.items():

@@ -30,7 +30,7 @@ from web.portal.answer import find_zone, language_of, moment, portal_page, refus
 from web.portal.context import HOUSE
 from web.portal.forms import Form
 from web.portal.guard import actor_of, id_of, staff_of
-from web.portal.navigation import PortalRoute
+from web.portal.navigation import Handler, PortalRoute
 from web.portal.security_log import show_log
 
 
@@ -98,28 +98,13 @@ async def set_role(request: web.Request, form: Form) -> web.StreamResponse:
     return await _do(request, change_role, form.text("seen"), form.one_of("role", ROLES))
 
 
-@refused_on(show_people)
-async def disable(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST …/disable`: signed out everywhere, and not let in any more."""
-    return await _do(request, disable_staff)
+def _plainly(action: Callable[..., object]) -> Handler:
+    """A handler of a form that only says that it is to be done."""
 
+    async def act(request: web.Request, _form: Form) -> web.StreamResponse:
+        return await _do(request, action)
 
-@refused_on(show_people)
-async def enable(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST …/enable`: let in again."""
-    return await _do(request, enable_staff)
-
-
-@refused_on(show_people)
-async def unlock_one(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST …/unlock`: wrong passwords are forgotten."""
-    return await _do(request, unlock)
-
-
-@refused_on(show_people)
-async def sign_out_one(request: web.Request, _form: Form) -> web.StreamResponse:
-    """`POST …/sign-out`: every browser of that person."""
-    return await _do(request, end_sessions)
+    return refused_on(show_people)(act)
 
 
 async def remove_second_step_of(request: web.Request) -> web.StreamResponse:
@@ -164,9 +149,9 @@ PEOPLE_ROUTES = (
     _owners("GET", f"{_AT}/log", handler=show_log),
     _owners("POST", f"{_ONE}/link", handler=make_link),
     _owners("POST", f"{_ONE}/role", handler=set_role),
-    _owners("POST", f"{_ONE}/disable", handler=disable),
-    _owners("POST", f"{_ONE}/enable", handler=enable),
-    _owners("POST", f"{_ONE}/unlock", handler=unlock_one),
+    _owners("POST", f"{_ONE}/disable", handler=_plainly(disable_staff)),
+    _owners("POST", f"{_ONE}/enable", handler=_plainly(enable_staff)),
+    _owners("POST", f"{_ONE}/unlock", handler=_plainly(unlock)),
     _owners("POST", f"{_ONE}/second-step/remove", handler=remove_second_step_of),
-    _owners("POST", f"{_ONE}/sign-out", handler=sign_out_one),
+    _owners("POST", f"{_ONE}/sign-out", handler=_plainly(end_sessions)),
 )

@@ -55,8 +55,6 @@ from appliance.model.venue_file import (
     STATUSES,
     TYPE_MAX,
     UNFURNISHED,
-    SlotEntry,
-    TableEntry,
 )
 from appliance.model.venue_list import PastedTables, parse_tables
 from appliance.store.connection import Reader, Transaction
@@ -165,7 +163,8 @@ async def edit(request: web.Request) -> web.Response:
     """`POST …/tables/{id}`: save it, unless coming reservations have to be seen first."""
     form = request[FORM]
     number = form.text("number", NUMBER_MAX)
-    entry = TableEntry(
+    entry = Table(
+        id="",
         number=number,
         name=form.text("name", NAME_MAX) or number,
         capacity_min=form.whole("capacity_min", 1, CAPACITY_MAX),
@@ -419,9 +418,10 @@ def _ticked(request: web.Request) -> list[str] | None:
     return request[FORM].all("days") if REFUSED in request else None
 
 
-def _slot(form: Form) -> SlotEntry:
+def _slot(form: Form) -> Slot:
     start = form.text("start", 5)
-    return SlotEntry(
+    return Slot(
+        id="",
         name=form.text("name", NAME_MAX) or start,
         start=start,
         end=form.text("end", 5),
