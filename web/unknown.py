@@ -1,9 +1,8 @@
-"""What shows nothing or could not be done, in a browser: a page with a way back, and no JSON."""
+"""Pages for browsers where there is none or where a request failed, with a way back."""
 
 from aiohttp import web
 from yarl import URL
 
-from appliance.environment import Environment
 from appliance.errors import InternalError, Refusal, Unavailable
 from appliance.house_errors import FormTooLarge
 from terminal_bridge.context import ENVIRONMENT
@@ -23,34 +22,34 @@ _SAID = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
 
 @web.middleware
 async def lead_back(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Show people a page of their room where there is none, and where the box had an accident.
+    """Answer a browser with a page where nothing is found, refused for size, or failed.
 
-    So also where it takes nothing just now, or was sent too much.
+    Programs are answered as it is documented, whatever they say they accept.
     """
+    if not wants_page(request) or _section(request) in _OF_PROGRAMS:
+        return await handler(request)
+    is_read = request.method in {"GET", "HEAD"}
     try:
         return await handler(request)
     except web.HTTPNotFound:
-        if not _is_looked_at(request):
+        if not is_read:
             raise
-        return _nowhere(request)
+        return _not_found(request)
     except web.HTTPMethodNotAllowed:  # the address of a form, opened again
-        above = page_above(request) if _is_looked_at(request) else ""
+        above = page_above(request) if is_read else ""
         if not above:
             raise
         return web.Response(status=303, headers={"Location": str(URL.build(path=above))})
     except (Refusal, web.HTTPException) as declined:
-        kind = _SAID.get(declined.status)
-        if kind is None or not _is_for_people(request):
+        if declined.status not in _SAID:
             raise
-        return _declined(request, kind())
-    except Exception as error:
-        if not _is_for_people(request):
-            raise
+        return _declined(request, _SAID[declined.status]())
+    except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and logged
         note_accident(request, error)
         return _declined(request, InternalError())
 
 
-def _nowhere(request: web.Request) -> web.Response:
+def _not_found(request: web.Request) -> web.Response:
     if _is_in_the_portal(request):
         return portal_page(request, "portal/unknown.html", {}, 404)
     return dead_link(request)
@@ -67,37 +66,24 @@ def _declined(request: web.Request, refusal: Refusal) -> web.Response:
     return answer
 
 
-def _is_for_people(request: web.Request) -> bool:
-    # What programs ask is answered as it is documented, whatever they say they accept.
-    return wants_page(request) and _room_of(request) not in _OF_PROGRAMS
-
-
-def _is_looked_at(request: web.Request) -> bool:
-    return request.method in {"GET", "HEAD"} and _is_for_people(request)
-
-
-def _is_in_the_portal(request: web.Request) -> bool:
-    """Whether a page of the portal was asked for by somebody who is signed in."""
-    box = request.app[BOX]
-    is_test = request.path.startswith(f"{_TEST}/")
-    request[ENVIRONMENT] = box.test if is_test else box.live
-    return _room_of(request) == "portal" and _is_signed_in(request, box.live)
-
-
-def _room_of(request: web.Request) -> str:
+def _section(request: web.Request) -> str:
     """The first part of the path, in either environment."""
     return request.path.removeprefix(_TEST).strip("/").partition("/")[0]
 
 
-def _is_signed_in(request: web.Request, house: Environment) -> bool:
-    """Whether somebody of the house asks; the frame of the portal then bears their name."""
-    try:
-        session = (
-            find_living_session(request, house) if request.app[SECURE].is_private(request) else None
-        )
-    except Unavailable:  # who it is cannot be told either
-        session = None
-    if session is None:
+def _is_in_the_portal(request: web.Request) -> bool:
+    """Whether a page of the portal was asked for by somebody who is signed in.
+
+    The frame of the portal then bears their name.
+    """
+    box = request.app[BOX]
+    request[ENVIRONMENT] = box.test if request.path.startswith(f"{_TEST}/") else box.live
+    if _section(request) != "portal" or not request.app[SECURE].is_private(request):
         return False
-    request[SESSION] = session
-    return True
+    try:
+        session = find_living_session(request, box.live)
+    except Unavailable:  # nobody can tell who it is
+        return False
+    if session is not None:
+        request[SESSION] = session
+    return session is not None
