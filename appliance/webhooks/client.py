@@ -133,8 +133,8 @@ class Client:
                 return failed(call.error or error, call.phase, call.remote_address)
             remaining = started + self._budgets.total - self._loop.time()
             excerpt = await self._read(response, max(0.0, min(remaining, self._budgets.drain)))
-            if call.connection is not None:
-                call.connection.in_use = False
+            if call.connection is not None and call.connection.call is call:  # nobody took it over
+                call.connection.call = None
             return answered(
                 response.status, excerpt, call.remote_address, response.headers.get("Date")
             )
@@ -189,6 +189,8 @@ class Client:
 
         Whatever is wrong with the body, it only costs the connection.
         """
+        if response.content.is_eof():
+            return response.content.read_nowait(EXCERPT_MAX)
         excerpt, size = b"", 0
         try:
             async with asyncio.timeout(seconds):
@@ -278,7 +280,7 @@ class _Connection(ResponseHandler):
     """Notes what it heard since the last request, and bounds what comes before an answer."""
 
     heard = False
-    in_use = True
+    call: "_Call | None" = None  # None: idle
     remote_address: str | None = None
     _informational = 0
 
@@ -291,11 +293,11 @@ class _Connection(ResponseHandler):
         """Called with each request, before it is sent."""
         call = _CALL.get()
         call.connection, call.phase = self, WAIT
-        self.heard, self.in_use, self._informational = False, True, 0
+        self.call, self.heard, self._informational = call, False, 0
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        if not self.in_use:
+        if self.call is None:
             self.abort()  # an answer that nobody asked for: the next one would be wrong
             return
         self.heard = True

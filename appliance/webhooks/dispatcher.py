@@ -104,7 +104,7 @@ class Dispatcher:
         self._conditions.start()
         await self.clock_gate.start()
         self._running = True
-        self.clock_gate.watch(self._pump_soon)  # retries that fell due while the machine slept
+        self.clock_gate.watch(self._ring)  # retries that fell due while the machine slept
         self._database.on_commit(self._on_commit)
         self._reload()
         self._pump_soon()
@@ -384,8 +384,8 @@ class Dispatcher:
         self._alarm = None if at is None else self._uptime.call_at(at, self._ring)
 
     def _ring(self) -> None:
-        """The time of a retry has come."""
-        self._alarm = self._alarm_at = None
+        """The time of a retry has come, or timers may be wrong: set the alarm anew."""
+        self._set_alarm(None)
         self._pump_soon()
 
 
