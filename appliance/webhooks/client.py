@@ -50,7 +50,7 @@ class Budgets:
     total: float = 10.0
     connect: float = 4.0
     drain: float = 1.0
-    idle: float = 4.0  # many servers close a quiet connection after five
+    idle: float = 2.0  # at most twice that, as aiohttp sweeps; many servers close after five
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,9 @@ class Client:
             except _FAILURES as error:
                 if limit.expired():
                     return Outcome(call.phase, "timeout", remote_address=call.remote_address)
-                return failed(call.error or error, call.phase, call.remote_address)
+                cause = error.__cause__ if call.phase != WAIT else None  # what `_dial` raised
+                known = cause if isinstance(cause, OSError) else error
+                return failed(known, call.phase, call.remote_address)
             remaining = started + self._budgets.total - self._loop.time()
             excerpt = await self._read(response, max(0.0, min(remaining, self._budgets.drain)))
             if call.connection is not None and call.connection.call is call:  # nobody took it over
@@ -207,15 +209,6 @@ class Client:
         """A connection to an address that the guard permits, over TLS where the URL says so."""
         call = _CALL.get()
         call.dialled = True
-        try:
-            return await self._dial_as(call, make_protocol)
-        except OSError as error:
-            call.error = error  # aiohttp would wrap it
-            raise
-
-    async def _dial_as(
-        self, call: "_Call", make_protocol: Callable[[], ResponseHandler]
-    ) -> ResponseHandler:
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
         addresses = await self._guard.addresses(receiver)
@@ -244,13 +237,12 @@ class Client:
 class _Call:
     """How far one attempt has got."""
 
-    __slots__ = ("connection", "dialled", "error", "phase", "session")
+    __slots__ = ("connection", "dialled", "phase", "session")
 
     def __init__(self) -> None:
         self.phase = GUARD
         self.dialled = False
         self.connection: _Connection | None = None
-        self.error: OSError | None = None
         self.session: aiohttp.ClientSession | None = None  # that of a second try
 
     @property

@@ -131,36 +131,25 @@ def _write_changes(tx: Transaction, changes: dict[_Key, Condition | None]) -> No
 
 def notice_health(conditions: Conditions, record: AttemptRecord) -> None:
     """Compare an outcome with what was known. What was our own fault says nothing."""
-    outcome, endpoint_id = record.outcome, record.endpoint_id
+    outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
     if outcome is None or not outcome.charged:
         return
     if outcome.delivered:
-        sentence = f"webhook endpoint {endpoint_id} answers again"
-        conditions.end(ENDPOINT_FAILING, sentence, endpoint_id)
+        conditions.end(ENDPOINT_FAILING, f"webhook endpoint {id_} answers again", id_)
     else:
-        sentence = f"webhook endpoint {endpoint_id} fails: {outcome.code}"
-        conditions.begin(ENDPOINT_FAILING, sentence, endpoint_id)
+        conditions.begin(ENDPOINT_FAILING, f"webhook endpoint {id_} fails: {outcome.code}", id_)
     if outcome.code == "blocked":
-        notice_blocked(conditions, endpoint_id, "its address may not be reached from this box")
+        notice_blocked(conditions, id_, "its address may not be reached from this box")
     else:
-        unblocked = f"webhook endpoint {endpoint_id} is no longer blocked"
-        conditions.end(ENDPOINT_BLOCKED, unblocked, endpoint_id)
-    _notice_clock(conditions, endpoint_id, record.clock_skew_s)
+        conditions.end(ENDPOINT_BLOCKED, f"webhook endpoint {id_} is no longer blocked", id_)
+    clock = f"the clock of webhook endpoint {id_}"
+    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:  # at 300 s it refuses each signature
+        conditions.begin(RECEIVER_CLOCK, f"{clock} differs from ours by {skew_s} s", id_)
+    elif skew_s is not None:
+        conditions.end(RECEIVER_CLOCK, f"{clock} agrees with ours", id_)
 
 
 def notice_blocked(conditions: Conditions, endpoint_id: str, why: str) -> None:
     """The egress guard forbids an endpoint."""
     sentence = f"webhook endpoint {endpoint_id} is blocked: {why}"
     conditions.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)
-
-
-def _notice_clock(conditions: Conditions, endpoint_id: str, skew_s: int | None) -> None:
-    """A receiver whose clock is off by 300 s would refuse every signature."""
-    if skew_s is None:
-        return
-    if abs(skew_s) > SKEW_WARNING_S:
-        sentence = f"the clock of webhook endpoint {endpoint_id} differs from ours by {skew_s} s"
-        conditions.begin(RECEIVER_CLOCK, sentence, endpoint_id)
-    else:
-        sentence = f"the clock of webhook endpoint {endpoint_id} agrees with ours"
-        conditions.end(RECEIVER_CLOCK, sentence, endpoint_id)
