@@ -1,26 +1,29 @@
 """Put a backup in place: on a blank box, or in place of a damaged one."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+import apsw
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.backup.archive import Progress
 from appliance.backup.making import scratch_folder
 from appliance.backup.proof import Proven, open_backup, unpack_proven
-from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.backup.sealed import read_header
 from appliance.backup.shelf import list_backups
-from appliance.backup.unowned import is_unowned, put_unowned_aside
 from appliance.clock import Clock, ZoneDatabase, format_instant
-from appliance.data_directory import DataDirectory, write_file
-from appliance.durable import sync
+from appliance.data_directory import DataDirectory
+from appliance.durable import atomic_write, sync
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.settings import Settings
+from appliance.store.connection import Reader, open_for_command
 from appliance.store.migrate import list_migrations
 from appliance.store.session import session
+from appliance.store.setup import is_closed
 from appliance.store.snapshot import make_live
 from appliance.tokens import Tokens
 
@@ -98,7 +101,7 @@ def _restore(
         _note(folder / "live.db", proven, clock, zones)
         if is_unowned(directory, clock, zones):
             put_unowned_aside(directory, clock)
-        write_file(directory.restore_mark, b"")
+        atomic_write(directory.restore_mark, b"")
         for name in _PARTS[:2]:  # of the time before an interruption
             for leftover in directory.root.glob(f"{name}*"):
                 leftover.unlink()
@@ -133,14 +136,14 @@ def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
     at = format_instant(clock.now())[:19].replace(":", "")
     aside = directory.root / f"damaged-{at}Z"
     make_folder(aside)
-    write_file(directory.restore_mark, b"")
+    atomic_write(directory.restore_mark, b"")
     for name in _PARTS[:2]:
         for more in ("", *_BESIDE):
             path = directory.root / f"{name}{more}"
             if path.exists():
                 path.replace(aside / path.name)
     if directory.master_key_file.exists():
-        write_file(aside / "master.key", directory.master_key_file.read_bytes())
+        atomic_write(aside / "master.key", directory.master_key_file.read_bytes())
     return aside
 
 
@@ -168,3 +171,35 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
     keep_recovery_key(directory, key)
     directory.restore_mark.unlink()
     sync(directory.root)
+
+
+def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> bool:
+    """Whether the box in `directory` still waits for its first owner; the caller holds the lock.
+
+    One that cannot be read is not.
+    """
+    path = directory.database("live")
+    if not (directory.holds_a_box() and path.exists()):
+        return False
+    try:
+        with closing(open_for_command(path)) as connection:
+            return is_closed(Reader(connection, clock, zones))
+    except (apsw.Error, Trouble):
+        return False
+
+
+def put_unowned_aside(directory: DataDirectory, clock: Clock) -> Path:
+    """Move what would be mixed with another box's into a folder of its own; that folder.
+
+    `live.db` goes last: interrupted before that, it is still known as unowned.
+    """
+    aside = directory.root / f"unused-{format_instant(clock.now())[:19].replace(':', '')}Z"
+    make_folder(aside)
+    files = [directory.settings_file, directory.master_key_file, recovery_key_file(directory)]
+    files += sorted((directory.root / "tls").glob("*"))
+    for name in ("test.db", "live.db"):
+        files += [directory.root / f"{name}{more}" for more in reversed(("", *_BESIDE))]
+    for path in files:
+        if path.exists():
+            path.replace(aside / path.name)
+    return aside

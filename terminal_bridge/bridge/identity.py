@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from appliance.data_directory import write_file
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 
 _PIN = re.compile(r"[0-9a-f]{64}")
@@ -57,7 +57,7 @@ class Identity:
 
     def save(self, folder: Path) -> None:
         """Write it, readable by its owner alone: whoever has the token is this bridge."""
-        write_file(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
+        atomic_write(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
 
 
 def load_identity(folder: Path) -> Identity | None:
