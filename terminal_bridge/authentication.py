@@ -36,7 +36,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
 def _identify(request: web.Request, role: str) -> Terminal:
     environment = request[ENVIRONMENT]
     token = _read_token(request, environment)
-    terminal = environment.database.look_up(find_by_token, hash_token(token)) if token else None
+    terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
     if terminal is None:
         raise TerminalNotPaired
     if terminal.revoked_at is not None:

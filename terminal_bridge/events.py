@@ -84,7 +84,7 @@ class _EventStream(web.StreamResponse):
 
     def _look_again(self) -> Terminal:
         """The terminal as it is now."""
-        return self._environment.database.look_up(get_terminal, self._terminal.id)
+        return self._environment.database.peek(get_terminal, self._terminal.id)
 
     def _lines(self, change: Change) -> str:
         # A conflict is told to each door from its own side; all else to all of a role alike.

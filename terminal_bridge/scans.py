@@ -91,7 +91,7 @@ async def _read(environment: Environment, terminal: Terminal, code: str) -> Read
     by_name = terminal.may("search")
     database, keyring = environment.database, environment.keyring
     if len(code) >= TEXT_LENGTH:
-        return database.look_up(read_code, keyring, environment.name, code, by_name=by_name)
+        return database.peek(read_code, keyring, environment.name, code, by_name=by_name)
     return await database.read(read_code, keyring, environment.name, code, by_name=by_name)
 
 

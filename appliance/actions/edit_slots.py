@@ -6,8 +6,8 @@ Those left without a slot are shown first, as edit_tables.py tells.
 import json
 from collections.abc import Sequence
 
+from appliance.errors import field_invalid
 from appliance.house_errors import ChangedMeanwhile, SlotIsHeld
-from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot
 from appliance.model.venue import Slot, fingerprint
 from appliance.model.venue_clash import Clashes, clash_mark, find_shifted, slot_clashes
@@ -75,18 +75,12 @@ def _check_seen(slot: Slot, seen: str) -> None:
 
 def _check(slot: Slot, others: Sequence[Slot]) -> None:
     if not is_slot(slot.start) or not is_slot(slot.end):
-        raise field_invalid("start", "une heure telle que 19:30.", "a time such as 19:30.")
+        raise field_invalid("start", "time")
     if not slot.days_of_week or not set(slot.days_of_week) <= _WEEK:
-        raise field_invalid("days", "au moins un jour.", "at least one day.")
+        raise field_invalid("days", "a_day")
     for other in others:
         if other.start == slot.start and set(other.days_of_week) & set(slot.days_of_week):
-            raise field_invalid(
-                "start",
-                "« {name} » commence déjà à {start} l'un de ces jours.",
-                "“{name}” starts at {start} on one of these days already.",
-                name=other.name,
-                start=slot.start,
-            )
+            raise field_invalid("start", "slot_taken", name=other.name, start=slot.start)
 
 
 def _settle(

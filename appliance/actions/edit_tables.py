@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from appliance.actions.apply_venue import apply_slots, apply_tables
+from appliance.errors import field_invalid
 from appliance.house_errors import ChangedMeanwhile
-from appliance.model.booking import field_invalid
 from appliance.model.venue import Slot, Table, fingerprint
 from appliance.model.venue_clash import Clashes, clash_mark, table_clashes
 from appliance.model.venue_file import SlotEntry, TableEntry
@@ -60,11 +60,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     if fingerprint(table) != seen:
         raise ChangedMeanwhile
     if table_id in list_used_tables(tx):
-        raise field_invalid(
-            "number",
-            "cette table a des réservations, rendez-la non réservable.",
-            "this table has reservations, make it unbookable.",
-        )
+        raise field_invalid("number", "table_used")
     tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table_id})
     _number(tx, [other.id for other in list_tables(tx)])
 
@@ -97,20 +93,11 @@ def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -
 
 def _check(entry: TableEntry, taken: set[str]) -> None:
     if entry.number in taken:
-        raise field_invalid(
-            "number",
-            "une autre table porte le numéro {number}.",
-            "another table has the number {number}.",
-            number=entry.number,
-        )
+        raise field_invalid("number", "number_taken", number=entry.number)
     if not entry.number.strip() or not entry.name.strip() or not entry.type.strip():
-        raise field_invalid("number", "numéro, nom et type requis.", "number, name, type needed.")
+        raise field_invalid("number", "table_texts")
     if not 1 <= entry.capacity_min <= entry.capacity_max:
-        raise field_invalid(
-            "capacity_max",
-            "le maximum est au moins le minimum.",
-            "the most is not below the fewest.",
-        )
+        raise field_invalid("capacity_max", "capacities")
 
 
 def _columns(entry: TableEntry) -> dict[str, Any]:

@@ -4,9 +4,8 @@ import json
 import re
 
 from appliance.actions.keep_holds import keep_holds
-from appliance.errors import Trouble, ValidationError
+from appliance.errors import Trouble, ValidationError, field_invalid
 from appliance.house_errors import ChangedMeanwhile
-from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, minutes
 from appliance.model.notices import VenueChanged
 from appliance.model.venue import Venue, fingerprint
@@ -63,56 +62,30 @@ def _update(tx: Transaction, wished: Venue) -> None:
 
 def _check(tx: Transaction, wished: Venue) -> None:
     if not wished.name.strip():
-        raise field_invalid("name", "il faut un nom.", "please give a name.")
+        raise field_invalid("name", "name")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", wished.slug):
-        raise field_invalid(
-            "slug",
-            "il faut des minuscules sans accent et des chiffres, joints par des tirets.",
-            "please give lower-case letters and digits, joined by hyphens.",
-        )
+        raise field_invalid("slug", "slug")
     if wished.status not in STATUSES or wished.reservation_mode not in MODES:
-        raise field_invalid("status", "une valeur de la liste.", "one of the list.")
+        raise field_invalid("status", "one_of_the_list")
     if not 1 <= wished.request_expiry_hours <= _HOURS_MAX:
-        raise field_invalid(
-            "request_expiry_hours",
-            "de 1 à {longest} heures.",
-            "1 to {longest} hours.",
-            longest=_HOURS_MAX,
-        )
+        raise field_invalid("request_expiry_hours", "hours", longest=_HOURS_MAX)
     if not re.fullmatch("[A-Z]{3}", wished.currency):
-        raise field_invalid(
-            "currency",
-            "il faut trois lettres majuscules, telles que MAD.",
-            "please give three capital letters, such as MAD.",
-        )
+        raise field_invalid("currency", "currency")
     if not is_slot(wished.evening_ends_at) or minutes(wished.evening_ends_at) > _LATEST_END:
-        raise field_invalid(
-            "evening_ends_at", "une heure de 00:00 à 12:00.", "a time from 00:00 to 12:00."
-        )
+        raise field_invalid("evening_ends_at", "evening_end")
     _check_place(wished)
     _check_zone(tx, wished.time_zone)
 
 
 def _check_place(wished: Venue) -> None:
     if wished.address is not None and len(wished.address) > ADDRESS_MAX:
-        raise field_invalid(
-            "address",
-            "{longest} caractères au plus.",
-            "at most {longest} characters.",
-            longest=ADDRESS_MAX,
-        )
+        raise field_invalid("address", "at_most", longest=ADDRESS_MAX)
     if wished.map_url is not None and not re.fullmatch(MAP_URL, wished.map_url):
-        raise field_invalid(
-            "map_url", "une adresse en https://.", "an address that begins with https://."
-        )
+        raise field_invalid("map_url", "map_url")
 
 
 def _check_zone(tx: Transaction, name: str) -> None:
-    fault: ValidationError = field_invalid(
-        "time_zone",
-        "il faut un nom de la liste, tel que Africa/Casablanca.",
-        "please give a name of the list, such as Africa/Casablanca.",
-    )
+    fault: ValidationError = field_invalid("time_zone", "time_zone")
     if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", name):  # it names a file
         raise fault
     try:

@@ -10,7 +10,7 @@ from appliance.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.model.venue_file import UNFURNISHED, VenueFile, parse_venue_file
-from appliance.settings_file import settings_example
+from appliance.settings import settings_example
 from appliance.store.migrate import migrate
 from appliance.store.session import session
 from appliance.store.setup import begin_setup

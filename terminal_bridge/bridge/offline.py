@@ -7,16 +7,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from types import MappingProxyType
 
 from appliance.clock import ZoneDatabase
+from appliance.i18n import load_languages
+from appliance.i18n import mark as _
 from appliance.model.access_code import lookalikes, parse_access_code
 from appliance.model.evening import instant, minutes, tonight
 from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
 from appliance.model.guest_search import is_name
 from appliance.model.reservation import Reservation
 from appliance.model.verdict import COLOURS, FirstCheckIn, Verdict, judge, see
-from appliance.model.verdict_sentences import LANGUAGES, phrase
+from appliance.model.verdict_sentences import phrase
 from terminal_bridge.bridge.identity import Identity
 from terminal_bridge.bridge.snapshot import Snapshot
 from terminal_bridge.readers.answer import ARRIVALS, Answer
@@ -24,26 +25,15 @@ from terminal_bridge.readers.answer import ARRIVALS, Answer
 _MINUTE = 60_000
 _DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
 _LINK = re.compile(r"/access/[A-Za-z0-9_-]+")
-# Amber results that only somebody without the box comes to: (French, Arabic, English).
-OFFLINE: Mapping[str, tuple[str, str, str]] = MappingProxyType(
-    {
-        "unlisted": (
-            "Pass authentique, absent de la liste : voyez avec l'accueil.",
-            "الرمز أصلي لكنه غير مدرج في القائمة: راجعوا الاستقبال.",
-            "Genuine pass that is not on the list: ask the host.",
-        ),
-        "old_list": (
-            "Liste trop ancienne, box hors de portée : voyez avec l'accueil.",
-            "القائمة قديمة ولا يمكن الوصول إلى الجهاز: راجعوا الاستقبال.",
-            "The list is too old and the box out of reach: ask the host.",
-        ),
-        "needs_box": (
-            "Box hors de portée : demandez le QR code.",
-            "لا يمكن الوصول إلى الجهاز: اطلبوا رمز QR.",
-            "The box is out of reach: ask for the QR code.",
-        ),
-    }
-)
+# Amber results that only somebody without the box comes to.
+OFFLINE: Mapping[str, str] = {
+    "unlisted": _("Genuine pass that is not on the list: ask the host."),
+    "old_list": _("The list is too old and the box out of reach: ask the host."),
+    "needs_box": _("The box is out of reach: ask for the QR code."),
+}
+# A genuine pass of another evening, of a guest who is not on tonight's list.
+_OF_A_GUEST = frozenset({"not_yet", "too_late"})
+_DATE_ONLY = _("Pass of another evening: ask the host.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +167,9 @@ def _say(result: str, known: Known, guest: Reservation | None = None, admitted: 
         seen = see(guest, arrived=guest.arrived + admitted)
         table, party = seen.table_name, f"{seen.arrived}/{seen.guests}"
     if result in OFFLINE:
-        place = LANGUAGES.index(language) if language in LANGUAGES else 0
-        sentence = OFFLINE[result][place]
+        sentence = load_languages().get(language).plain(OFFLINE[result])
     elif result in _OF_A_GUEST and seen is None:
-        sentence = _DATE_ONLY[LANGUAGES.index(language) if language in LANGUAGES else 0]
+        sentence = load_languages().get(language).plain(_DATE_ONLY)
     else:
         first = _find_first_check_in(guest, known) if guest else None
         sentence = phrase(Verdict(result, seen, admitted, first), language).staff
@@ -196,12 +185,3 @@ def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | Non
     zone = known.zones.zone(known.identity.time_zone)
     clock = datetime.fromtimestamp(entry.at / 1000, zone).strftime("%H:%M")
     return FirstCheckIn(entry.at, clock, entry.terminal, entry.by)
-
-
-# A genuine pass of another evening, of a guest who is not on tonight's list.
-_OF_A_GUEST = frozenset({"not_yet", "too_late"})
-_DATE_ONLY = (
-    "Pass d'une autre soirée : voyez avec l'accueil.",
-    "الرمز لأمسية أخرى: راجعوا الاستقبال.",
-    "Pass of another evening: ask the host.",
-)

@@ -13,6 +13,7 @@ from pathlib import Path
 from appliance.commands.console import Console
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.i18n import load_languages
 from appliance.settings_readers import ReaderSettings, parse_readers
 from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
 from terminal_bridge.bridge.desk import Desk
@@ -39,6 +40,7 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
         raise Trouble(f"{directory.root} cannot be made: {error.strerror}") from None
     with directory.lock():
         readers = read_bridge_settings(directory.settings_file)
+        load_languages()  # now, so that no guest waits for it
         return asyncio.run(_run(arguments, console, directory, readers))
 
 

@@ -55,7 +55,7 @@ class _Noting:
     async def forget(self) -> None:
         """What was noted before a restart, perhaps of readers that are no more."""
         for environment in self._box.environments:
-            if environment.database.look_up(_has_any):
+            if environment.database.peek(_has_any):
                 with suppress(Unavailable):
                     await environment.database.write(drop_conditions, [READER_TROUBLE])
 

@@ -35,8 +35,7 @@ from appliance.model.strict_json import parse_object
 from appliance.model.terminal import Terminal
 from appliance.model.venue_file import parse_venue_file
 from appliance.model.venue_list import parse_tables
-from appliance.settings import parse_settings
-from appliance.settings_file import settings_example
+from appliance.settings import parse_settings, settings_example
 from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring

@@ -6,13 +6,13 @@ from aiohttp import web
 
 from appliance.clock import Clock
 from appliance.errors import MalformedRequest, NotFound, ValidationError
+from appliance.rate_limit import RateLimit
 from terminal_bridge.body import read_body, read_object
 from terminal_bridge.context import ENVIRONMENT
 from web.docs import page_addresses
 from web.middleware import Handler
 from web.names.secure import SECURE
 from web.public_page import public_page, wants_page
-from web.rate_limit import RateLimit
 from web.routes import Route
 from web.sandbox.receivers import KEPT_DELIVERIES, MODES
 from web.sandbox.sandbox import Sandbox

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from appliance.i18n import Language
-from appliance.mail.trial import send_trial
+from appliance.mail.smtp import send_trial
 from appliance.model.booking import is_email
 from appliance.model.letter import SETTINGS_TROUBLE, Outcome
 from appliance.settings import MailSettings

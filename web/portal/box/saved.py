@@ -10,8 +10,7 @@ from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.durable import atomic_write
 from appliance.errors import Trouble, ValidationError
-from appliance.settings import Settings, parse_settings, read_settings
-from appliance.settings_file import change_settings
+from appliance.settings import Settings, change_settings, parse_settings, read_settings
 from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import field_error
 from web.portal.guard import staff_of

@@ -10,7 +10,7 @@ from appliance.i18n import Language
 from appliance.store.connection import Reader
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
-from web.door.words import door_words
+from web.door.page import door_words
 from web.portal.answer import language_of
 from web.portal.device import describe_device
 

@@ -5,8 +5,7 @@ from datetime import date
 from aiohttp import web
 
 from appliance.actions.close_days import close_days, open_days
-from appliance.errors import InvalidDate
-from appliance.model.booking import field_invalid
+from appliance.errors import InvalidDate, field_invalid
 from appliance.model.evening import parse_date
 from appliance.model.venue import Closing
 from appliance.model.venue_clash import Clashes, closing_clashes
@@ -51,11 +50,7 @@ async def close(request: web.Request) -> web.Response:
     if first is None or last is None:
         raise InvalidDate(field="first")
     if last < first:
-        raise field_invalid(
-            "last",
-            "le dernier jour ne vient pas avant le premier.",
-            "the last day does not come before the first.",
-        )
+        raise field_invalid("last", "last_day")
     clashes = await request[ENVIRONMENT].database.write(
         close_days, first, last, form.text("reason", NAME_MAX), accepted_by(form)
     )
