@@ -264,6 +264,3 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
     import platformdirs  # noqa: PLC0415 - only a box without a named directory needs it
 
     return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))
-
-
-write_file = atomic_write  # under the name that appliance/tls imports

@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
 
 
 def _show(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.tls.showing import describe  # noqa: PLC0415 - cryptography is heavy
+    from appliance.tls.files import describe  # noqa: PLC0415 - cryptography is heavy
 
     found = describe(_directory(arguments, console).root / "tls", console.clock.now())
     if found is None:
@@ -64,7 +64,7 @@ def _by_eye(fingerprint: str) -> str:
 
 
 def _import(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.tls.importing import import_certificate  # noqa: PLC0415 - as above
+    from appliance.tls.files import import_certificate  # noqa: PLC0415 - as above
 
     certificates, key = read_argument(arguments.cert), read_argument(arguments.key)
     directory = _directory(arguments, console)
@@ -100,7 +100,7 @@ def _renew(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _forget(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.tls.importing import forget_imported  # noqa: PLC0415 - as above
+    from appliance.tls.files import forget_imported  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
     if not forget_imported(directory.root / "tls"):

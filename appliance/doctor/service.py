@@ -26,8 +26,8 @@ from appliance.i18n import mark as _
 from appliance.settings import ServerSettings
 from appliance.store.examination import list_terminal_names
 from appliance.store.venue import get_venue
+from appliance.tls.files import describe
 from appliance.tls.names import Names, own_addresses, wanted_names
-from appliance.tls.showing import describe
 
 _OK = 200
 _WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end

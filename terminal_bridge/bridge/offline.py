@@ -3,7 +3,6 @@
 Green only for who is listed, not yet in, and while the snapshot is under twelve hours old.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -11,20 +10,19 @@ from datetime import date, datetime, timedelta
 from appliance.clock import ZoneDatabase
 from appliance.i18n import load_languages
 from appliance.i18n import mark as _
-from appliance.model.access_code import lookalikes, parse_access_code
+from appliance.model.access_code import lookalikes
 from appliance.model.evening import instant, minutes, tonight
-from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
+from appliance.model.guest_pass import GuestPass, ReadPass
 from appliance.model.guest_search import is_name
 from appliance.model.reservation import Reservation
+from appliance.model.scan import classify, read_pass
 from appliance.model.verdict import COLOURS, FirstCheckIn, Verdict, judge, see
 from appliance.model.verdict_sentences import phrase
-from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.client import Identity
 from terminal_bridge.bridge.snapshot import Snapshot
-from terminal_bridge.readers.answer import ARRIVALS, Answer
+from terminal_bridge.readers.reader import ARRIVALS, Answer
 
 _MINUTE = 60_000
-_DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
-_LINK = re.compile(r"/access/[A-Za-z0-9_-]+")
 # Amber results that only somebody without the box comes to.
 OFFLINE: Mapping[str, str] = {
     "unlisted": _("Genuine pass that is not on the list: ask the host."),
@@ -59,36 +57,32 @@ class Local:
 
 def decide_offline(code: str, known: Known) -> Local:
     """The verdict on what was read; the caller keeps whom it admits."""
-    access_code = parse_access_code(code)
-    if access_code is None and resembles_pass(code):
+    kind, value = classify(code)
+    if kind == "pass":
         return _decide_pass(code, known)
-    if access_code is not None:
-        return _decide_access_code(access_code, known, may_be_name=_is_word(code, access_code))
-    only_the_box = known.snapshot is None or _LINK.search(code) or is_name(code)
+    if kind == "code":
+        return _decide_access_code(value, known, may_be_name=_is_word(code, value))
+    only_the_box = known.snapshot is None or kind in {"link", "name"}
     return _say("needs_box" if only_the_box else "unknown_code", known)
 
 
 def _decide_pass(code: str, known: Known) -> Local:
-    likeliest: ReadPass | None = None
-    for read in decode_passes(code):
-        key = known.identity.public_key(read.guest_pass.kid)
-        if key is not None and read.is_signed_by(key):
-            return _decide_genuine(read, known)
-        likeliest = likeliest or read
-    return _say((likeliest and _find_foreign(likeliest, known)) or "bad_signature", known)
+    identity = known.identity
 
+    def verify(read: ReadPass) -> GuestPass | None:
+        key = identity.public_key(read.guest_pass.kid)
+        return read.guest_pass if key is not None and read.is_signed_by(key) else None
 
-def _decide_genuine(read: ReadPass, known: Known) -> Local:
-    foreign = _find_foreign(read, known)
-    if foreign is not None:
-        return _say(foreign, known)
-    listed = known.snapshot.passes if known.snapshot else ()
-    found = next((one for one in listed if one.pass_id == read.guest_pass.pass_id), None)
-    if found is not None:
-        return _decide_guest(found, read.guest_pass.generation, known)
+    found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
+    if isinstance(found, str):
+        return _say(found, known)
+    passes = known.snapshot.passes if known.snapshot else ()
+    listed = next((one for one in passes if one.pass_id == found.pass_id), None)
+    if listed is not None:
+        return _decide_guest(listed, found.generation, known)
     evening = _tonight(known)
-    if read.guest_pass.evening != evening:
-        return _say("not_yet" if read.guest_pass.evening > evening else "too_late", known)
+    if found.evening != evening:
+        return _say("not_yet" if found.evening > evening else "too_late", known)
     return _say(
         "unlisted" if known.snapshot and known.snapshot.is_fresh(known.now) else "old_list", known
     )
@@ -151,14 +145,6 @@ def _tonight(known: Known) -> date:
     return tonight(known.now, known.zones.zone(identity.time_zone), identity.evening_ends_at)
 
 
-def _find_foreign(read: ReadPass, known: Known) -> str | None:
-    if read.guest_pass.version != VERSIONS[known.identity.environment]:
-        return "test_code"
-    ours = bytes.fromhex(known.identity.venue_tag)
-    pairs = zip(read.guest_pass.venue_tag, ours, strict=True)
-    return "wrong_venue" if sum(a != b for a, b in pairs) > _DAMAGED_BYTES else None
-
-
 def _say(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
     language = known.identity.language
     table = party = ""
@@ -179,9 +165,8 @@ def _say(result: str, known: Known, guest: Reservation | None = None, admitted: 
 
 def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | None:
     """As the list tells it; of whom was let in here since it tells nothing."""
-    entry = known.snapshot.entries.get(guest.id) if known.snapshot else None
-    if entry is None:
+    first = known.snapshot.entries.get(guest.id) if known.snapshot else None
+    if first is None:
         return None
     zone = known.zones.zone(known.identity.time_zone)
-    clock = datetime.fromtimestamp(entry.at / 1000, zone).strftime("%H:%M")
-    return FirstCheckIn(entry.at, clock, entry.terminal, entry.by)
+    return replace(first, clock=datetime.fromtimestamp(first.at / 1000, zone).strftime("%H:%M"))

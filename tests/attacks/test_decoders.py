@@ -40,16 +40,15 @@ from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring
 from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
-from terminal_bridge.bridge.client import OutOfReach, _judge
-from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
 from terminal_bridge.bridge.snapshot import read_snapshot
 from terminal_bridge.readers.lines import Lines
 from terminal_bridge.reading import parse_apart_scans, parse_request
 from tests.builders import a_body
 from tests.soak.scale import FULL
 from web.hosts import Hosts
-from web.portal.device import describe_device
 from web.portal.forms import Form
+from web.portal.session_cookie import describe_device
 
 EXAMPLES = 5000 if FULL else 50
 ID = "01890000-0000-7000-8000-000000000001"

@@ -28,8 +28,7 @@ from appliance.store.guest_passes import pass_text
 from appliance.store.migrate import PAGE_BYTES
 from appliance.store.reservations import get_reservation
 from appliance.store.security_log import list_security_entries
-from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, read_identity
-from appliance.tls.importing import import_certificate
+from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity
 from appliance.tokens import Keyring
 from tests.appliance.tls.test_importing import NOW, a_certificate, pem_of
 from tests.faults.leaping_time import LeapingTime

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from appliance.clock import StoppedClock, SystemClock
 from appliance.settings import ServerSettings
 from appliance.tls.certificates import Certificates
-from appliance.tls.importing import import_certificate
+from appliance.tls.files import import_certificate
 from appliance.tls.names import wanted_names
 from tests.appliance.doctor.conftest import english
 from tests.appliance.tls.test_importing import a_certificate, pem_of
