@@ -162,7 +162,7 @@ DECODERS = {
     ),
     "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (Trouble,)),
     "door log": Decoder(
-        lambda raw: check_export(iter(io.BytesIO(LOG_HEADER + raw)), lambda _: [LOG_KEY]),
+        lambda raw: check_export(io.BytesIO(LOG_HEADER + raw), lambda _: [LOG_KEY]),
         sign_statement(STATEMENT, SIGNER),
     ),
     "snapshot": Decoder(
