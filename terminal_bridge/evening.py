@@ -46,7 +46,7 @@ async def evening(request: web.Request) -> web.Response:
             raise InvalidDate(field="date")
     query = request.query.get("q", "")
     if asks_phone(query):
-        request.app[SEARCH_PHONES](terminal.id)
+        request.app[SEARCH_PHONES].spend(terminal.id)
     return answer(await request[ENVIRONMENT].database.read(_list, terminal, day, query))
 
 

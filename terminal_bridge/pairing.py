@@ -7,9 +7,10 @@ from aiohttp import web
 
 from appliance.actions.pair_terminal import pair_by_code, pair_by_secret
 from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.clock import format_instant
-from appliance.house_errors import PairingRefused
+from appliance.clock import Clock, format_instant
+from appliance.house_errors import PairingLater, PairingRefused
 from appliance.model.guest_pass import venue_tag
+from appliance.rate_limit import RateLimit
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.signing_keys import list_public_keys
@@ -18,10 +19,18 @@ from appliance.store.venue import get_venue
 from appliance.tokens import encode_url_safe
 from terminal_bridge.authentication import authenticate, keep_token
 from terminal_bridge.body import read_object
-from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES
+from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES
 from terminal_bridge.reading import PairingRequest, parse_pairing
 from terminal_bridge.same_origin import is_from_our_page
 from terminal_bridge.wire import answer
+
+_TRIES_OF_A_DEVICE = 3  # fewer than close the digits of an offer: nobody closes them alone
+_OFFER_SECONDS = 600.0
+
+
+def pairing_tries(clock: Clock) -> RateLimit:
+    """Wrong digits by the address they came from (docs/security.md, S13)."""
+    return RateLimit(clock, _TRIES_OF_A_DEVICE, _OFFER_SECONDS, PairingLater)
 
 
 async def pair(request: web.Request) -> web.Response:
@@ -53,10 +62,11 @@ async def _pair_linked(request: web.Request, wish: PairingRequest) -> tuple[str,
 
 async def _pair_typed(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
     tries, database = request.config_dict[PAIRING_TRIES], request[ENVIRONMENT].database
-    tries.take(request)
+    device = request.config_dict[CALLER_OF](request)
+    tries.spend(device)  # before the try is made, so that many at once are many
     paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
     if paired is not None:
-        tries.give_back(request)
+        tries.give_back(device)
     return paired
 
 

@@ -21,6 +21,7 @@ from appliance.actions.sign_in import (
 from appliance.clock import Clock
 from appliance.errors import RateLimited, Refusal, ValidationError
 from appliance.house_errors import CodeLater
+from appliance.rate_limit import RateLimit
 from appliance.store.sessions import is_device_of_house
 from appliance.store.staff import has_owner, set_language
 from appliance.store.venue import get_venue
@@ -39,7 +40,6 @@ from web.portal.passwords import PASSWORDS
 from web.portal.private import is_private
 from web.portal.route import Handler
 from web.portal.session_cookie import device_secret, forget_session, keep_session
-from web.rate_limit import RateLimit
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"

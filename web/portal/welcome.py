@@ -13,6 +13,7 @@ from appliance.actions.accept_invitation import accept_invitation
 from appliance.clock import Clock
 from appliance.errors import RateLimited, ValidationError
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN, StaffMember
+from appliance.rate_limit import RateLimit
 from appliance.store.connection import Reader
 from appliance.store.staff import find_invited
 from appliance.store.venue import get_venue
@@ -24,7 +25,6 @@ from web.portal.forms import read_form
 from web.portal.new_password import password_problem
 from web.portal.passwords import PASSWORDS
 from web.portal.private import is_private
-from web.rate_limit import RateLimit
 
 _TRIES_PER_MINUTE = 10
 _SECRET_MAX = 100

@@ -8,7 +8,7 @@ from appliance.actions.note_security import note_security
 from appliance.backup.kit import kit_html
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.errors import Refusal
-from appliance.settings_checks import RANGES
+from appliance.settings import RANGES
 from appliance.store.venue import get_venue
 from web.portal.answer import HEADERS, language_of, portal_page, rule_text, see_other
 from web.portal.box.backing_up import BACKING_UP

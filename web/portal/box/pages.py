@@ -14,7 +14,7 @@ from appliance.actions.set_up import STEPS
 from appliance.doctor.check import Sentence, worst
 from appliance.doctor.conditions import describe
 from appliance.i18n import Language
-from appliance.settings_checks import RANGES
+from appliance.settings import RANGES
 from appliance.store.conditions import list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles

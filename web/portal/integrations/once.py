@@ -7,6 +7,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
+from aiohttp import web
+
 from appliance.clock import Clock
 
 _KEPT = 500
@@ -63,3 +65,13 @@ class Once:
         now = self._clock.monotonic()
         for name in [name for name, (until, _) in self._secrets.items() if until < now]:
             del self._secrets[name]
+
+
+class Integrations:
+    """What this room remembers while the application runs."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.once = Once(clock)
+
+
+INTEGRATIONS: web.AppKey[Integrations] = web.AppKey("integrations", Integrations)

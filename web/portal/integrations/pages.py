@@ -15,7 +15,7 @@ from web.portal.answer import language_of, portal_page
 from web.portal.context import SESSION
 from web.portal.forms import Form
 from web.portal.guard import staff_of
-from web.portal.integrations.replays import INTEGRATIONS, Integrations
+from web.portal.integrations.once import INTEGRATIONS, Integrations
 from web.portal.integrations.words import Moments, banners, outcome_words, state_words
 
 

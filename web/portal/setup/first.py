@@ -13,6 +13,7 @@ from appliance.clock import Clock
 from appliance.errors import RateLimited, ValidationError
 from appliance.i18n import Language
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
+from appliance.rate_limit import RateLimit
 from appliance.store.connection import Reader
 from appliance.store.setup import is_setup_link
 from appliance.store.staff import has_owner
@@ -27,7 +28,6 @@ from web.portal.new_password import password_problem
 from web.portal.passwords import PASSWORDS
 from web.portal.private import is_private
 from web.portal.session_cookie import device_secret, keep_session
-from web.rate_limit import RateLimit
 from web.rendering import LANGUAGES
 
 _TRIES_PER_MINUTE = 10

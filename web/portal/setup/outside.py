@@ -21,7 +21,7 @@ from web.portal.box.saved import save_settings, saved_settings
 from web.portal.context import HOUSE, SESSION
 from web.portal.forms import Form, field_error, read_form
 from web.portal.guard import staff_of
-from web.portal.integrations.replays import INTEGRATIONS
+from web.portal.integrations.once import INTEGRATIONS
 from web.portal.setup.progress import go_on, step_page
 
 SECURITIES = ("starttls", "tls", "none")

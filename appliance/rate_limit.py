@@ -1,4 +1,4 @@
-"""How often a key, or an address without one, may call (interface, section 8)."""
+"""How often a caller may do something: a key, an address, a terminal (interface, section 8)."""
 
 from collections import OrderedDict, deque
 
@@ -12,14 +12,21 @@ _MOST_CALLERS = 10_000
 class RateLimit:
     """At most `limit` granted calls in any `seconds` for each caller; refused ones are free."""
 
-    def __init__(self, clock: Clock, limit: int, seconds: float = _WINDOW) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        limit: int,
+        seconds: float = _WINDOW,
+        refusal: type[RateLimited] = RateLimited,
+    ) -> None:
         self._clock = clock
         self._limit = limit
         self._seconds = seconds
+        self._refusal = refusal
         self._calls: OrderedDict[str, deque[float]] = OrderedDict()
 
     def spend(self, caller: str) -> None:
-        """Count a call of `caller`, or RateLimited."""
+        """Count a call of `caller`, or raise the refusal."""
         now = self._clock.monotonic()
         calls = self._calls.get(caller)
         if calls is None:
@@ -32,5 +39,10 @@ class RateLimit:
         while calls and calls[0] <= oldest:
             calls.popleft()
         if len(calls) >= self._limit:
-            raise RateLimited
+            raise self._refusal
         calls.append(now)
+
+    def give_back(self, caller: str) -> None:
+        """The latest call of `caller` does not count."""
+        if self._calls.get(caller):
+            self._calls[caller].pop()
