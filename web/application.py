@@ -45,13 +45,12 @@ from web.portal.box.examining import EXAMINER, Examiner
 from web.portal.box.saved import SAVED, Saved, read_file
 from web.portal.context import BOX
 from web.portal.guard import guarded
-from web.portal.integrations.once import INTEGRATIONS, Integrations
+from web.portal.once import ONCE, Once
+from web.portal.one_time_link import one_time_link_routes
 from web.portal.outbox import OUTBOX_ROUTES
 from web.portal.passwords import PASSWORDS, Passwords
 from web.portal.routes import PORTAL_ROUTES
-from web.portal.setup.first import setup_routes
 from web.portal.sign_in import sign_in_routes
-from web.portal.welcome import welcome_routes
 from web.principals import ANYBODY, PRINCIPALS, Principal
 from web.proxies import ProxyWatch
 from web.rendering import prepare_pages
@@ -96,7 +95,7 @@ def build_application(
     app.on_cleanup.extend((app[EXAMINER].close, app[BACKING_UP].close))
     app[PASSWORDS] = Passwords()
     app[SAVED] = Saved(read_file(box))
-    app[INTEGRATIONS] = Integrations(box.clock)
+    app[ONCE] = Once(box.clock)
     prepare_pages(app)
     open_desks(app, box)
     app.on_shutdown.append(_end_feeds(box))
@@ -138,8 +137,7 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
         *Metrics(box).routes(),
         *health.routes(),
         *STATIC_ROUTES,
-        *setup_routes(box.clock),
-        *welcome_routes(box.clock),
+        *one_time_link_routes(box.clock),
         *sign_in_routes(box.clock),
     )
     for method, path, handler in shared:

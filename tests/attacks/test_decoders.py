@@ -47,8 +47,8 @@ from terminal_bridge.reading import parse_apart_scans, parse_request
 from tests.builders import a_body
 from tests.soak.scale import FULL
 from web.hosts import Hosts
-from web.portal.device import describe_device
 from web.portal.forms import Form
+from web.portal.session_cookie import describe_device
 
 EXAMPLES = 5000 if FULL else 50
 ID = "01890000-0000-7000-8000-000000000001"

@@ -37,8 +37,7 @@ ROOMS = (
     "reservations/new?guests=99", "venue", "venue/slots", "venue/closings", "venue/rules",
     "door", "door/log", "door/log/check", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
-    "integrations/warnings", "people", "people/log", "account", "box", "setup/venue",
-    "setup/tables", "setup/slots", "setup/mail", "setup/address", "setup/phone", "setup/ready",
+    "integrations/warnings", "people", "people/log", "account", "box",
 )  # fmt: skip
 LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"

@@ -18,7 +18,7 @@ from appliance.i18n import isolate, load_languages
 from appliance.store.security_log import SecurityEntry
 from web.portal.answer import refusal_text, rule_text
 from web.portal.forms import Form
-from web.portal.people.log import what_happened
+from web.portal.security_log import what_happened
 
 ROOT = Path(__file__).parents[2]
 CATALOGUES = ROOT / "appliance" / "catalogues"
@@ -91,7 +91,7 @@ def calls(*folders: str):
 def rules_in_the_code():
     """The English of every rule that a form of the portal can run into."""
     for name, call in calls("web/portal", "appliance/actions", "appliance/model"):
-        if name == "field_error" and len(call.args) > 2:
+        if name in ("field_error", "needed") and len(call.args) > 2:
             yield f"please give {call.args[2].value}"
         if name == "field_invalid":
             yield RULES[call.args[1].value][1]

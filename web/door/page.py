@@ -13,21 +13,18 @@ from aiohttp import web
 from appliance.i18n import Language
 from terminal_bridge.context import ENVIRONMENT
 from web.names.secure import SECURE
-from web.rendering import LANGUAGES, make_templates, render
+from web.rendering import LANGUAGES, make_templates, page_headers, render
 from web.static_files import STATIC_FILES
 
-_POLICY = (
-    "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; worker-src 'self'; "
-    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 _HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": _POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
+    **page_headers(
+        img_src="'self' blob: data:",
+        media_src="'self' blob:",
+        worker_src="'self'",
+        form_action="'none'",
+    ),
     "Permissions-Policy": "camera=(self), screen-wake-lock=(self)",
     "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Robots-Tag": "noindex",
 }
 # WebAssembly is compiled in the reader's worker, whose policy is its own: the page needs none.
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"

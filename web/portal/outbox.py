@@ -18,16 +18,12 @@ from appliance.store.letters import list_letters
 from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT
 from web.names.secure import SECURE
-from web.rendering import TEMPLATES
+from web.rendering import TEMPLATES, page_headers
 
 _SCOPE = "reservations:read"
 _SHOWN = 200
 _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Language",
                   "List-Unsubscribe")  # fmt: skip
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
 
 
 async def list_outbox(request: web.Request) -> web.Response:
@@ -107,5 +103,7 @@ def _with_pictures(message: EmailMessage) -> str:
 
 def _page(request: web.Request, template: str, **values: object) -> web.Response:
     text = request.config_dict[TEMPLATES].get_template(template).render(values)
-    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
+    headers = page_headers(
+        default_src="'none'", style_src="'unsafe-inline'", img_src="data:", form_action="'none'"
+    )
     return web.Response(text=text, content_type="text/html", headers=headers)

@@ -11,7 +11,7 @@ from appliance.store.connection import Transaction
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import HEADERS
 from web.portal.door.log import asked_day
-from web.portal.door.terminals import actor_of
+from web.portal.guard import actor_of
 
 _PATIENCE_SECONDS = 5.0  # for a browser that does not read; a stop of the box waits no longer
 _TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}

@@ -15,9 +15,9 @@ from appliance.store.scans import count_scans, find_broken_link
 from appliance.store.terminals import list_terminals
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import language_of, portal_page
+from web.portal.answer import instants_of, language_of, portal_page
 from web.portal.context import HOUSE
-from web.portal.door.words import instants_of, result_words
+from web.portal.door.words import result_words
 
 _PAGE = 100
 _TEXT_MAX = 100

@@ -11,7 +11,6 @@ from appliance.actions.replay_delivery import (
     replay_deliveries,
     replay_delivery,
 )
-from appliance.errors import Refusal
 from appliance.model.delivery import STATES
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Reader
@@ -19,9 +18,9 @@ from appliance.store.delivery_attempts import DeliveryStory, get_delivery_story
 from appliance.store.delivery_pages import count_deliveries, page_deliveries
 from appliance.store.endpoints import get_endpoint, list_endpoints
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import language_of, refusal_text, see_other
-from web.portal.context import SESSION
-from web.portal.forms import field_error, read_form
+from web.portal.answer import refused_on, see_other
+from web.portal.forms import Form, field_error
+from web.portal.guard import id_of
 from web.portal.integrations.asked import (
     AskedPeriod,
     find_sought,
@@ -29,7 +28,7 @@ from web.portal.integrations.asked import (
     read_period,
     read_place,
 )
-from web.portal.integrations.pages import id_of, memory, read_surroundings, room_page, token_of
+from web.portal.integrations.pages import read_surroundings, room_page
 from web.portal.integrations.request_text import RequestText, request_text
 
 _FIELDS = ("find", "endpoint", "state", "type", "from", "to")
@@ -69,16 +68,26 @@ async def show_deliveries(request: web.Request) -> web.Response:
 
 async def show_delivery(request: web.Request) -> web.Response:
     """`GET …/deliveries/{id}`: its attempts and its request, or with `?part=1` those alone."""
-    return await _page(request, id_of(request))
+    database = request[ENVIRONMENT].database
+    around = await database.read(read_surroundings)
+    story, endpoint, text = await database.read(_read, id_of(request))
+    delivery = story.delivery
+    due_soon = delivery.due_now or delivery.due_at < around.now + _SOON_MS
+    values: dict[str, object] = {
+        "delivery": delivery,
+        "attempts": story.attempts,
+        "endpoint": endpoint,
+        "request": text,
+        "is_moving": delivery.state == "pending" and due_soon and endpoint.active,
+    }
+    return room_page(request, "story" if "part" in request.query else "delivery", around, values)
 
 
-async def replay_one(request: web.Request) -> web.Response:
+@refused_on(show_delivery)
+async def replay_one(request: web.Request, _form: Form) -> web.Response:
     """`POST …/deliveries/{id}/replay`: one new attempt now; twice is once."""
     delivery_id = id_of(request)
-    try:
-        replayed = await request[ENVIRONMENT].database.write(replay_delivery, delivery_id)
-    except Refusal as refusal:
-        return await _page(request, delivery_id, refusal)
+    replayed = await request[ENVIRONMENT].database.write(replay_delivery, delivery_id)
     note = "replayed" if replayed else "replayed-anyway"
     return see_other(request, f"/integrations/deliveries/{delivery_id}", note)
 
@@ -99,44 +108,21 @@ async def ask_replay(request: web.Request) -> web.Response:
     return room_page(request, "replay", around, values)
 
 
-async def replay_many(request: web.Request) -> web.Response:
+@refused_on(ask_replay)
+async def replay_many(request: web.Request, form: Form) -> web.Response:
     """`POST …/replay`: page after page, each a transaction of its own; sent twice is once."""
-    form, database = await read_form(request), request[ENVIRONMENT].database
+    database = request[ENVIRONMENT].database
     around = await database.read(read_surroundings)
     asked = read_period(form.text, around.zone)
     if asked.selection is None:
         raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
     selection = asked.selection
 
-    async def replay() -> str:
-        progress: Progress | None = None
-        while progress is None or not progress.done:
-            progress = await database.write(replay_deliveries, selection, progress)
-        query = {"endpoint": selection.endpoint_id, "replayed": str(progress.replayed)}
-        return str(URL("/integrations/replay").with_query(query))
-
-    path = await memory(request).once.do(request[SESSION].id, token_of(form), replay)
-    return see_other(request, path)
-
-
-async def _page(
-    request: web.Request, delivery_id: str, refusal: Refusal | None = None
-) -> web.Response:
-    database = request[ENVIRONMENT].database
-    around = await database.read(read_surroundings)
-    story, endpoint, text = await database.read(_read, delivery_id)
-    delivery = story.delivery
-    due_soon = delivery.due_now or delivery.due_at < around.now + _SOON_MS
-    values: dict[str, object] = {
-        "delivery": delivery,
-        "attempts": story.attempts,
-        "endpoint": endpoint,
-        "request": text,
-        "is_moving": delivery.state == "pending" and due_soon and endpoint.active,
-        "problem": None if refusal is None else refusal_text(refusal, language_of(request)),
-    }
-    template = "story" if "part" in request.query else "delivery"
-    return room_page(request, template, around, values, 200 if refusal is None else refusal.status)
+    progress: Progress | None = None
+    while progress is None or not progress.done:
+        progress = await database.write(replay_deliveries, selection, progress)
+    query = {"endpoint": selection.endpoint_id, "replayed": str(progress.replayed)}
+    return see_other(request, str(URL("/integrations/replay").with_query(query)))
 
 
 def _read(reader: Reader, delivery_id: str) -> tuple[DeliveryStory, Endpoint, RequestText]:

@@ -13,8 +13,7 @@ from appliance.store.security_log import (
     find_broken_security_link,
     list_security_entries,
 )
-from web.portal.account.pages import find_zone, moment
-from web.portal.answer import language_of, portal_page
+from web.portal.answer import find_zone, language_of, moment, portal_page
 from web.portal.context import BOX, HOUSE
 
 _PAGE = 100

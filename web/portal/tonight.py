@@ -1,21 +1,87 @@
-"""What changes on the board while somebody looks at it, as server-sent events."""
+"""`/portal/tonight`: the evening board, whole, the rows that changed, or what changes as events."""
 
 import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import date
 
 from aiohttp import web
 
 from appliance.environment import Environment
-from appliance.errors import Unavailable
+from appliance.errors import InvalidDate, Unavailable
 from appliance.live import Change, Listener
+from appliance.model.evening import parse_date
+from appliance.store.connection import Reader
+from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
+from web.portal.answer import find_zone, language_of, moment, portal_page
+from web.portal.board import Board, read_board
 from web.portal.context import HOUSE, SESSION
 from web.portal.guard import find_living_session
-from web.portal.tonight.pages import asked_date
+from web.portal.navigation import PortalRoute
 
+_ROWS_MAX = 60
 _HEARTBEAT_SECONDS = 20.0
+
+
+async def show_board(request: web.Request) -> web.Response:
+    """The board of `?date=`, else of tonight."""
+    return await _page(request, "portal/tonight/page.html", await _read(request))
+
+
+async def show_rows(request: web.Request) -> web.Response:
+    """The rows of `?tables=` (ids with commas), the totals and the strip of requests."""
+    tables = frozenset(request.query.get("tables", "").split(",")[:_ROWS_MAX])
+    return await _page(request, "portal/tonight/rows.html", await _read(request, tables))
+
+
+async def show_sheet(request: web.Request) -> web.Response:
+    """The evening on paper, for when everything fails; it says of which venue and of when."""
+
+    def read_house(reader: Reader) -> dict[str, object]:
+        as_of = moment(reader.now, find_zone(reader), language_of(request))
+        return {"venue": get_venue(reader).name, "as_of": as_of}
+
+    house = await request[ENVIRONMENT].database.read(read_house)
+    return await _page(request, "portal/tonight/sheet.html", await _read(request), house)
+
+
+def asked_date(request: web.Request) -> date | None:
+    """`?date=`, or None; InvalidDate."""
+    text = request.query.get("date")
+    if not text:
+        return None
+    day = parse_date(text)
+    if day is None or not date.min < day < date.max:  # the board has a day before and after
+        raise InvalidDate(field="date")
+    return day
+
+
+async def _read(request: web.Request, tables: frozenset[str] | None = None) -> Board:
+    environment = request[ENVIRONMENT]
+    return await environment.database.read(
+        read_board, asked_date(request), environment.feed.position, tables
+    )
+
+
+async def _page(
+    request: web.Request, template: str, board: Board, more: dict[str, object] | None = None
+) -> web.Response:
+    language = language_of(request)
+    near = {-1: language.gettext("Last night"), 0: language.gettext("Tonight"),
+            1: language.gettext("Tomorrow")}  # fmt: skip
+    values: dict[str, object] = {
+        "board": board,
+        "title": near.get((board.day - board.tonight).days) or language.short_date(board.day),
+        "sees_guests": request[SESSION].person.may("host"),
+        "long_date": language.long_date(board.day),
+        **(more or {}),
+    }
+    # A big board takes tens of milliseconds: the door's scans need not wait for it.
+    return await asyncio.get_running_loop().run_in_executor(
+        None, portal_page, request, template, values
+    )
 
 
 async def board_events(request: web.Request) -> web.StreamResponse:
@@ -96,3 +162,11 @@ def _lines(change: Change) -> str:
             "version": change.reservation.version,
         }
     return f"event: {kind}\nid: {change.position}\ndata: {json.dumps(data)}\n\n"
+
+
+TONIGHT_ROUTES = (
+    PortalRoute("GET", "/portal/tonight", "door", show_board),
+    PortalRoute("GET", "/portal/tonight/rows", "door", show_rows),
+    PortalRoute("GET", "/portal/tonight/sheet", "door", show_sheet),
+    PortalRoute("GET", "/portal/tonight/events", "door", board_events),
+)
