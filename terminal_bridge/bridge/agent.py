@@ -13,8 +13,7 @@ from appliance.model.guest_pass import resembles_pass
 from appliance.model.verdict import COLOURS
 from appliance.tokens import Tokens
 from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.offline import Known, Local, decide_offline
-from terminal_bridge.bridge.snapshot import Snapshot, read_snapshot
+from terminal_bridge.bridge.offline import Known, Local, Snapshot, decide_offline, read_snapshot
 from terminal_bridge.bridge.spool import Spool, Spooled
 from terminal_bridge.readers.reader import ARRIVALS, Answer, Undecided, answer_of
 

@@ -41,7 +41,7 @@ from appliance.tls.names import Names
 from appliance.tokens import Keyring
 from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
 from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
-from terminal_bridge.bridge.snapshot import read_snapshot
+from terminal_bridge.bridge.offline import read_snapshot
 from terminal_bridge.readers.lines import Lines
 from terminal_bridge.reading import parse_apart_scans, parse_request
 from tests.builders import a_body
