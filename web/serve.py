@@ -16,8 +16,7 @@ from functools import partial
 
 from aiohttp import web
 
-from appliance.backup.making import Maker
-from appliance.backup.upgrading import back_up_before_upgrade
+from appliance.backup.making import Maker, back_up_before_upgrade
 from appliance.box import Box, open_box
 from appliance.clock import newest_zone_database
 from appliance.clock_trust import kernel_is_synchronised

@@ -39,9 +39,8 @@ from appliance.settings import parse_settings, settings_example
 from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring
-from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
 from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
-from terminal_bridge.bridge.snapshot import read_snapshot
+from terminal_bridge.bridge.offline import read_snapshot
 from terminal_bridge.readers.lines import Lines
 from terminal_bridge.reading import parse_apart_scans, parse_request
 from tests.builders import a_body
@@ -163,7 +162,7 @@ DECODERS = {
     ),
     "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (Trouble,)),
     "door log": Decoder(
-        lambda raw: check_export(iter(io.BytesIO(LOG_HEADER + raw)), lambda _: [LOG_KEY]),
+        lambda raw: check_export(io.BytesIO(LOG_HEADER + raw), lambda _: [LOG_KEY]),
         sign_statement(STATEMENT, SIGNER),
     ),
     "snapshot": Decoder(
@@ -185,12 +184,6 @@ DECODERS = {
     ),
     "fingerprint": Decoder(
         of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (Refusal, Trouble)
-    ),
-    "head of a receiver's answer": Decoder(
-        parse_head, b"HTTP/1.1 200 OK\r\nContent-Length: 2", (MalformedAnswer,)
-    ),
-    "chunks of a receiver's answer": Decoder(
-        read_chunks, b"2;a=b\r\nok\r\n0\r\n\r\n", (MalformedAnswer,)
     ),
 }
 # What has brought down parsers elsewhere.
