@@ -45,19 +45,6 @@ class ClockMark:
     offset: int
 
 
-def read_both(clock: Clock, uptime: Callable[[], int]) -> tuple[int, int]:
-    """The clock and the uptime of one moment, in ms.
-
-    A machine that stands still between two readings, for seconds when its disk is slow, would
-    make a clock look set that nobody touched.
-    """
-    for _ in range(_TRIES):
-        before, now, after = uptime(), clock.now(), uptime()
-        if after - before <= _MOMENT_MS:
-            break
-    return now, after
-
-
 class BoxClock:
     """One judge of the machine's clock, and the box's own time. Sets no timer, writes nothing.
 
@@ -124,7 +111,7 @@ class BoxClock:
     def now(self) -> int:
         """Milliseconds since 1970 in UTC: the machine's word, or what the box knows better."""
         with self._lock:
-            told, uptime = read_both(self.machine, self._uptime)
+            told, uptime = self.read()
             if not self.trusted or self.was_set_by(told, uptime):
                 self.look_at(told, uptime)
             if self.trusted:
@@ -168,8 +155,16 @@ class BoxClock:
         return self.was_set_by(*self.read())
 
     def read(self) -> tuple[int, int]:
-        """The machine's clock and the uptime of one moment, in ms."""
-        return read_both(self.machine, self._uptime)
+        """The machine's clock and the uptime of one moment, in ms.
+
+        A machine that stands still between two readings, for seconds when its disk is slow,
+        would make a clock look set that nobody touched.
+        """
+        for _ in range(_TRIES):
+            before, now, after = self._uptime(), self.machine.now(), self._uptime()
+            if after - before <= _MOMENT_MS:
+                break
+        return now, after
 
     def was_set_by(self, now: int, uptime: int) -> bool:
         """The same, of what `read` told."""

@@ -30,7 +30,7 @@ from appliance.settings import Settings
 from appliance.tls.certificates import Certificates
 from appliance.upkeep.ballast import Ballast
 from appliance.upkeep.life import living
-from appliance.upkeep.sd_notify import sd_notify
+from appliance.upkeep.watchdog import sd_notify
 from appliance.webhooks.clock_gate import recall_clock
 from appliance.webhooks.network import SystemNetwork
 from appliance.webhooks.uptime import SystemUptime

@@ -9,7 +9,7 @@ from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.data_directory import DataDirectory
 from appliance.settings import Settings
-from appliance.upkeep.sd_notify import sd_notify
+from appliance.upkeep.watchdog import sd_notify
 
 log = logging.getLogger(__name__)
 
