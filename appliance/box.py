@@ -7,7 +7,7 @@ from pathlib import Path
 from appliance.clock import Clock, ZoneDatabase
 from appliance.clock_trust import BoxClock
 from appliance.environment import Environment, EnvironmentName, Links, path_prefix
-from appliance.live.feed import Feed
+from appliance.live import Feed
 from appliance.settings import Settings
 from appliance.store.database import Database
 from appliance.store.migrate import migrate

@@ -3,17 +3,13 @@
 from aiohttp import web
 
 from appliance.i18n import Language
-from web.rendering import LANGUAGES, render
+from web.rendering import LANGUAGES, content_policy, render
 
 _HEADERS = {
     "Cache-Control": "no-cache",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'{pictures}; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 
 
 def wants_page(request: web.Request) -> bool:
@@ -28,10 +24,21 @@ def public_page(
     language: Language | None = None,
     *,
     inline_pictures: bool = False,
+    asks: str = "",
 ) -> web.Response:
-    """A page that runs and loads nothing but this box's own files, in English by default."""
+    """A page that runs and loads nothing but this box's own files, in English by default.
+
+    `asks` is one more origin that its script may call.
+    """
     language = language or request.config_dict[LANGUAGES].get("en")
-    policy = _POLICY.format(pictures=" data:" if inline_pictures else "")
+    policy = content_policy(
+        default_src="'none'",
+        script_src="'self'",
+        style_src="'self'",
+        img_src="'self' data:" if inline_pictures else "'self'",
+        connect_src=f"'self' {asks}".strip(),
+        form_action="'none'",
+    )
     return web.Response(
         text=render(request, template, language, values),
         content_type="text/html",

@@ -14,6 +14,35 @@ from web.static_files import STATIC_FILES, StaticFiles
 _HERE = Path(__file__).parent
 TEMPLATES = web.AppKey("templates", jinja2.Environment)
 LANGUAGES = web.AppKey("languages", Languages)
+_SOURCES = {
+    "default-src": "'self'",
+    "object-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
+
+
+def content_policy(**sources: str) -> str:
+    """A Content-Security-Policy: only this box's own files, in no frame, but for `sources`.
+
+    `img_src="'self' data:"` changes or adds that one rule (docs/security.md, S11 and S16).
+    """
+    changed = {name.replace("_", "-"): value for name, value in sources.items()}
+    return "; ".join(f"{name} {value}" for name, value in {**_SOURCES, **changed}.items())
+
+
+def page_headers(**sources: str) -> dict[str, str]:
+    """The headers of a page; `sources` as in `content_policy`."""
+    return {
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": content_policy(**sources),
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Permissions-Policy": "camera=(self)",
+        "Referrer-Policy": "same-origin",  # without one a form of ours would say `Origin: null`
+        "X-Content-Type-Options": "nosniff",
+        "X-Robots-Tag": "noindex",
+    }
 
 
 def prepare_pages(app: web.Application) -> None:

@@ -9,11 +9,11 @@ from appliance.house_errors import FormTooLarge
 from terminal_bridge.context import ENVIRONMENT
 from web.guest.answer import dead_link, language_of, page
 from web.middleware import Handler, note_accident
+from web.names.secure import SECURE
 from web.portal.answer import portal_page, problem_page, refusal_text
 from web.portal.context import BOX, SESSION
 from web.portal.guard import find_living_session
-from web.portal.nearest import page_above
-from web.portal.private import is_private
+from web.portal.navigation import page_above
 from web.public_page import wants_page
 
 _TEST = "/test"
@@ -92,7 +92,9 @@ def _room_of(request: web.Request) -> str:
 def _is_signed_in(request: web.Request, house: Environment) -> bool:
     """Whether somebody of the house asks; the frame of the portal then bears their name."""
     try:
-        session = find_living_session(request, house) if is_private(request) else None
+        session = (
+            find_living_session(request, house) if request.app[SECURE].is_private(request) else None
+        )
     except Unavailable:  # who it is cannot be told either
         session = None
     if session is None:

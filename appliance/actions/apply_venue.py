@@ -2,11 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 from appliance.actions.keep_holds import keep_holds
 from appliance.model.notices import VenueChanged
-from appliance.model.venue_file import SlotEntry, TableEntry, VenueFile
+from appliance.model.venue import Slot, Table, Venue
+from appliance.model.venue_file import VenueFile
 from appliance.store.connection import Transaction
+
+_TABLE = tuple(field.name for field in fields(Table) if field.name != "id")
+_VENUE = tuple(field.name for field in fields(Venue) if field.name != "id")
 
 
 def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None) -> str:
@@ -23,70 +29,50 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
     return applied_id
 
 
-def apply_tables(tx: Transaction, tables: Sequence[TableEntry]) -> None:
+def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
     """Make the tables match, by number: others stay, unbookable."""
     for position, table in enumerate(tables):
         _apply_table(tx, position, table)
     _retire_tables(tx, tables)
 
 
+def update_venue(tx: Transaction, venue: Venue) -> None:
+    """Make the venue's row say what `venue` says; its id stays."""
+    changes = ", ".join(f"{name} = :{name}" for name in _VENUE)
+    tx.execute(f"UPDATE venue SET {changes}", _venue_columns(venue))  # noqa: S608 - of the code
+
+
+def table_columns(table: Table) -> dict[str, Any]:
+    """A table as its row has it, without id and position."""
+    return {name: getattr(table, name) for name in _TABLE} | {"bookable": int(table.bookable)}
+
+
+def _venue_columns(venue: Venue) -> dict[str, Any]:
+    policies = json.dumps(venue.policies, ensure_ascii=False) if venue.policies else None
+    values = {name: getattr(venue, name) for name in _VENUE}
+    return {**values, "auto_confirm": int(venue.auto_confirm), "policies": policies}
+
+
 def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
-    values = {
-        "name": file.name,
-        "slug": file.slug,
-        "status": file.status,
-        "reservation_mode": file.reservation_mode,
-        "auto_confirm": int(file.auto_confirm),
-        "request_expiry_hours": file.request_expiry_hours,
-        "currency": file.currency,
-        "time_zone": file.time_zone,
-        "evening_ends_at": file.evening_ends_at,
-        "policies": json.dumps(file.policies, ensure_ascii=False) if file.policies else None,
-        "address": file.address,
-        "map_url": file.map_url,
-    }
     found = tx.value("SELECT id FROM venue")
     if found is None:
         fresh_id = venue_id or tx.new_id()
-        tx.insert("venue", {"id": fresh_id, **values})
+        tx.insert("venue", {"id": fresh_id, **_venue_columns(file)})
         return fresh_id
-    tx.execute(
-        """UPDATE venue
-           SET name = :name, slug = :slug, status = :status,
-               reservation_mode = :reservation_mode, auto_confirm = :auto_confirm,
-               request_expiry_hours = :request_expiry_hours, currency = :currency,
-               time_zone = :time_zone, evening_ends_at = :evening_ends_at,
-               policies = :policies, address = :address, map_url = :map_url""",
-        values,
-    )
+    update_venue(tx, file)
     tx.notices.append(VenueChanged())
     return str(found)
 
 
-def _apply_table(tx: Transaction, position: int, table: TableEntry) -> None:
-    values = {
-        "position": position,
-        "number": table.number,
-        "name": table.name,
-        "capacity_min": table.capacity_min,
-        "capacity_max": table.capacity_max,
-        "minimum_spend": table.minimum_spend,
-        "type": table.type,
-        "bookable": int(table.bookable),
-    }
-    changed = tx.execute(
-        """UPDATE venue_table
-           SET position = :position, name = :name, capacity_min = :capacity_min,
-               capacity_max = :capacity_max, minimum_spend = :minimum_spend, type = :type,
-               bookable = :bookable
-           WHERE number = :number""",
-        values,
-    )
-    if not changed:
+def _apply_table(tx: Transaction, position: int, table: Table) -> None:
+    values = {"position": position, **table_columns(table)}
+    changes = ", ".join(f"{name} = :{name}" for name in values)
+    sql = f"UPDATE venue_table SET {changes} WHERE number = :number"  # noqa: S608 - of the code
+    if not tx.execute(sql, values):
         tx.insert("venue_table", {"id": tx.new_id(), **values})
 
 
-def _retire_tables(tx: Transaction, tables: Sequence[TableEntry]) -> None:
+def _retire_tables(tx: Transaction, tables: Sequence[Table]) -> None:
     """Tables that are not named stay, after the others, and cannot be booked."""
     tx.execute(
         """UPDATE venue_table SET bookable = 0, position = :after
@@ -98,7 +84,7 @@ def _retire_tables(tx: Transaction, tables: Sequence[TableEntry]) -> None:
     )
 
 
-def apply_slots(tx: Transaction, slots: Sequence[SlotEntry]) -> None:
+def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
     """A slot that starts as one before it, on the same days, is that one and keeps its id."""
     known = {
         (start, days): id_

@@ -1,121 +1,198 @@
-"""Edit the venue itself: its name, its rules, its policies, when its evening ends."""
+"""Edit the venue: its rules, its tables, its slots. Nobody who booked loses a seat unseen.
+
+Edits name the fingerprint of what their author saw. An edit that concerns reservations still to
+come answers with them and changes nothing, until it is sent again with `accepted`, the
+`clash_mark` of the very list that was shown. Reservations keep what they were granted.
+"""
 
 import json
-import re
+from collections.abc import Sequence
+from dataclasses import replace
 
+from appliance.actions.apply_venue import (
+    apply_slots,
+    apply_tables,
+    table_columns,
+    update_venue,
+)
 from appliance.actions.keep_holds import keep_holds
-from appliance.errors import Trouble, ValidationError
-from appliance.house_errors import ChangedMeanwhile
-from appliance.model.booking import field_invalid
-from appliance.model.evening import is_slot, minutes
+from appliance.errors import field_invalid
+from appliance.house_errors import ChangedMeanwhile, SlotIsHeld
 from appliance.model.notices import VenueChanged
-from appliance.model.venue import Venue, fingerprint
-from appliance.model.venue_file import ADDRESS_MAX, MAP_URL
+from appliance.model.venue import Slot, Table, Venue, fingerprint
+from appliance.model.venue_clash import (
+    Clashes,
+    clash_mark,
+    find_shifted,
+    slot_clashes,
+    table_clashes,
+)
+from appliance.model.venue_file import check_slot, check_table, check_venue
 from appliance.store.connection import Transaction
-from appliance.store.venue import get_venue
-
-STATUSES = ("active", "inactive", "suspended")
-MODES = ("free", "prepaid")
-_LATEST_END = 12 * 60
-_HOURS_MAX = 24 * 365
+from appliance.store.readings import find_tonight
+from appliance.store.venue import (
+    get_slot,
+    get_table,
+    get_venue,
+    list_coming,
+    list_slots,
+    list_tables,
+    list_used_tables,
+)
 
 
 def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
-    """Make the venue as wished, its id excepted; `seen` is the fingerprint of what was read.
+    """Make the venue as wished, its id excepted.
 
     ChangedMeanwhile, ValidationError; SlotIsHeld when the evening would end on the other side
-    of a slot that is booked. Reservations keep everything they were granted.
+    of a slot that is booked.
     """
-    venue = get_venue(tx)
-    if fingerprint(venue) != seen:
-        raise ChangedMeanwhile
-    _check(tx, wished)
+    _check_seen(get_venue(tx), seen)
+    check_venue(wished, tx.zones)
     with keep_holds(tx):
-        _update(tx, wished)
+        update_venue(tx, wished)
     tx.notices.append(VenueChanged())
 
 
-def _update(tx: Transaction, wished: Venue) -> None:
+def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
+    """Put new tables after the others; their ids. ValidationError for a number there is."""
+    tables = list_tables(tx)
+    taken = {table.number for table in tables}
+    ids = []
+    for place, entry in enumerate(entries, len(tables)):
+        check_table(entry, taken)
+        taken.add(entry.number)
+        table_id = tx.new_id()
+        tx.insert("venue_table", {"id": table_id, "position": place, **table_columns(entry)})
+        ids.append(table_id)
+    _number(tx, [table.id for table in tables] + ids)
+    return ids
+
+
+def edit_table(
+    tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
+) -> Clashes:
+    """Change a table. NotFound, ChangedMeanwhile, ValidationError; else as this file says."""
+    table = get_table(tx, table_id)
+    _check_seen(table, seen)
+    check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
+    after = replace(entry, id=table_id)
+    clashes = table_clashes(list_coming(tx, find_tonight(tx).isoformat()), table, after)
+    if clashes and clash_mark(clashes) != accepted:
+        return clashes
+    changes = ", ".join(f"{name} = :{name}" for name in table_columns(entry))
     tx.execute(
-        """UPDATE venue
-           SET name = :name, slug = :slug, status = :status, reservation_mode = :mode,
-               auto_confirm = :auto_confirm, request_expiry_hours = :hours,
-               currency = :currency, time_zone = :time_zone, evening_ends_at = :ends,
-               policies = :policies, address = :address, map_url = :map_url""",
-        {
-            "name": wished.name,
-            "slug": wished.slug,
-            "status": wished.status,
-            "mode": wished.reservation_mode,
-            "auto_confirm": int(wished.auto_confirm),
-            "hours": wished.request_expiry_hours,
-            "currency": wished.currency,
-            "time_zone": wished.time_zone,
-            "ends": wished.evening_ends_at,
-            "policies": json.dumps(wished.policies, ensure_ascii=False)
-            if wished.policies
-            else None,
-            "address": wished.address,
-            "map_url": wished.map_url,
-        },
+        f"UPDATE venue_table SET {changes} WHERE id = :id",  # noqa: S608 - names from the code
+        {"id": table_id, **table_columns(entry)},
     )
+    return ()
 
 
-def _check(tx: Transaction, wished: Venue) -> None:
-    if not wished.name.strip():
-        raise field_invalid("name", "il faut un nom.", "please give a name.")
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", wished.slug):
-        raise field_invalid(
-            "slug",
-            "il faut des minuscules sans accent et des chiffres, joints par des tirets.",
-            "please give lower-case letters and digits, joined by hyphens.",
-        )
-    if wished.status not in STATUSES or wished.reservation_mode not in MODES:
-        raise field_invalid("status", "une valeur de la liste.", "one of the list.")
-    if not 1 <= wished.request_expiry_hours <= _HOURS_MAX:
-        raise field_invalid(
-            "request_expiry_hours",
-            "de 1 à {longest} heures.",
-            "1 to {longest} hours.",
-            longest=_HOURS_MAX,
-        )
-    if not re.fullmatch("[A-Z]{3}", wished.currency):
-        raise field_invalid(
-            "currency",
-            "il faut trois lettres majuscules, telles que MAD.",
-            "please give three capital letters, such as MAD.",
-        )
-    if not is_slot(wished.evening_ends_at) or minutes(wished.evening_ends_at) > _LATEST_END:
-        raise field_invalid(
-            "evening_ends_at", "une heure de 00:00 à 12:00.", "a time from 00:00 to 12:00."
-        )
-    _check_place(wished)
-    _check_zone(tx, wished.time_zone)
+def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
+    """Take away a table that nobody ever booked; a used one can only be retired."""
+    table = get_table(tx, table_id)
+    _check_seen(table, seen)
+    if table_id in list_used_tables(tx):
+        raise field_invalid("number", "table_used")
+    tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table_id})
+    _number(tx, [other.id for other in list_tables(tx)])
 
 
-def _check_place(wished: Venue) -> None:
-    if wished.address is not None and len(wished.address) > ADDRESS_MAX:
-        raise field_invalid(
-            "address",
-            "{longest} caractères au plus.",
-            "at most {longest} characters.",
-            longest=ADDRESS_MAX,
-        )
-    if wished.map_url is not None and not re.fullmatch(MAP_URL, wished.map_url):
-        raise field_invalid(
-            "map_url", "une adresse en https://.", "an address that begins with https://."
+def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
+    """Put all tables in that order. `seen` is the fingerprint of the ids as they stood."""
+    present = [table.id for table in list_tables(tx)]
+    if fingerprint(present) != seen or sorted(ids) != sorted(present):
+        raise ChangedMeanwhile
+    _number(tx, ids)
+
+
+def move_table(tx: Transaction, table_id: str, steps: int) -> None:
+    """Move a table so many places down, or up by a negative number; NotFound."""
+    get_table(tx, table_id)
+    ids = [table.id for table in list_tables(tx)]
+    place = ids.index(table_id)
+    ids.insert(min(max(place + steps, 0), len(ids) - 1), ids.pop(place))
+    _number(tx, ids)
+
+
+def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
+    """Make the tables and slots those of another environment, matched by number.
+
+    Other tables go, or become unbookable where they were booked. For the test environment: nobody
+    is asked.
+    """
+    apply_tables(tx, tables)
+    apply_slots(tx, slots)
+    used, numbers = list_used_tables(tx), {table.number for table in tables}
+    for table in list_tables(tx):
+        if table.number not in numbers and table.id not in used:
+            tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table.id})
+
+
+def add_slot(tx: Transaction, entry: Slot) -> str:
+    """A new slot after the others; its id. ValidationError when another starts then."""
+    slots = list_slots(tx)
+    slot = replace(entry, id=tx.new_id())
+    check_slot(slot, slots)
+    _settle(tx, slots, [*slots, slot], None)
+    tx.insert(
+        "slot",
+        {"id": slot.id, "position": len(slots), "name": slot.name, "start": slot.start,
+         "end": slot.end, "days_of_week": json.dumps(slot.days_of_week)},
+    )  # fmt: skip
+    return slot.id
+
+
+def edit_slot(
+    tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
+) -> Clashes:
+    """Change a slot. NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld."""
+    _check_seen(get_slot(tx, slot_id), seen)
+    slots, slot = list_slots(tx), replace(entry, id=slot_id)
+    others = [other for other in slots if other.id != slot_id]
+    check_slot(slot, others)
+    clashes = _settle(tx, slots, [*others, slot], accepted)
+    if not clashes:
+        tx.execute(
+            """UPDATE slot SET name = :name, start = :start, "end" = :end, days_of_week = :days
+               WHERE id = :id""",
+            {"id": slot_id, "name": slot.name, "start": slot.start, "end": slot.end,
+             "days": json.dumps(slot.days_of_week)},
+        )  # fmt: skip
+    return clashes
+
+
+def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
+    """Offer a slot no more. NotFound, ChangedMeanwhile."""
+    _check_seen(get_slot(tx, slot_id), seen)
+    slots = list_slots(tx)
+    others = [other for other in slots if other.id != slot_id]
+    clashes = _settle(tx, slots, others, accepted)
+    if not clashes:
+        tx.execute("DELETE FROM slot WHERE id = :id", {"id": slot_id})
+    return clashes
+
+
+def _check_seen(thing: object, seen: str) -> None:
+    if fingerprint(thing) != seen:
+        raise ChangedMeanwhile
+
+
+def _number(tx: Transaction, ids: Sequence[str]) -> None:
+    """Positions 0, 1, … in the order of `ids`."""
+    for position, table_id in enumerate(ids):
+        tx.execute(
+            "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position",
+            {"position": position, "id": table_id},
         )
 
 
-def _check_zone(tx: Transaction, name: str) -> None:
-    fault: ValidationError = field_invalid(
-        "time_zone",
-        "il faut un nom de la liste, tel que Africa/Casablanca.",
-        "please give a name of the list, such as Africa/Casablanca.",
-    )
-    if not re.fullmatch(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*", name):  # it names a file
-        raise fault
-    try:
-        tx.zones.zone(name)
-    except Trouble:
-        raise fault from None
+def _settle(
+    tx: Transaction, before: Sequence[Slot], after: Sequence[Slot], accepted: str | None
+) -> Clashes:
+    """What stands against it and was not accepted; SlotIsHeld for what cannot be."""
+    coming, ends = list_coming(tx, find_tonight(tx).isoformat()), get_venue(tx).evening_ends_at
+    if find_shifted(coming, after, ends) - find_shifted(coming, before, ends):
+        raise SlotIsHeld
+    clashes = slot_clashes(coming, before, after)
+    return () if clash_mark(clashes) == accepted else clashes

@@ -1,22 +1,15 @@
 """The first start: a one-time link, and the first owner (docs/security.md, S8)."""
 
-from dataclasses import replace
-
-from appliance.actions.edit_venue import edit_venue
 from appliance.actions.note_security import note_security
 from appliance.actions.sign_in import OpenedSession, start_session
-from appliance.model.venue import Venue, fingerprint
-from appliance.model.venue_file import UNFURNISHED
 from appliance.store.connection import Transaction
 from appliance.store.setup import (
     begin_setup,
-    find_setup,
     is_setup_link,
     set_setup_link,
     set_setup_steps,
 )
 from appliance.store.staff import has_owner, insert_staff, set_language, set_password
-from appliance.store.venue import get_venue
 from appliance.tokens import hash_token
 
 SETUP_LINK_MILLISECONDS = 30 * 60 * 1000
@@ -67,21 +60,6 @@ def found_owner(
     return start_session(tx, staff_id, device_secret, device)
 
 
-def pass_step(tx: Transaction, step: str) -> None:
-    """A step of STEPS is behind: done, or left for later."""
-    begin_setup(tx, closed=False)
-    found = find_setup(tx)
-    behind = set(found.steps if found else ()) | {step}
-    set_setup_steps(tx, [name for name in STEPS if name in behind])
-
-
-def name_venue(tx: Transaction, wished: Venue, seen: str | None = None) -> None:
-    """Say what the box is for; its id stays.
-
-    The first time opens it for reservations; later its status is nobody's business here. `seen`
-    is the fingerprint of the venue that the author saw, if that is to be checked. Raises what
-    `edit_venue` raises.
-    """
-    venue = get_venue(tx)
-    status = "active" if venue.name == UNFURNISHED.name else venue.status
-    edit_venue(tx, seen or fingerprint(venue), replace(wished, id=venue.id, status=status))
+def close_setup(tx: Transaction) -> None:
+    """Every step of STEPS is behind: done, or left for later."""
+    set_setup_steps(tx, STEPS)

@@ -1,81 +1,142 @@
-"""The venue file: what a venue says about itself in TOML, parsed and checked."""
+"""What a venue, its tables and its slots may be, and the venue file, which says it in TOML.
+
+One set of rules: the file, the portal and every edit are checked by `check_venue`, `check_table`
+and `check_slot`.
+"""
 
 import json
 import re
 import tomllib
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
-from appliance.errors import Trouble
+from appliance.errors import Trouble, ValidationError, field_invalid
 from appliance.model.evening import is_slot, minutes
+from appliance.model.venue import Slot, Table, Venue
 
-_LATEST_END = 12 * 60
-_TEXT_MAX = 100
-_SATURDAY = 6
+STATUSES = ("active", "inactive", "suspended")
+MODES = ("free", "prepaid")
+HOURS_MAX = 24 * 365
 ADDRESS_MAX = 200
-MAP_URL = r"https://[^\s\"'<>]{4,490}"
-_REQUIRED = object()
+CAPACITY_MAX = 1000
+SPEND_MAX = 10**9
+NUMBER_MAX = TYPE_MAX = 40
+NAME_MAX = 100
+_VENUE_NAME_MAX = 200
+_LATEST_END = 12 * 60
+_MAP_URL = re.compile(r"https://[^\s\"'<>]{4,490}")
+_SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")  # it names a file
+_WEEK = frozenset(range(7))
+# What a field of the file is called where it is not called as in the portal.
+_NAMES = {"days": "days_of_week"}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class TableEntry:
-    """One `[[tables]]`; `number` tells which table of the venue it describes."""
+class VenueFile(Venue):
+    """A venue file that may be applied as it stands; nothing in it has an id."""
 
-    number: str
-    name: str
-    capacity_min: int
-    capacity_max: int
-    minimum_spend: int
-    type: str
-    bookable: bool
+    tables: tuple[Table, ...] = ()
+    slots: tuple[Slot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SlotEntry:
-    """One `[[slots]]`. `end` at or before `start` is the next morning."""
-
-    name: str
-    start: str
-    end: str
-    days_of_week: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class VenueFile:
-    """A venue file that may be applied as it stands."""
-
-    name: str
-    slug: str
-    status: str
-    reservation_mode: str
-    auto_confirm: bool
-    request_expiry_hours: int
-    currency: str
-    time_zone: str
-    evening_ends_at: str
-    policies: dict[str, Any] | None
-    tables: tuple[TableEntry, ...]
-    slots: tuple[SlotEntry, ...]
-    address: str | None = None
-    map_url: str | None = None
-
-
+# What a file leaves out.
+_TABLE: dict[str, Any] = {
+    "id": "", "name": "", "capacity_min": 1, "minimum_spend": 0, "type": "standard",
+    "bookable": True,
+}  # fmt: skip
+_SLOT: dict[str, Any] = {"id": "", "name": "", "days_of_week": [*range(7)]}
+_VENUE: dict[str, Any] = {
+    "id": "",
+    "status": "active",
+    "reservation_mode": "free",
+    "auto_confirm": True,
+    "request_expiry_hours": 24,
+    "currency": "MAD",
+    "time_zone": "Africa/Casablanca",
+    "evening_ends_at": "06:00",
+    "policies": None,
+}
 # What a box is before its owner has said what it is for.
-UNFURNISHED = VenueFile(
-    name="venuebox",
-    slug="venuebox",
-    status="inactive",
-    reservation_mode="free",
-    auto_confirm=True,
-    request_expiry_hours=24,
-    currency="MAD",
-    time_zone="Africa/Casablanca",
-    evening_ends_at="06:00",
-    policies=None,
-    tables=(),
-    slots=(),
-)
+UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
+
+
+def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
+    """ValidationError of the first field that cannot be so."""
+    if not venue.name.strip():
+        raise field_invalid("name", "name")
+    _check_length("name", venue.name, _VENUE_NAME_MAX)
+    if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
+        raise field_invalid("slug", "slug")
+    for name, value, choices in (
+        ("status", venue.status, STATUSES),
+        ("reservation_mode", venue.reservation_mode, MODES),
+    ):
+        if value not in choices:
+            raise field_invalid(name, "one_of_the_list")
+    if not 1 <= venue.request_expiry_hours <= HOURS_MAX:
+        raise field_invalid("request_expiry_hours", "hours", longest=HOURS_MAX)
+    if not re.fullmatch("[A-Z]{3}", venue.currency):
+        raise field_invalid("currency", "currency")
+    if not is_slot(venue.evening_ends_at) or minutes(venue.evening_ends_at) > _LATEST_END:
+        raise field_invalid("evening_ends_at", "evening_end")
+    _check_length("address", venue.address or "", ADDRESS_MAX)
+    if venue.map_url is not None and not _MAP_URL.fullmatch(venue.map_url):
+        raise field_invalid("map_url", "map_url")
+    _check_zone(venue.time_zone, zones)
+
+
+def _check_zone(name: str, zones: ZoneDatabase) -> None:
+    fault = field_invalid("time_zone", "time_zone")
+    if not _ZONE.fullmatch(name):
+        raise fault
+    try:
+        zones.zone(name)
+    except Trouble:
+        raise fault from None
+
+
+def check_table(table: Table, taken: Collection[str]) -> None:
+    """The same of a table; `taken` are the numbers of the others."""
+    if table.number in taken:
+        raise field_invalid("number", "number_taken", number=table.number)
+    for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
+        value = getattr(table, name)
+        if not value.strip():
+            raise field_invalid(name, "table_texts")
+        _check_length(name, value, longest)
+    for name, value, smallest, largest in (
+        ("capacity_min", table.capacity_min, 1, CAPACITY_MAX),
+        ("capacity_max", table.capacity_max, 1, CAPACITY_MAX),
+        ("minimum_spend", table.minimum_spend, 0, SPEND_MAX),
+    ):
+        if not smallest <= value <= largest:
+            raise field_invalid(name, "whole_number_from", smallest=smallest, largest=largest)
+    if table.capacity_max < table.capacity_min:
+        raise field_invalid("capacity_max", "capacities")
+
+
+def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
+    """The same of a slot beside the `others`."""
+    for name, value in (("start", slot.start), ("end", slot.end)):
+        if not is_slot(value):
+            raise field_invalid(name, "time")
+    _check_length("name", slot.name, NAME_MAX)
+    days = set(slot.days_of_week)
+    if not days or not days <= _WEEK or len(days) < len(slot.days_of_week):
+        raise field_invalid("days", "a_day")
+    for other in others:
+        if other.start == slot.start and days & set(other.days_of_week):
+            raise field_invalid("start", "slot_taken", name=other.name, start=slot.start)
+
+
+def _check_length(name: str, value: str, longest: int) -> None:
+    if len(value) > longest:
+        raise field_invalid(name, "at_most", longest=longest)
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
@@ -84,191 +145,91 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
         raise Trouble(f"the venue file is not TOML: {error}") from None
-    fields = _Fields(document, "")
-    venue = VenueFile(
-        name=fields.text("name", longest=200),
-        slug=fields.match("slug", r"[a-z0-9]+(-[a-z0-9]+)*", "lower-case words joined by -"),
-        status=fields.one_of("status", ("active", "inactive", "suspended")),
-        reservation_mode=fields.one_of("reservation_mode", ("free", "prepaid")),
-        auto_confirm=fields.truth("auto_confirm", default=True),
-        request_expiry_hours=fields.number("request_expiry_hours", 1, 24 * 365, default=24),
-        currency=fields.match("currency", "[A-Z]{3}", "three capital letters", default="MAD"),
-        time_zone=fields.text("time_zone", longest=60, default="Africa/Casablanca"),
-        evening_ends_at=fields.time("evening_ends_at", default="06:00"),
-        policies=_parse_policies(fields),
-        tables=tuple(_parse_table(entry) for entry in fields.entries("tables")),
-        slots=tuple(_parse_slot(entry) for entry in fields.entries("slots")),
-        address=fields.optional_text("address", longest=ADDRESS_MAX),
-        map_url=fields.optional_match("map_url", MAP_URL, "an https address"),
-    )
-    fields.refuse_others()
-    _check_whole(venue, zones)
+    tables: list[Table] = []
+    for path, members in _entries(document, "tables"):
+        table = _read(Table, path, members, **_TABLE)
+        table = replace(table, name=table.name or table.number)
+        with _named(path, members):
+            check_table(table, {other.number for other in tables})
+        tables.append(table)
+    slots: list[Slot] = []
+    for path, members in _entries(document, "slots"):
+        slot = _read(Slot, path, members, **_SLOT)
+        slot = replace(slot, name=slot.name or slot.start)
+        with _named(path, members):
+            check_slot(slot, slots)
+        slots.append(replace(slot, days_of_week=tuple(sorted(slot.days_of_week))))
+    head = {**document, "tables": tuple(tables), "slots": tuple(slots)}
+    venue = _read(VenueFile, "", head, **_VENUE)
+    with _named("", document):
+        check_venue(venue, zones)
+    _check_policies(venue.policies)
+    if not tables:
+        raise Trouble("tables is missing from the venue file: at least one [[tables]] is needed")
     return venue
 
 
-class _Fields:
-    """The members of one TOML table, taken one by one; what nobody took is refused."""
-
-    def __init__(self, members: dict[str, Any], path: str) -> None:
-        self._members = members
-        self._path = path
-        self._taken: set[str] = set()
-
-    def take(self, name: str, default: object = _REQUIRED) -> object:
-        """The raw member, `default` when it is absent; Trouble when it must be there."""
-        self._taken.add(name)
-        value = self._members.get(name, default)
-        if value is _REQUIRED:
-            raise Trouble(f"{self._path}{name} is missing from the venue file")
-        return value
-
-    def bad(self, name: str, allowed: str) -> Trouble:
-        """The sentence about a member that is not as it should be."""
-        value = self._members.get(name)
-        return Trouble(f"{self._path}{name} is {value!r} in the venue file: {allowed} is allowed")
-
-    def text(self, name: str, *, longest: int, default: object = _REQUIRED) -> str:
-        value = self.take(name, default)
-        if not isinstance(value, str) or not value.strip() or len(value) > longest:
-            raise self.bad(name, f"text of 1 to {longest} characters")
-        return value.strip()
-
-    def optional_text(self, name: str, *, longest: int) -> str | None:
-        """As `text`; None when absent."""
-        return None if self.take(name, None) is None else self.text(name, longest=longest)
-
-    def optional_match(self, name: str, pattern: str, allowed: str) -> str | None:
-        """Text of that form and any length that it allows; None when absent."""
-        value = self.take(name, None)
-        if value is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
-            raise self.bad(name, allowed)
-        return value
-
-    def match(self, name: str, pattern: str, allowed: str, default: object = _REQUIRED) -> str:
-        value = self.take(name, default)
-        if not isinstance(value, str) or len(value) > _TEXT_MAX or not re.fullmatch(pattern, value):
-            raise self.bad(name, allowed)
-        return value
-
-    def one_of(self, name: str, choices: tuple[str, ...]) -> str:
-        """One of `choices`; the first when absent."""
-        value = self.take(name, choices[0])
-        if value not in choices:
-            raise self.bad(name, " or ".join(choices))
-        return str(value)
-
-    def truth(self, name: str, *, default: bool) -> bool:
-        value = self.take(name, default)
-        if not isinstance(value, bool):
-            raise self.bad(name, "true or false")
-        return value
-
-    def number(self, name: str, lowest: int, highest: int, default: object = _REQUIRED) -> int:
-        value = self.take(name, default)
-        if type(value) is not int or not lowest <= value <= highest:
-            raise self.bad(name, f"a whole number from {lowest} to {highest}")
-        return value
-
-    def time(self, name: str, default: object = _REQUIRED) -> str:
-        value = self.take(name, default)
-        if not is_slot(value):
-            raise self.bad(name, "a time of day such as 19:30")
-        return str(value)
-
-    def days(self, name: str) -> tuple[int, ...]:
-        """Distinct weekdays, 0 = Sunday; every day when absent."""
-        value = self.take(name, list(range(7)))
-        if not isinstance(value, list) or not _are_days(value):
-            raise self.bad(name, "a list of different days from 0 (Sunday) to 6 (Saturday)")
-        return tuple(sorted(value))
-
-    def entries(self, name: str) -> list["_Fields"]:
-        """Each table of `[[name]]`."""
-        value = self.take(name, [])
-        if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-            raise self.bad(name, f"[[{name}]]")
-        return [_Fields(entry, f"{name}[{i}].") for i, entry in enumerate(value)]
-
-    def refuse_others(self) -> None:
-        """Trouble for a member that this program does not know."""
-        for name in self._members:
-            if name not in self._taken:
-                raise Trouble(f"{self._path}{name} in the venue file is not a known field")
+def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str, Any]]]:
+    """Each table of `[[name]]`, with the path that its members are known by."""
+    value = document.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise Trouble(f"{name} is {value!r} in the venue file: [[{name}]] is allowed")
+    return [(f"{name}[{i}].", entry) for i, entry in enumerate(value)]
 
 
-def _are_days(value: list[object]) -> bool:
-    real = all(type(day) is int and 0 <= day <= _SATURDAY for day in value)
-    return real and 0 < len(value) == len(set(value))
+def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any) -> T:
+    """The members of one TOML table as a `kind`: each of its type, none that nobody knows."""
+    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for name in members:
+        if name not in known or name == "id":
+            raise Trouble(f"{path}{name} in the venue file is not a known field")
+    values: dict[str, Any] = {}
+    for name, field in known.items():
+        value = members.get(name, defaults.get(name))
+        if value is None and name not in defaults and field.default is MISSING:
+            raise Trouble(f"{path}{name} is missing from the venue file")
+        allowed = _wrong_type(field.type, value)
+        if allowed:
+            raise Trouble(f"{path}{name} is {value!r} in the venue file: {allowed} is allowed")
+        values[name] = value.strip() if isinstance(value, str) else value
+    return kind(**values)
 
 
-def _parse_table(fields: _Fields) -> TableEntry:
-    number = fields.text("number", longest=40)
-    table = TableEntry(
-        number=number,
-        name=fields.text("name", longest=100, default=number),
-        capacity_min=fields.number("capacity_min", 1, 1000, default=1),
-        capacity_max=fields.number("capacity_max", 1, 1000),
-        minimum_spend=fields.number("minimum_spend", 0, 10**9, default=0),
-        type=fields.text("type", longest=40, default="standard"),
-        bookable=fields.truth("bookable", default=True),
-    )
-    if table.capacity_max < table.capacity_min:
-        raise fields.bad("capacity_max", f"capacity_min ({table.capacity_min}) or more")
-    fields.refuse_others()
-    return table
+def _wrong_type(kind: object, value: object) -> str | None:
+    """What is allowed where `value` is not of the `kind` of its field; None where it is."""
+    if kind is int:
+        return None if type(value) is int else "a whole number"
+    if kind is bool:
+        return None if isinstance(value, bool) else "true or false"
+    if kind is str or (kind == str | None and value is not None):
+        return None if isinstance(value, str) else "text"
+    if kind == tuple[int, ...]:
+        real = isinstance(value, list) and all(type(day) is int for day in value)
+        return None if real else "a list of different days from 0 (Sunday) to 6 (Saturday)"
+    if kind == dict[str, Any] | None and value is not None:
+        return None if isinstance(value, dict) else "[policies]"
+    return None
 
 
-def _parse_slot(fields: _Fields) -> SlotEntry:
-    start = fields.time("start")
-    slot = SlotEntry(
-        name=fields.text("name", longest=100, default=start),
-        start=start,
-        end=fields.time("end"),
-        days_of_week=fields.days("days_of_week"),
-    )
-    fields.refuse_others()
-    return slot
+@contextmanager
+def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
+    """Say of a field that cannot be so where it stands in the file."""
+    try:
+        yield
+    except ValidationError as refusal:
+        name = _NAMES.get(refusal.field or "", refusal.field or "")
+        rule = refusal.rule.english.format(**refusal.rule.blanks) if refusal.rule else ""
+        value = members.get(name)
+        raise Trouble(f"{path}{name} is {value!r} in the venue file: {rule}") from None
 
 
-def _parse_policies(fields: _Fields) -> dict[str, Any] | None:
-    policies = fields.take("policies", None)
-    if policies is None:
-        return None
+def _check_policies(policies: dict[str, Any] | None) -> None:
     try:
         json.dumps(policies, allow_nan=False)
     except RecursionError:  # as deep as the parser just so read
         raise Trouble("policies is nested too deep in the venue file: a few levels do") from None
     except (TypeError, ValueError):
-        raise fields.bad("policies", "a table of texts, numbers, truths and lists") from None
-    if not isinstance(policies, dict):
-        raise fields.bad("policies", "[policies]")
-    return policies
-
-
-def _check_whole(venue: VenueFile, zones: ZoneDatabase) -> None:
-    """What no field tells alone."""
-    try:
-        zones.zone(venue.time_zone)
-    except Trouble as trouble:
-        raise Trouble(f"time_zone in the venue file: {trouble}") from None
-    if minutes(venue.evening_ends_at) > _LATEST_END:
         raise Trouble(
-            f"evening_ends_at is {venue.evening_ends_at!r} in the venue file: "
-            "a time from 00:00 to 12:00 is allowed"
-        )
-    if not venue.tables:
-        raise Trouble("tables is missing from the venue file: at least one [[tables]] is needed")
-    numbers: set[str] = set()
-    for i, table in enumerate(venue.tables):
-        if table.number in numbers:
-            raise Trouble(f"tables[{i}].number is {table.number!r} in the venue file, twice")
-        numbers.add(table.number)
-    starts: set[tuple[str, int]] = set()
-    for i, slot in enumerate(venue.slots):
-        for day in slot.days_of_week:
-            if (slot.start, day) in starts:
-                raise Trouble(
-                    f"slots[{i}].start is {slot.start!r} in the venue file, "
-                    f"and another slot starts then on day {day}"
-                )
-            starts.add((slot.start, day))
+            f"policies is {policies!r} in the venue file: "
+            "a table of texts, numbers, truths and lists is allowed"
+        ) from None

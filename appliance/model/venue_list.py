@@ -3,13 +3,16 @@
 import re
 from dataclasses import dataclass
 
-from appliance.model.venue_file import TableEntry
+from appliance.model.venue import Table
+from appliance.model.venue_file import (
+    CAPACITY_MAX,
+    NAME_MAX,
+    NUMBER_MAX,
+    SPEND_MAX,
+    TYPE_MAX,
+)
 
 TABLES_MAX = 500
-CAPACITY_MAX = 1000
-SPEND_MAX = 10**9
-NUMBER_MAX = TYPE_MAX = 40
-NAME_MAX = 100
 _CAPACITY = (1, 4)  # where a line does not say
 _COLUMNS = 6
 _RANGE = re.compile(r"(\D*?)(\d{1,6})\s*(?:-|–|\.\.)\s*(\D*?)(\d{1,6})")
@@ -33,7 +36,7 @@ class Fault:
 class PastedTables:
     """The tables of a list, in its order, and the lines that are none."""
 
-    tables: tuple[TableEntry, ...]
+    tables: tuple[Table, ...]
     faults: tuple[Fault, ...]
 
 
@@ -47,7 +50,7 @@ def parse_tables(text: str, taken: frozenset[str] = frozenset()) -> PastedTables
     Columns are parted by semicolons, tabs or commas. `T1-T12` is twelve tables; a name that
     ends with the first number counts along. `taken` are the numbers that the venue has.
     """
-    tables: list[TableEntry] = []
+    tables: list[Table] = []
     faults: list[Fault] = []
     seen: set[str] = set()
     for line, raw in enumerate(text.split("\n"), 1):
@@ -75,7 +78,7 @@ def _cells(raw: str) -> list[str]:
     return cells
 
 
-def _read(cells: list[str]) -> list[TableEntry]:
+def _read(cells: list[str]) -> list[Table]:
     if len(cells) > _COLUMNS:
         raise _Wrong("columns")
     number, name, fewest, most, kind, spend = cells + [""] * (_COLUMNS - len(cells))
@@ -87,7 +90,7 @@ def _read(cells: list[str]) -> list[TableEntry]:
         raise _Wrong("type")
     minimum_spend = _whole(spend, 0, SPEND_MAX, "minimum_spend", 0)
     return [
-        TableEntry(each, called, capacity_min, capacity_max, minimum_spend, kind or "standard",
+        Table("", each, called, capacity_min, capacity_max, minimum_spend, kind or "standard",
                    bookable=True)
         for each, called in _numbered(number, name)
     ]  # fmt: skip
@@ -127,7 +130,7 @@ def _whole(text: str, smallest: int, largest: int, what: str, default: int) -> i
     return int(digits)
 
 
-def _check_new(found: list[TableEntry], seen: set[str], taken: frozenset[str]) -> None:
+def _check_new(found: list[Table], seen: set[str], taken: frozenset[str]) -> None:
     if len(seen) + len(found) > TABLES_MAX:
         raise _Wrong("too_many")
     for table in found:

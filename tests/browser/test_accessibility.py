@@ -12,8 +12,7 @@ from appliance.actions.announce import announce
 from appliance.actions.ask_erasure import ask_erasure
 from appliance.actions.queue_letter import queue_letter
 from appliance.actions.register_endpoint import register_endpoint
-from appliance.mail.composing import Composer
-from appliance.mail.contents import read_contents
+from appliance.mail.composing import Composer, read_contents
 from appliance.model.letter import KINDS, WITH_PASS
 from appliance.settings import MailSettings
 from appliance.store.conditions import Condition, put_condition
@@ -38,8 +37,7 @@ ROOMS = (
     "reservations/new?guests=99", "venue", "venue/slots", "venue/closings", "venue/rules",
     "door", "door/log", "door/log/check", "door/keys", "integrations", "integrations/keys/new",
     "integrations/endpoints/new", "integrations/deliveries", "integrations/replay",
-    "integrations/warnings", "people", "people/log", "account", "box", "setup/venue",
-    "setup/tables", "setup/slots", "setup/mail", "setup/address", "setup/phone", "setup/ready",
+    "integrations/warnings", "people", "people/log", "account", "box",
 )  # fmt: skip
 LONG = "Maximilienne-Alexandrine de La Rochefoucauld-Montmorency-Bouteville"
 OPEN_ALL = "document.querySelectorAll('main details').forEach((one) => { one.open = true; })"

@@ -99,9 +99,11 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
                 await set_up_the_venue(page)
                 await connect(page, mail_port, box.address)
                 assert len(mailbox.envelopes) == 1
+                await follow(page, "Premier téléphone", "**/portal/door", within="nav.setup")
+                await write(page, "name", "Entrée", within="form[action$='/door/pair']")
                 await press(page, "Montrer le code")
-                pairing = await page.locator(".pairing a").get_attribute("href")
-                await follow(page, "Le téléphone est prêt : continuer", "**/portal/setup/ready*")
+                pairing = await page.locator("#pairing-link").inner_text()
+                await enter_room(page, "La box", "**/portal/box")
                 await let_the_settings_come_into_force(page)
 
                 async with a_phone(
@@ -135,32 +137,38 @@ async def set_up_the_venue(page):
     await write(page, "name", "Yasmine")
     await write(page, "password", OLD)
     await page.keyboard.press("Enter")
-    await page.wait_for_url("**/portal/setup/venue#begin")
+    await page.wait_for_url("**/portal/venue/rules#begin")
+    assert await violations(page) == []
     await write(page, "name", "Riad Atlas")
     await page.keyboard.press("Enter")
-    await page.wait_for_url("**/portal/setup/tables*")
-    await write(page, "tables", "T1-T12, 2-4")
-    await press(page, "Voir d’abord")
-    await page.locator("table.ledger caption").wait_for()
-    assert await violations(page) == []
-    await follow(page, "Les ajouter et continuer", "**/portal/setup/slots*")
-    await press(page, "Ajouter")
-    await follow(page, "C’est tout : continuer", "**/portal/setup/mail*")
+    await page.wait_for_url("**/portal/venue/rules?note=saved")
+    await follow(page, "Tables", "**/portal/venue", within="nav.setup")
+    await write(page, "list", "T1-T12;;2;4")
+    await press(page, "Voir d’abord la liste")
+    await follow(page, "Ajouter 12 tables", "**/portal/venue?note=tables-added")
+    await follow(page, "Horaires", "**/portal/venue/slots", within="nav.setup")
+    for name, time in (("start", "1930"), ("end", "2200")):
+        await reach(page, page.locator(f"[name={name}]"))
+        await page.keyboard.type(time)
+    await follow(page, "Ajouter le créneau", "**/portal/venue/slots?note=saved")
+    await follow(page, "Courrier", "**/portal/box#letters", within="nav.setup")
 
 
 async def connect(page, mail_port, address):
-    """The mail server, with an email to try it, and the address that guests use."""
+    """The mail server, an email to try it, and the address that guests use."""
+    await press(page, "Modifier les réglages du courrier")
     await write(page, "host", "127.0.0.1")
     await write(page, "port", str(mail_port))
     await reach(page, page.locator("[name=security]"))
     await page.keyboard.type("aucune")
     await write(page, "sender", "riad@example.com")
+    saved = "**/portal/box?note=saved-for-later"
+    await follow(page, "Enregistrer les réglages du courrier", saved)
     await write(page, "recipient", "yasmine@example.com")
     await press(page, "Envoyer une lettre d’essai")
     await page.locator("main .note[role=alert]").wait_for()
-    await follow(page, "Enregistrer et continuer", "**/portal/setup/address*")
     await write(page, "app_url", address)
-    await follow(page, "Enregistrer et continuer", "**/portal/setup/phone*")
+    await follow(page, "Enregistrer les réglages", saved)
 
 
 async def make_the_first_key(page):

@@ -6,21 +6,9 @@ from appliance.environment import Environment
 from appliance.i18n import Language
 from terminal_bridge.context import ENVIRONMENT
 from web.guest.opened_link import OpenedLink, find_opened
-from web.rendering import LANGUAGES, render
+from web.rendering import LANGUAGES, page_headers, render
 
-# docs/security.md, S11 and S16. No page of a guest may run, style or frame anything of its own.
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
-        "frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(self)",
-    "Referrer-Policy": "same-origin",  # without one a form of ours would say `Origin: null`
-    "X-Content-Type-Options": "nosniff",
-    "X-Robots-Tag": "noindex",
-}
+_HEADERS = page_headers()
 # Until when a phone may keep a card (ms since 1970). A page that kept one takes only answers with
 # this header for ours: what a tunnel or a captive portal says in our place has none.
 LINK_ENDS = "Venuebox-Link-Ends"

@@ -1,34 +1,68 @@
 """The portal's answers: whole pages in their frame, parts of pages, and refusals in words."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from datetime import UTC, datetime
+from functools import wraps
+from typing import ClassVar
+from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
 from appliance.errors import NotFound, Refusal, Rule, ValidationError
 from appliance.house_errors import StaffRoleMissing
 from appliance.i18n import Language, isolate
+from appliance.store.connection import Reader
+from appliance.store.venue import get_venue
 from appliance.typesetting import set_french
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.context import SESSION
 from web.portal.field_names import field_name
-from web.portal.navigation import areas_for
-from web.portal.nearest import nearest_page, same_page
+from web.portal.forms import FORM, Form
+from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
 from web.portal.notes import note_text
-from web.rendering import LANGUAGES, render
+from web.rendering import LANGUAGES, page_headers, render
 
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; "
-        "form-action 'self'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(self)",
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Robots-Tag": "noindex",
-}
+HEADERS = page_headers(img_src="'self' data:")
 _ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
+
+
+class Declined(Exception):
+    """A form is refused with a sentence in the person's own language; `field` is what is wrong."""
+
+    headers: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, sentence: str, status: int = 400, field: str | None = None) -> None:
+        """`sentence` is read beside the field, or above the page where that has no such field."""
+        super().__init__(sentence)
+        self.sentence, self.status, self.field = sentence, status, field
+
+
+REFUSED: web.RequestKey["Refusal | Declined"] = web.RequestKey("refused")
+_FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
+Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
+
+
+def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
+    """A handler of a form whose refusal shows `page` again, with what was typed.
+
+    What is wrong is said beside the one of `fields` that it is about, or above them all. The
+    template finds `wrong`, `problem` and `typed`.
+    """
+
+    def around(act: Act) -> Handler:
+        @wraps(act)
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                return await act(request, request[FORM])
+            except (Refusal, Declined) as refusal:
+                if "HX-Request" in request.headers:  # a script keeps what was typed
+                    raise
+                request[REFUSED], request[_FIELDS] = refusal, fields
+            return await page(request)
+
+        return handle
+
+    return around
 
 
 def portal_page(
@@ -44,24 +78,33 @@ def portal_page(
         "here": nearest_page(request),
         "again": same_page(request),
         # A form is sent to the address it stood at, and what was done before is no answer to it.
-        "wrong": None,
         "note": note_text(request.query.get("note") if request.method == "GET" else None, language),
+        "wrong": None,
+        "problem": None,
+        "typed": request[FORM].typed() if REFUSED in request else {},
+        "once_token": environment.database.tokens.new_link_secret(),
     }
+    headers = {**HEADERS, "Content-Language": language.code}
+    refusal = request.get(REFUSED)
+    if refusal is not None:
+        frame |= _say_in_place(refusal, language, request.get(_FIELDS, ()))
+        status = refusal.status
+        headers |= refusal.headers
     return web.Response(
         text=render(request, template, language, {**frame, **values}),
         status=status,
         content_type="text/html",
         charset="utf-8",
-        headers={**HEADERS, "Content-Language": language.code},
+        headers=headers,
     )
 
 
-def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
+def problem_page(request: web.Request, refusal: Refusal | Declined) -> web.Response:
     """What was declined, in words; as a part of the page when htmx asked."""
     language = language_of(request)
     part = "HX-Request" in request.headers
     sentence = (part and rule_text(refusal, language)) or refusal_text(refusal, language)
-    looked_at = request.method in {"GET", "HEAD"}
+    looked_at = request.method in SAFE
     if looked_at and not part and refusal.status == NotFound.status:
         return portal_page(request, "portal/unknown.html", {}, refusal.status)
     template = "portal/problem_part.html" if part else "portal/problem.html"
@@ -78,22 +121,19 @@ def problem_page(request: web.Request, refusal: Refusal) -> web.Response:
     return answer
 
 
-def refused_in_place(
-    refusal: Refusal, language: Language, fields: Collection[str], field: str | None = None
+def _say_in_place(
+    refusal: Refusal | Declined, language: Language, fields: Collection[str]
 ) -> dict[str, object]:
-    """For a page that is shown again: `wrong` at one of its `fields`, else the `problem` of all.
-
-    `field` is where it is said when the refusal itself names none.
-    """
-    at = refusal.field if field is None else field
-    if at is None or at not in fields:
-        return {"problem": refusal_text(refusal, language), "wrong": None}
+    if refusal.field not in fields:
+        return {"problem": refusal_text(refusal, language)}
     said = rule_text(refusal, language) or refusal_text(refusal, language)
-    return {"problem": None, "wrong": (at, said)}
+    return {"wrong": (refusal.field, said)}
 
 
-def refusal_text(refusal: Refusal, language: Language) -> str:
+def refusal_text(refusal: Refusal | Declined, language: Language) -> str:
     """The sentence of a refusal in `language`; of a field, with its name on the page."""
+    if isinstance(refusal, Declined):
+        return refusal.sentence
     rule, name = _rule_said(refusal, language), field_name(refusal.field, language)
     if rule is not None and name is not None:
         return language.gettext("%(field)s: %(rule)s", field=name, rule=rule)
@@ -106,13 +146,13 @@ def refusal_text(refusal: Refusal, language: Language) -> str:
     return _fill(refusal.french, refusal.english, details, language)
 
 
-def rule_text(refusal: Refusal, language: Language) -> str | None:
+def rule_text(refusal: Refusal | Declined, language: Language) -> str | None:
     """Of a field that is wrong: what it must be, to be read beside it. None for anything else."""
     rule = _rule_said(refusal, language)
     return None if rule is None else _with_a_capital(rule)
 
 
-def _rule_said(refusal: Refusal, language: Language) -> str | None:
+def _rule_said(refusal: Refusal | Declined, language: Language) -> str | None:
     if not isinstance(refusal, ValidationError) or "rule" not in refusal.details:
         return None
     rule = refusal.rule or _bare_rule(refusal)
@@ -169,3 +209,30 @@ def language_of(request: web.Request) -> Language:
     if "lang" in request.query or SESSION not in request:
         return languages.of(request)
     return languages.get(request[SESSION].person.language)
+
+
+def find_zone(reader: Reader) -> ZoneInfo:
+    """In which time the venue lives."""
+    return reader.zones.zone(get_venue(reader).time_zone)
+
+
+def moment(at: int | None, zone: ZoneInfo, language: Language) -> str:
+    """`sam. 21 nov. 19:05`, in venue time; an empty text for None."""
+    if at is None:
+        return ""
+    then = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
+    return f"{language.short_date(then.date())} {then:%H:%M}"
+
+
+def instants_of(request: web.Request) -> Callable[[int | None], str]:
+    """`moment` in the time and language of this request."""
+    database, language = request[ENVIRONMENT].database, language_of(request)
+    zone = database.peek(find_zone)
+    return lambda at: moment(at, zone, language)
+
+
+def attached(body: bytes, kind: str, name: str) -> web.Response:
+    """A file to keep."""
+    disposition = f'attachment; filename="{name}"'
+    headers = {**HEADERS, "Content-Disposition": disposition}
+    return web.Response(body=body, content_type=kind, headers=headers)

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from string import hexdigits
 
 from aiohttp import web
@@ -40,6 +40,24 @@ class Form:
         value = " ".join(self._fields.get(name, "").split())
         return _checked(value, name, longest)
 
+    def needed(self, name: str, rule_fr: str, rule: str, longest: int = 200) -> str:
+        """The same, which must not be empty; else the rule says what is expected."""
+        value = self.text(name, longest)
+        if not value:
+            raise ValidationError.of(name, Rule(f"il faut {rule_fr}", f"please give {rule}"))
+        return value
+
+    def name(self, longest: int = 200) -> str:
+        """The field `name`, which must not be empty."""
+        return self.needed("name", "un nom.", "a name.", longest)
+
+    def one_of(self, name: str, choices: Collection[str]) -> str:
+        """One of `choices`; ValidationError for anything else."""
+        value = self._fields.get(name, "")
+        if value not in choices:
+            raise field_error(name, "un choix de la liste.", "one of the list.")
+        return value
+
     def lines(self, name: str, longest: int = TEXT_MAX) -> str:
         """Several lines, as they were written but for spaces around them."""
         value = self._fields.get(name, "").replace("\r\n", "\n").strip()
@@ -56,6 +74,13 @@ class Form:
     def typed(self) -> dict[str, str]:
         """Everything as it was sent, to be shown in the form again: not for passwords."""
         return defaultdict(str, self._fields)
+
+    def days(self) -> tuple[int, ...]:
+        """The weekdays that were ticked in `days`, 0 = Sunday."""
+        days = self.all("days")
+        if not set(days) <= set("0123456"):
+            raise field_error("days", "des jours de la semaine.", "weekdays.")
+        return tuple(sorted({int(day) for day in days}))
 
     def sent(self) -> list[tuple[str, str]]:
         """Every field as it was sent, in order, to be sent once more."""
@@ -79,6 +104,10 @@ class Form:
                 largest=largest,
             )
         return int(text)
+
+
+FORM: web.RequestKey[Form] = web.RequestKey("form", Form)
+"""The form of a POST in the portal, which the guard has read."""
 
 
 async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:

@@ -4,8 +4,9 @@ from aiohttp import web
 from yarl import URL
 
 from appliance.environment import Environment
-from appliance.errors import Refusal, Unavailable
+from appliance.errors import NotFound, Refusal, Unavailable
 from appliance.house_errors import ChangedMeanwhile, StaffRoleMissing
+from appliance.model.booking import parse_uuid
 from appliance.model.session import Session
 from appliance.model.staff import StaffMember
 from appliance.store.sessions import find_session, touch_session
@@ -14,14 +15,14 @@ from terminal_bridge.context import ENVIRONMENT, STILL_MAY
 from terminal_bridge.same_origin import is_from_our_page
 from web.context import SERVICES, Services
 from web.guest.answer import page
-from web.portal.answer import problem_page
+from web.names.secure import SECURE
+from web.portal.answer import Declined, problem_page, see_other
 from web.portal.context import HOUSE, SESSION
-from web.portal.nearest import nearest_page
-from web.portal.private import is_private
-from web.portal.route import Handler, PortalRoute
+from web.portal.forms import FORM, read_form
+from web.portal.navigation import SAFE, Handler, PortalRoute, nearest_page
+from web.portal.once import ONCE
 from web.portal.session_cookie import session_secret
 
-_SAFE = frozenset({"GET", "HEAD"})
 SIGN_IN = "/portal/sign-in"
 
 
@@ -32,7 +33,7 @@ def guarded(route: PortalRoute, services: Services, house: Environment) -> Handl
         request[ENVIRONMENT] = services.environment
         request[SERVICES] = services
         request[HOUSE] = house
-        if not is_private(request):
+        if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         session = find_living_session(request, house)
         if session is None:
@@ -42,11 +43,30 @@ def guarded(route: PortalRoute, services: Services, house: Environment) -> Handl
             _admit(request, session.person, route.role)
             request[STILL_MAY] = lambda later: _admit_still(later, house, route.role)
             await _touch(house, session)
-            return await route.handler(request)
-        except Refusal as refusal:
+            if request.method in SAFE:
+                return await route.handler(request)
+            return await _take_form(request, route)
+        except (Refusal, Declined) as refusal:
             return problem_page(request, refusal)
 
     return handle
+
+
+async def _take_form(request: web.Request, route: PortalRoute) -> web.StreamResponse:
+    """Read the form and do what it asks: once, however often it is sent (hidden field `once`)."""
+    form = request[FORM] = await read_form(request, takes_files=route.takes_files)
+    token = form.text("once", 64)
+    if not token:
+        return await route.handler(request)
+
+    async def act() -> web.StreamResponse:
+        return await route.handler(request)
+
+    async def show() -> web.StreamResponse:
+        return see_other(request, nearest_page(request).partition("/portal")[2])
+
+    subject = f"{request.path} {token}"
+    return await request.app[ONCE].answer(request[SESSION].id, subject, act, show)
 
 
 def find_living_session(request: web.Request, house: Environment) -> Session | None:
@@ -54,7 +74,7 @@ def find_living_session(request: web.Request, house: Environment) -> Session | N
     secret = session_secret(request)
     if secret is None:
         return None
-    session = house.database.look_up(find_session, hash_token(secret))
+    session = house.database.peek(find_session, hash_token(secret))
     if session is None or session.is_over(house.database.clock.now()):
         return None
     return session
@@ -65,6 +85,19 @@ def staff_of(request: web.Request) -> StaffMember:
     return request[SESSION].person
 
 
+def actor_of(request: web.Request) -> str:
+    """Who does it, as the logs say."""
+    return f"staff:{staff_of(request).id}"
+
+
+def id_of(request: web.Request) -> str:
+    """The id in the path; NotFound when it is none."""
+    found = parse_uuid(request.match_info["id"])
+    if found is None:
+        raise NotFound
+    return found
+
+
 def check_version(seen: int, version: int) -> None:
     """ChangedMeanwhile unless an edit is about the version that its author saw."""
     if seen != version:
@@ -72,7 +105,7 @@ def check_version(seen: int, version: int) -> None:
 
 
 def _admit(request: web.Request, person: StaffMember, role: str) -> None:
-    if request.method not in _SAFE and not is_from_our_page(request, request[HOUSE].links.base):
+    if request.method not in SAFE and not is_from_our_page(request, request[HOUSE].links.base):
         raise StaffRoleMissing(role=role)
     if not person.may(role):
         raise StaffRoleMissing(role=role)
@@ -95,7 +128,7 @@ async def _touch(house: Environment, session: Session) -> None:
 
 def _to_sign_in(request: web.Request) -> web.StreamResponse:
     """To the sign-in page, and from there back to where the person wanted to go."""
-    wanted = str(request.rel_url) if request.method in _SAFE else nearest_page(request)
+    wanted = str(request.rel_url) if request.method in SAFE else nearest_page(request)
     target = str(URL(SIGN_IN).with_query({"next": wanted}))
     if "HX-Request" in request.headers:  # the whole page leaves, not a part of it
         return web.Response(status=401, headers={"HX-Redirect": target})

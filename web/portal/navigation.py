@@ -1,10 +1,34 @@
-"""The rooms of the portal, and who sees the way to which."""
+"""The rooms of the portal, what a route is, and the page that a form belongs to."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Literal
+
+from aiohttp import web
 
 from appliance.i18n import mark as _
 from appliance.model.staff import StaffMember
-from web.portal.route import StaffRole
+
+SAFE = frozenset({"GET", "HEAD"})
+_HOME = "/portal"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+StaffRole = Literal["owner", "manager", "host", "door"]
+
+
+@dataclass(frozen=True, slots=True)
+class PortalRoute:
+    """`path` begins with `/portal`; whose role includes `role` may call it.
+
+    A route `of_the_house` (people, the box itself) exists once; the others exist in each
+    environment, under `/test` too. `takes_files`: its form may be multipart.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    role: StaffRole
+    handler: Handler
+    of_the_house: bool = False
+    takes_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +60,34 @@ def areas_for(person: StaffMember, environment: str) -> list[Area]:
         for area in AREAS
         if person.may(area.role) and (environment == "live" or not area.of_the_house)
     ]
+
+
+def nearest_page(request: web.Request) -> str:
+    """The request's own path; of a form's path, the nearest one above it that is a page."""
+    return request.path if request.method in SAFE else page_above(request) or _HOME
+
+
+def page_above(request: web.Request) -> str:
+    """The nearest address at or above the request's that is a page; empty where there is none."""
+    path = request.path
+    while path and not _is_page(request, path):
+        path = path.rpartition("/")[0]
+    return path
+
+
+def same_page(request: web.Request) -> str:
+    """The address that shows the same again: with what it asks for, but for what is said once."""
+    if request.method not in SAFE:
+        return nearest_page(request)
+    return str(request.rel_url.without_query_params("note", "lang"))
+
+
+def _is_page(request: web.Request, path: str) -> bool:
+    for route in request.app.router.routes():
+        if route.method != "GET" or route.resource is None:
+            continue
+        info = route.resource.get_info()
+        pattern = info.get("pattern")
+        if info.get("path") == path or (pattern is not None and pattern.fullmatch(path)):
+            return True
+    return False

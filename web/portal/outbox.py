@@ -11,23 +11,19 @@ from aiohttp import web
 from appliance.clock import format_instant
 from appliance.environment import Environment
 from appliance.errors import KeyRevoked, NotFound, ScopeMissing, Unauthorized
-from appliance.mail.outbox import render_letter
+from appliance.mail.composing import render_letter
 from appliance.model.booking import parse_uuid
 from appliance.store.keys import find_key_by_hash
 from appliance.store.letters import list_letters
 from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT
 from web.names.secure import SECURE
-from web.rendering import TEMPLATES
+from web.rendering import TEMPLATES, page_headers
 
 _SCOPE = "reservations:read"
 _SHOWN = 200
 _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Language",
                   "List-Unsubscribe")  # fmt: skip
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
 
 
 async def list_outbox(request: web.Request) -> web.Response:
@@ -107,5 +103,7 @@ def _with_pictures(message: EmailMessage) -> str:
 
 def _page(request: web.Request, template: str, **values: object) -> web.Response:
     text = request.config_dict[TEMPLATES].get_template(template).render(values)
-    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-store"}
+    headers = page_headers(
+        default_src="'none'", style_src="'unsafe-inline'", img_src="data:", form_action="'none'"
+    )
     return web.Response(text=text, content_type="text/html", headers=headers)

@@ -1,4 +1,7 @@
-"""Argon2id: hashing and comparing passwords, one at a time (docs/security.md, S7, S31)."""
+"""Passwords: hashed one at a time with Argon2id, judged when new, asked for again.
+
+(docs/security.md, S7, S31).
+"""
 
 import asyncio
 from functools import cached_property
@@ -6,8 +9,15 @@ from functools import cached_property
 import argon2
 from aiohttp import web
 
+from appliance.actions.sign_in import begin_sign_in, right_password
 from appliance.errors import RateLimited
-from appliance.model.staff import PASSWORD_MAX
+from appliance.i18n import Language
+from appliance.model.guessable import is_guessable
+from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
+from web.portal.answer import Declined, language_of
+from web.portal.context import HOUSE
+from web.portal.guard import find_living_session, staff_of
+from web.portal.session_cookie import device_secret
 
 _MOST_STRANGERS = 10  # who wait at once: a second or two for whoever comes after them
 
@@ -59,3 +69,37 @@ class Passwords:
 
 
 PASSWORDS = web.AppKey("passwords", Passwords)
+
+
+def password_problem(password: str, names: tuple[str, ...], language: Language) -> str | None:
+    """What is wrong with it; None when it will do. `names` are the person's and the venue's."""
+    if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
+        return language.gettext(
+            "Please choose %(shortest)s to %(longest)s characters.",
+            shortest=PASSWORD_MIN,
+            longest=PASSWORD_MAX,
+        )
+    if is_guessable(password, names):
+        return language.gettext(
+            "That one is among the first that anyone would try. Please choose another."
+        )
+    return None
+
+
+async def check_person(request: web.Request, password: str) -> None:
+    """Declined unless `password` is the signed-in person's own. Guesses count as at sign-in."""
+    house = request[HOUSE]
+    attempt = await house.database.write(
+        begin_sign_in, staff_of(request).name, device_secret(request)
+    )
+    fits = await request.app[PASSWORDS].matches(attempt.password_hash, password)
+    if fits and await house.database.write(right_password, attempt) and _is_signed_in(request):
+        return
+    sentence = language_of(request).gettext("The present password is another one.")
+    raise Declined(sentence, field="password")
+
+
+def _is_signed_in(request: web.Request) -> bool:
+    """Still, and in the same role: comparing a password takes a while."""
+    session = find_living_session(request, request[HOUSE])
+    return session is not None and session.person.role == staff_of(request).role

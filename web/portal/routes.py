@@ -1,16 +1,16 @@
-"""The portal on one screen: method, path, the least role, handler."""
+"""The portal on one screen: the rooms, each with its routes (method, path, least role, handler)."""
 
-from web.portal.account.routes import ACCOUNT_ROUTES
-from web.portal.box.routes import BOX_ROUTES
-from web.portal.door.routes import DOOR_ROOM_ROUTES
+from web.portal.account import ACCOUNT_ROUTES
+from web.portal.box.doing import BOX_ROUTES
+from web.portal.door.terminals import DOOR_ROOM_ROUTES
 from web.portal.integrations.routes import INTEGRATION_ROUTES
-from web.portal.people.routes import PEOPLE_ROUTES
-from web.portal.reservations.routes import RESERVATION_ROUTES
-from web.portal.route import PortalRoute
-from web.portal.setup.routes import SETUP_ROUTES
+from web.portal.navigation import PortalRoute
+from web.portal.people import PEOPLE_ROUTES
+from web.portal.reservations.list import RESERVATION_ROUTES
+from web.portal.setup import SETUP_ROUTES
 from web.portal.sign_in import choose_language, go_home, leave
-from web.portal.tonight.routes import TONIGHT_ROUTES
-from web.portal.venue.routes import VENUE_ROUTES
+from web.portal.tonight import TONIGHT_ROUTES
+from web.portal.venue import VENUE_ROUTES
 
 PORTAL_ROUTES: tuple[PortalRoute, ...] = (
     PortalRoute("GET", "/portal", "door", go_home),

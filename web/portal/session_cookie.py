@@ -1,4 +1,4 @@
-"""The two cookies of a signed-in browser: the session's, and the one by which it is known again."""
+"""A signed-in browser: its two cookies (the session, and one to know it again), and its name."""
 
 from aiohttp import web
 
@@ -8,6 +8,25 @@ _SESSION = "__Host-venuebox-session"
 _DEVICE = "__Host-venuebox-device"
 _A_YEAR = 365 * 24 * 3600
 _SECRET_MAX = 64
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR", "Opera"),
+    ("SamsungBrowser", "Samsung Internet"),
+    ("Firefox", "Firefox"),
+    ("FxiOS", "Firefox"),
+    ("CriOS", "Chrome"),
+    ("Chrome", "Chrome"),
+    ("Safari", "Safari"),
+)
+_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
 
 
 def session_secret(request: web.Request) -> str | None:
@@ -41,3 +60,18 @@ def _set(response: web.StreamResponse, name: str, value: str, seconds: int | Non
     response.set_cookie(
         name, value, max_age=seconds, path="/", secure=True, httponly=True, samesite="Lax"
     )
+
+
+def describe_browser(request: web.Request) -> str:
+    """What to call the browser of this request in a list of sessions: `Firefox, Windows`."""
+    return describe_device(request.headers.get("User-Agent", ""))
+
+
+def describe_device(user_agent: str) -> str:
+    """Browser and system as far as the User-Agent tells; an empty text when it does not."""
+    words = (_first(user_agent, _BROWSERS), _first(user_agent, _SYSTEMS))
+    return ", ".join(word for word in words if word)
+
+
+def _first(user_agent: str, known: tuple[tuple[str, str], ...]) -> str:
+    return next((name for mark, name in known if mark in user_agent), "")

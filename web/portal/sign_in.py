@@ -21,6 +21,7 @@ from appliance.actions.sign_in import (
 from appliance.clock import Clock
 from appliance.errors import RateLimited, Refusal, ValidationError
 from appliance.house_errors import CodeLater
+from appliance.rate_limit import RateLimit
 from appliance.store.sessions import is_device_of_house
 from appliance.store.staff import has_owner, set_language
 from appliance.store.venue import get_venue
@@ -28,18 +29,19 @@ from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, page
 from web.names.secure import SECURE
-from web.portal.account.pages import find_zone
-from web.portal.answer import refusal_text, see_other
+from web.portal.answer import find_zone, refusal_text, see_other
 from web.portal.context import HOUSE, SESSION
-from web.portal.device import describe_device
-from web.portal.forms import Form, read_form
+from web.portal.forms import FORM, Form, read_form
 from web.portal.guard import find_living_session
+from web.portal.navigation import Handler
 from web.portal.notes import note_text
 from web.portal.passwords import PASSWORDS
-from web.portal.private import is_private
-from web.portal.route import Handler
-from web.portal.session_cookie import device_secret, forget_session, keep_session
-from web.rate_limit import RateLimit
+from web.portal.session_cookie import (
+    describe_browser,
+    device_secret,
+    forget_session,
+    keep_session,
+)
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
@@ -54,7 +56,7 @@ class SignIn:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """`GET /portal/sign-in`: the form, or straight on for who is signed in."""
-        if not is_private(request):
+        if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         if find_living_session(request, environment_of(request)) is not None:
             return _go_on(request)
@@ -65,7 +67,7 @@ class SignIn:
 
         Who has a second step is asked for a code on a form that comes back here.
         """
-        if not is_private(request):
+        if not request.app[SECURE].is_private(request):
             return page(request, "portal/insecure.html", {}, status=403)
         house = environment_of(request)
         if not is_from_our_page(request, house.links.base):
@@ -87,8 +89,9 @@ class SignIn:
             attempt.password_hash, form.secret("password"), is_stranger=attempt.is_strangers
         )
         passed: OpenedSession | CodeAsked | None = None
+        browser = describe_browser(request)
         if right:
-            passed = await house.database.write(pass_password, attempt, known, _device_of(request))
+            passed = await house.database.write(pass_password, attempt, known, browser)
         if passed is None:
             await house.database.write(note_wrong_password, attempt)
             wrong = language.gettext("This name and password do not belong together.")
@@ -103,7 +106,7 @@ class SignIn:
         given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
         try:
             passed = await house.database.write(
-                give_code, house.keyring, given, device_secret(request), _device_of(request)
+                give_code, house.keyring, given, device_secret(request), describe_browser(request)
             )
         except CodeLater as refusal:
             problem = refusal_text(refusal, language)
@@ -146,7 +149,7 @@ def _who_tries(request: web.Request) -> str:
     known = device_secret(request)
     if known is not None:
         device = hash_token(known)
-        if environment_of(request).database.look_up(is_device_of_house, device):
+        if environment_of(request).database.peek(is_device_of_house, device):
             return f"device {device.hex()}"
     return request.app[SECURE].caller_of(request)
 
@@ -176,8 +179,7 @@ async def leave(request: web.Request) -> web.StreamResponse:
 
 async def choose_language(request: web.Request) -> web.StreamResponse:
     """`POST /portal/language`: in which language this person reads the portal."""
-    form = await read_form(request)
-    language = request.config_dict[LANGUAGES].get(form.text("language")).code
+    language = request.config_dict[LANGUAGES].get(request[FORM].text("language")).code
     await request[HOUSE].database.write(set_language, request[SESSION].person.id, language)
     return _go_on(request)
 
@@ -200,10 +202,6 @@ async def _code_form(
         "problem": problem,
     }
     return page(request, "portal/sign_in_code.html", values, status)
-
-
-def _device_of(request: web.Request) -> str:
-    return describe_device(request.headers.get("User-Agent", ""))
 
 
 def _enter_portal(request: web.Request, opened: OpenedSession) -> web.Response:

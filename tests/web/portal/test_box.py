@@ -1,10 +1,7 @@
-"""The page about the box: checks, log, letters, settings, restart, clock."""
-
-import json
+"""The page about the box: checks, letters, settings, restart, clock."""
 
 import pytest
 
-from appliance.log_files import FILE
 from appliance.settings import read_settings
 from appliance.store.conditions import Condition, list_conditions, put_condition
 from appliance.store.security_log import list_security_entries
@@ -18,25 +15,6 @@ async def test_what_the_box_reports_is_shown_as_text(running, manager):
     await running.live.database.write(put_condition, condition)
     _, text, _ = await manager.get("/portal/box")
     assert "no way out &lt;b&gt;" in text
-
-
-async def test_the_log_is_shown_by_its_end_in_words(tmp_path, manager):
-    lines = [
-        {
-            "at": "2026-11-21T19:00:00.123Z",
-            "level": "warning",
-            "from": "web",
-            "message": f"n{n} <i>",
-        }
-        for n in range(500)
-    ]
-    (tmp_path / "log").mkdir(exist_ok=True)
-    (tmp_path / "log" / FILE).write_text("\n".join([*map(json.dumps, lines), "{cut"]))
-
-    _, text, _ = await manager.get("/portal/box")
-
-    assert "2026-11-21 19:00:00 warning web: n499 &lt;i&gt;\n{cut</pre>" in text
-    assert "n400 " not in text
 
 
 async def test_only_an_owner_restarts_the_box_and_only_where_it_can(running):

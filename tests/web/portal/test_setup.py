@@ -1,4 +1,4 @@
-"""The setup wizard: the first owner, its steps, and the same steps opened again later."""
+"""The first owner of a box, and the rooms that furnish it."""
 
 import asyncio
 import re
@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.actions.edit_tables import add_tables
-from appliance.actions.edit_venue import edit_venue
+from appliance.actions.edit_venue import add_tables, edit_venue
 from appliance.actions.set_up import SETUP_LINK_MILLISECONDS, offer_setup
 from appliance.actions.sign_in import OpenedSession
 from appliance.commands.console import Console
@@ -23,7 +22,7 @@ from tests.conftest import Running, running_box
 from tests.web.portal.people import FROM_OURS, PASSWORD, Person, a_person
 from tests.web.portal.seating import value_of
 from web.first_start import show_setup_link
-from web.portal.setup.room import tidy_lines
+from web.portal.context import RESTART
 
 
 @pytest.fixture
@@ -126,20 +125,33 @@ async def test_no_link_is_offered_once_there_is_an_owner(new_box, capsys):
     assert capsys.readouterr().out == ""
 
 
-async def test_the_wizard_furnishes_both_environments(new_box):
-    owner = await the_owner(new_box)
-    _, text, _ = await owner.get("/portal/setup/venue")
-    seen = re.search(r'name="seen" value="(\w+)"', text)[1]
+RULES, TABLES, SLOTS = "/portal/venue/rules", "/portal/venue/tables", "/portal/venue/slots"
 
-    venue = {"seen": seen, "name": "Riad Âtlas", "time_zone": "Africa/Casablanca",
-             "currency": "mad", "reservation_mode": "free", "auto_confirm": "1"}  # fmt: skip
-    assert (await owner.post("/portal/setup/venue", venue))[0] == 303
-    look = {"tables": "T1–T12, 2–4 places\nVIP1;Salon;4;10;vip;3000", "do": "look"}
-    status, text, _ = await owner.post("/portal/setup/tables", look)
-    assert status == 200
-    assert (await owner.post("/portal/setup/tables", {**look, "do": "add"}))[0] == 303
+
+async def save_rules(owner, **changes):
+    """The form of the rules, sent as it was shown."""
+    _, page, _ = await owner.get(RULES)
+    names = ("seen", "name", "slug", "time_zone", "currency", "request_expiry_hours",
+             "evening_ends_at")  # fmt: skip
+    form = {name: value_of(page, name) for name in names}
+    ways = {"status": "active", "reservation_mode": "free", "auto_confirm": "1"}
+    return await owner.post(RULES, {**form, **ways, **changes})
+
+
+def behind_in(page):
+    return re.findall(r'<a href="([^"]+)" class="behind"', page)
+
+
+async def test_the_rooms_furnish_both_environments(new_box):
+    owner = await the_owner(new_box)
+    status, page, _ = await owner.get(RULES)
+    assert (status, behind_in(page)) == (200, [])
+
+    assert (await save_rules(owner, name="Riad Âtlas"))[0] == 303
+    tables = {"list": "T1-T12;;2;4\nVIP1;Salon;4;10;vip;3000"}
+    assert (await owner.post(TABLES, tables))[0] == 303
     slot = [("name", "Dîner"), ("start", "19:30"), ("end", "22:00"), ("days", "5"), ("days", "6")]
-    assert (await owner.post("/portal/setup/slots", slot))[0] == 303
+    assert (await owner.post(SLOTS, slot))[0] == 303
 
     for environment in new_box.box.environments:
         venue_ = await environment.database.read(get_venue)
@@ -149,62 +161,81 @@ async def test_the_wizard_furnishes_both_environments(new_box):
         assert {(t.capacity_min, t.capacity_max) for t in tables} == {(2, 4), (4, 10)}
         [found] = await environment.database.read(list_slots)
         assert (found.start, found.days_of_week) == ("19:30", (5, 6))
+    assert behind_in((await owner.get("/portal/box"))[1]) == [RULES, "/portal/venue", SLOTS]
+
+
+async def test_the_steps_are_shown_to_the_owner_until_the_rest_can_wait(new_box):
+    owner, manager = await the_owner(new_box), await a_person(new_box, "manager")
+    done = "/portal/setup/done"
+    for path in (RULES, "/portal/venue", SLOTS, "/portal/box", "/portal/door"):
+        assert done in (await owner.get(path))[1], path
+        assert done not in (await manager.get(path))[1], path
+
+    assert (await owner.post(done))[0] == 303
+
+    assert done not in (await owner.get(RULES))[1]
+
+
+MAIL = {
+    "host": "smtp.example.com", "port": "465", "security": "tls", "user": "box",
+    "password": "only for them", "sender": "box@example.com",
+}  # fmt: skip
+
+
+def saved(tmp_path):
+    return read_settings(tmp_path / "settings.toml", {})
 
 
 async def test_mail_and_address_are_written_to_the_settings_file(new_box, tmp_path):
+    new_box.app._state[RESTART] = list
     owner = await the_owner(new_box)
+    _, page, _ = await owner.get("/portal/box")
+    names = ("guest.cancel_hours", "mail.reminder_hours", "door.early_minutes",
+             "retention.contact_days")  # fmt: skip
+    settings = {name: value_of(page, name) for name in names}
 
-    mail = {"host": "smtp.example.com", "port": "465", "security": "tls", "user": "box",
-            "password": 'p"w', "sender": "box@example.com", "do": "save"}  # fmt: skip
-    assert (await owner.post("/portal/setup/mail", mail))[0] == 303
-    address = {"app_url": "https://riad.example/"}
-    assert (await owner.post("/portal/setup/address", address))[0] == 303
-    bad = await owner.post("/portal/setup/address", {"app_url": "riad"})
+    assert (await owner.post("/portal/box/mail", {**MAIL, "password": 'p"w'}))[0] == 303
+    address = {**settings, "app_url": "https://riad.example/"}
+    assert (await owner.post("/portal/box/settings", address))[0] == 303
 
-    settings = read_settings(tmp_path / "settings.toml", {})
-    assert (settings.mail.host, settings.mail.password) == ("smtp.example.com", 'p"w')
-    assert settings.server.app_url == "https://riad.example"
-    assert bad[0] == 400
-    _, text, _ = await owner.get("/portal/setup/mail")
+    written = saved(tmp_path)
+    assert (written.mail.host, written.mail.password) == ("smtp.example.com", 'p"w')
+    assert written.server.app_url == "https://riad.example"
+    _, text, _ = await owner.get("/portal/box")
     assert "p&#34;w" not in text
 
 
 async def test_the_stored_password_goes_to_no_other_mail_server(new_box, tmp_path):
     owner = await the_owner(new_box)
-    mail = {"host": "smtp.example.com", "port": "465", "security": "tls", "user": "box",
-            "password": "only for them", "sender": "box@example.com", "do": "save"}  # fmt: skip
-    await owner.post("/portal/setup/mail", mail)
+    await owner.post("/portal/box/mail", MAIL)
 
-    await owner.post("/portal/setup/mail", {**mail, "password": "", "port": "587"})
-    kept = read_settings(tmp_path / "settings.toml", {}).mail
-    await owner.post("/portal/setup/mail", {**mail, "password": "", "user": "",
-                                               "host": "smtp.evil.example"})  # fmt: skip
-    moved = read_settings(tmp_path / "settings.toml", {}).mail
+    await owner.post("/portal/box/mail", {**MAIL, "password": "", "port": "587"})
+    kept = saved(tmp_path).mail
+    elsewhere = {**MAIL, "password": "", "host": "smtp.evil.example"}
+    refused, _, _ = await owner.post("/portal/box/mail", elsewhere)
+    await owner.post("/portal/box/mail", {**elsewhere, "user": ""})
+    moved = saved(tmp_path).mail
 
     assert (kept.port, kept.password) == (587, "only for them")
+    assert refused == 400
     assert (moved.host, moved.password) == ("smtp.evil.example", "")
 
 
-async def test_a_step_can_wait_and_the_progress_is_kept(new_box):
+async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
+    sent = []
+
+    async def send(mail, *_):
+        sent.append((mail.host, mail.password))
+        return Outcome("accepted", None)
+
+    monkeypatch.setattr("web.portal.box.doing.send_trial", send)
+    new_box.app._state[RESTART] = list
     owner = await the_owner(new_box)
-    _, _, headers = await owner.post("/portal/setup/later", {"step": "venue"})
-    assert headers["Location"] == "/portal/setup/tables"
-    _, text, _ = await owner.get("/portal/setup/tables")
-    assert text.count('class="behind"') == 1
-    assert (await owner.post("/portal/setup/later", {"step": "nonsense"}))[0] == 400
+    await owner.post("/portal/box/mail", MAIL)
 
+    status, _, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
 
-@pytest.mark.parametrize(
-    ("line", "tidy"),
-    [("T1–T12, 2–4 places", "T1–T12;;2;4"), ("T1, 4", "T1;;1;4"),
-     ("T1-T3 ; 2 à 6 personnes", "T1-T3;;2;6"), ("T1;Terrasse;2;4", "T1;Terrasse;2;4"),
-     ("T1", "T1")],
-)  # fmt: skip
-def test_a_short_line_says_how_many_sit_there(line, tidy):
-    assert tidy_lines(line) == tidy
-
-
-VENUE_STEP = "/portal/setup/venue"
+    assert (status, sent) == (200, [("smtp.example.com", "only for them")])
 
 
 async def change(environment, **changes):
@@ -218,16 +249,6 @@ async def change(environment, **changes):
     return await environment.database.write(edit)
 
 
-async def save_unchanged(owner, **changes):
-    """The form of the venue's step, sent as it was shown."""
-    _, page, _ = await owner.get(VENUE_STEP)
-    names = ("seen", "name", "slug", "time_zone", "currency")
-    form = {name: value_of(page, name) for name in names}
-    return await owner.post(
-        VENUE_STEP, {**form, "reservation_mode": "free", "auto_confirm": "1", **changes}
-    )
-
-
 async def test_a_test_environment_that_was_made_different_is_left_alone(running, owner):
     await change(running.live, address="12 derb El Ferrane")
     tried = await change(running.test, name="Tried out", policies={"dress": "none"})
@@ -236,11 +257,10 @@ async def test_a_test_environment_that_was_made_different_is_left_alone(running,
     slots = await running.test.database.read(list_slots)
     tables = await running.test.database.read(list_tables)
 
-    assert (await save_unchanged(owner, name="Riad Atlas II"))[0] == 303
-    add = {"tables": "T20, 2-4", "do": "add"}
-    assert (await owner.post("/portal/setup/tables", add))[0] == 303
+    assert (await save_rules(owner, name="Riad Atlas II"))[0] == 303
+    assert (await owner.post(TABLES, {"list": "T20;;2;4"}))[0] == 303
     slot = {"name": "Late", "start": "02:00", "end": "03:00", "days": "5"}
-    assert (await owner.post("/portal/setup/slots", slot))[0] == 303
+    assert (await owner.post(SLOTS, slot))[0] == 303
 
     assert (await running.live.database.read(get_venue)).name == "Riad Atlas II"
     assert await running.test.database.read(get_venue) == tried
@@ -254,8 +274,8 @@ async def test_a_test_environment_that_is_still_the_same_follows(running, owner)
         name: getattr(before, name) for name in before.__slots__ if name != "id"
     })  # fmt: skip
 
-    assert (await save_unchanged(owner, currency="eur"))[0] == 303
-    assert (await owner.post("/portal/setup/tables", {"tables": "T20, 2-4", "do": "add"}))[0] == 303
+    assert (await save_rules(owner, currency="EUR"))[0] == 303
+    assert (await owner.post(TABLES, {"list": "T20;;2;4"}))[0] == 303
 
     assert (await running.test.database.read(get_venue)).currency == "EUR"
     live, test = [
@@ -264,56 +284,3 @@ async def test_a_test_environment_that_is_still_the_same_follows(running, owner)
     ]
     assert "T20" in live
     assert live == test
-
-
-MAIL = "/portal/setup/mail"
-TYPED = {
-    "host": "smtp.example.com", "port": "465", "security": "tls", "user": "box",
-    "sender": "box@example.com", "recipient": "yasmine@example.com",
-}  # fmt: skip
-
-
-@pytest.fixture
-def tried(monkeypatch):
-    """The passwords that went to a mail server."""
-    passwords = []
-
-    async def send(mail, *_):
-        passwords.append((mail.host, mail.password))
-        return Outcome("accepted", None)
-
-    monkeypatch.setattr("web.portal.box.letters.send_trial", send)
-    return passwords
-
-
-def saved(running):
-    path = running.live.database.path.parent / "settings.toml"
-    return read_settings(path, {}).mail if path.exists() else None
-
-
-async def test_what_was_tried_is_saved_without_typing_it_again(running, owner, tried):
-    _, page, _ = await owner.post(MAIL, {**TYPED, "password": "thé", "do": "try"})
-    assert "thé" not in page
-    await owner.post(MAIL, {**TYPED, "password": "", "do": "try"})
-
-    status, _, _ = await owner.post(MAIL, {**TYPED, "password": "", "do": "save"})
-
-    assert status == 303
-    assert tried == [("smtp.example.com", "thé")] * 2
-    assert saved(running).password == "thé"
-
-
-@pytest.mark.parametrize(("host", "seconds"), [("evil.example", 0), ("smtp.example.com", 1801)])
-async def test_a_tried_password_goes_to_its_server_alone(running, owner, tried, host, seconds):
-    await owner.post(MAIL, {**TYPED, "password": "thé", "do": "try"})
-    running.clock.advance(seconds)
-    status, _, _ = await owner.post(MAIL, {**TYPED, "host": host, "password": "", "do": "save"})
-    assert status == 400
-    assert saved(running) is None or saved(running).host == ""
-
-
-async def test_another_person_does_not_get_it(running, owner, tried):
-    await owner.post(MAIL, {**TYPED, "password": "thé", "do": "try"})
-    other = await a_person(running, name="Karim")
-    status, _, _ = await other.post(MAIL, {**TYPED, "password": "", "do": "save"})
-    assert status == 400

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from appliance.actions.edit_slots import add_slot
-from appliance.model.venue_file import SlotEntry
+from appliance.actions.edit_venue import add_slot
+from appliance.model.venue import Slot
 from tests.builders import TONIGHT, table_id
 from tests.web.portal.people import a_person
 from tests.web.portal.seating import path_of, seat
@@ -43,7 +43,7 @@ async def test_coming_evenings_offer_free_tables(host, day, status, is_offered):
 
 
 async def test_a_table_taken_in_an_overlapping_slot_is_not_offered(running, host):
-    late = SlotEntry(name="Late", start="21:00", end="23:30", days_of_week=tuple(range(7)))
+    late = Slot(id="", name="Late", start="21:00", end="23:30", days_of_week=tuple(range(7)))
     await running.live.database.write(add_slot, late)
     await seat(running, slot="19:30", starts=19 * 60 + 30, ends=22 * 60)
 
@@ -129,7 +129,7 @@ async def test_an_event_names_the_row_and_the_version_that_changed(running, host
 
 @pytest.mark.parametrize("path", ["/portal/tonight/events", "/test/portal/tonight/events"])
 async def test_the_stream_ends_with_its_session(running, monkeypatch, path):
-    monkeypatch.setattr("web.portal.tonight.events._HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr("web.portal.tonight._HEARTBEAT_SECONDS", 0.1)
     host, other = await a_person(running, "host"), await a_person(running, "host", "Karim")
     mine, theirs = await listen(host, path), await listen(other, path)
 

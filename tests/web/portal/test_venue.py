@@ -6,7 +6,7 @@ import re
 import pytest
 
 from appliance.model.venue import fingerprint
-from appliance.store.venue import get_table, get_venue, list_closings, list_slots, list_tables
+from appliance.store.venue import get_table, get_venue, list_closings
 from tests.builders import TONIGHT, table_id
 from tests.web.portal.people import a_person
 from tests.web.portal.venue_forms import (
@@ -324,18 +324,3 @@ async def test_policies_are_saved_with_pairs_of_the_houses_own(running, manager)
 async def test_a_pair_that_is_none_is_refused(others, manager):
     form = await rules_form(manager, others=others)
     assert (await manager.post("/portal/venue/policies", form))[0] == 400
-
-
-async def test_the_test_environment_takes_the_tables_and_slots_of_live(running, manager):
-    await manager.post("/portal/venue/tables", {"list": "V1;Salon;4;8;vip"})
-    await manager.post("/test/portal/venue/tables", {"list": "X1"})
-    await manager.post("/portal/venue/slots", [("start", "15:00"), ("end", "17:00"), ("days", "2")])
-
-    status, _, _ = await manager.post("/test/portal/venue/copy-live")
-
-    assert status == 303
-    copied = {t.number: t.bookable for t in await running.test.database.read(list_tables)}
-    assert copied["V1"] is True
-    assert copied["X1"] is False
-    assert "15:00" in {slot.start for slot in await running.test.database.read(list_slots)}
-    assert (await manager.post("/portal/venue/copy-live"))[0] == 404

@@ -78,7 +78,7 @@ def upload(*parts, end="--"):
 
 
 @pytest.mark.proves("V1", "V5")
-@pytest.mark.parametrize("path", ["/portal/venue/preview", "/portal/setup/tables"])
+@pytest.mark.parametrize("path", ["/portal/venue/preview"])
 @pytest.mark.parametrize("kind", ["text/csv", "text/plain; charset=utf-16", "x; charset=punycode"])
 async def test_a_file_is_read_as_utf_8_whatever_it_says(path, kind, owner):
     head = f'name="file"; filename="tables.csv"\r\nContent-Type: {kind}'.encode()

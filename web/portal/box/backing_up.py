@@ -1,16 +1,19 @@
-"""The backup that somebody asked for: one at a time, beside the evening, told how far it is."""
+"""The backup that somebody asked for, one at a time, and the backups that are kept."""
 
 import asyncio
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from aiohttp import web
 
 from appliance.accidents import log_accident
 from appliance.backup.making import Maker
+from appliance.backup.shelf import Record, find_shelf, list_backups, read_record
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.settings import Settings
 from appliance.upkeep.beside import run_beside
 
 log = logging.getLogger(__name__)
@@ -63,3 +66,22 @@ class BackingUp:
 
 
 BACKING_UP = web.AppKey("backing_up", BackingUp)
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """`folder` is None where it is not there; `count` is of backups of this venue."""
+
+    record: Record
+    folder: Path | None
+    count: int
+
+
+def look_at_shelf(directory: DataDirectory, settings: Settings, venue_id: str) -> Shelf:
+    """Reads the heads of the files: not for the loop."""
+    record = read_record(directory.root)
+    try:
+        folder = find_shelf(directory, settings)
+        return Shelf(record, folder, len(list_backups(folder, venue_id)))
+    except (Trouble, OSError):
+        return Shelf(record, None, 0)

@@ -1,36 +1,73 @@
-"""What can be done about the box from its room: a backup, a test letter, settings, a restart."""
+"""What can be done about the box from its room: each form is one action."""
 
 import asyncio
+from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 
+from appliance.actions.confirm_clock import confirm_clock
 from appliance.actions.note_security import note_security
 from appliance.backup.kit import kit_html
 from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.errors import Refusal
-from appliance.settings_checks import RANGES
+from appliance.i18n import Language
+from appliance.mail.smtp import send_trial
+from appliance.model.booking import is_email
+from appliance.model.letter import SETTINGS_TROUBLE, Outcome
+from appliance.settings import RANGES
 from appliance.store.venue import get_venue
-from web.portal.answer import HEADERS, language_of, portal_page, rule_text, see_other
-from web.portal.box.backing_up import BACKING_UP
-from web.portal.box.letters import try_letter
-from web.portal.box.pages import CHANGEABLE, box_page
-from web.portal.box.saved import directory_of, save_settings, waits_for_restart
-from web.portal.context import BOX, HOUSE, RESTART
-from web.portal.forms import read_form
-from web.portal.guard import staff_of
-from web.portal.same_person import doubt_person
-
-# The sheet stands alone, with its style inside: as it is saved, so it is printed.
-_KIT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+from web.portal.answer import (
+    HEADERS,
+    Declined,
+    find_zone,
+    language_of,
+    portal_page,
+    refused_on,
+    see_other,
 )
+from web.portal.box.backing_up import BACKING_UP
+from web.portal.box.pages import (
+    CHANGEABLE,
+    SECURITIES,
+    machine_time,
+    show_backups,
+    show_box,
+)
+from web.portal.box.saved import directory_of, save_settings, saved_settings, waits_for_restart
+from web.portal.context import BOX, HOUSE, RESTART
+from web.portal.forms import FORM, Form
+from web.portal.guard import actor_of
+from web.portal.navigation import PortalRoute
+from web.portal.passwords import check_person
+from web.rendering import content_policy
+
+_PORT_MAX = 65535
+_HOST_MAX = 253
+_PASSWORD_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """Whether the server took it; `detail` is what the server said, in numbers and English."""
+
+    accepted: bool
+    sentence: str
+    detail: str | None
 
 
 async def send_test_letter(request: web.Request) -> web.Response:
-    """`POST /portal/box/test-letter`: by the settings in force."""
-    recipient = (await read_form(request)).text("recipient", 254)
-    tried = await try_letter(request, request.app[BOX].settings.mail, recipient)
-    return await box_page(request, tried=tried, recipient=recipient)
+    """`POST /portal/box/test-letter`: by the settings as they are saved."""
+    recipient, language = request[FORM].text("recipient", 254), language_of(request)
+    outcome = Outcome("refused", "no address")
+    if is_email(recipient):
+        venue = (await request[HOUSE].database.read(get_venue)).name
+        subject = language.gettext("Test letter from %(venue)s", venue=" ".join(venue.split()))
+        text = language.gettext("This box can send letters. Nothing more to do.")
+        outcome = await send_trial(saved_settings(request).mail, recipient, subject, text)
+    said = _outcome_words(outcome, language)
+    return await show_box(
+        request, Tried(outcome.result == "accepted", said, outcome.trouble), recipient
+    )
 
 
 async def back_up(request: web.Request) -> web.StreamResponse:
@@ -39,21 +76,22 @@ async def back_up(request: web.Request) -> web.StreamResponse:
     return see_other(request, "/box#backups")
 
 
-async def show_recovery_kit(request: web.Request) -> web.Response:
+@refused_on(show_box, "password")
+async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     """`POST /portal/box/recovery-kit`: the sheet to print, to an owner who says the password."""
-    form, box = await read_form(request), request.app[BOX]
-    doubt = await doubt_person(request, form.secret("password"))
-    if doubt is not None:
-        return await box_page(request, kit_problem=doubt.sentence, status=doubt.status)
-    actor = f"staff:{staff_of(request).id}"
-    await request[HOUSE].database.write(note_security, actor, "recovery_kit_shown")
-    key = await asyncio.to_thread(ensure_recovery_key, directory_of(request), box.tokens)
-    venue = await request[HOUSE].database.read(get_venue)
+    await check_person(request, form.secret("password"))
+    database = request[HOUSE].database
+    await database.write(note_security, actor_of(request), "recovery_kit_shown")
+    tokens = request.app[BOX].tokens
+    key = await asyncio.to_thread(ensure_recovery_key, directory_of(request), tokens)
+    venue = await database.read(get_venue)
+    # The sheet stands alone, with its style inside: as it is saved, so it is printed.
+    policy = content_policy(default_src="'none'", style_src="'unsafe-inline'", form_action="'none'")
     return web.Response(
         text=kit_html(key, venue.name),
         content_type="text/html",
         charset="utf-8",
-        headers={**HEADERS, "Content-Security-Policy": _KIT_POLICY},
+        headers={**HEADERS, "Content-Security-Policy": policy},
     )
 
 
@@ -63,23 +101,103 @@ async def restart(request: web.Request) -> web.Response:
     Requests in flight are finished; who comes meanwhile waits a second or two.
     """
     if RESTART not in request.app:
-        return await box_page(request)
-    await request[HOUSE].database.write(note_security, f"staff:{staff_of(request).id}", "restarted")
+        return await show_box(request)
+    await request[HOUSE].database.write(note_security, actor_of(request), "restarted")
     request.app[RESTART]()
     answer = portal_page(request, "portal/box/restarting.html", {})
     answer.force_close()  # what is asked next is asked of the box that begins anew
     return answer
 
 
-async def change_settings(request: web.Request) -> web.StreamResponse:
+@refused_on(show_box, "app_url", *CHANGEABLE)
+async def change_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: written to settings.toml, in force from the next start on."""
-    form = await read_form(request)
-    try:
-        numbers = {name: form.whole(name, *RANGES[name]) for name in CHANGEABLE}
-        await save_settings(request, {"booking.enabled": form.ticked("booking.enabled"), **numbers})
-    except Refusal as refusal:
-        said = rule_text(refusal, language_of(request)) or refusal.error
-        return await box_page(
-            request, wrong=(refusal.field or "", said), typed=form.typed(), status=refusal.status
+    numbers = {name: form.whole(name, *RANGES[name]) for name in CHANGEABLE}
+    changes: dict[str, str | int | bool | list[str]] = {
+        "booking.enabled": form.ticked("booking.enabled"),
+        "server.app_url": form.text("app_url", 500).rstrip("/"),
+        **numbers,
+    }
+    await save_settings(request, changes)
+    return _saved(request)
+
+
+@refused_on(show_box, "host", "port", "security", "user", "sender")
+async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/box/mail`: by which server letters leave from the next start on.
+
+    An empty password is the stored one. That is sent to no other server than the one it was
+    stored for: nobody is to collect it.
+    """
+    stored = saved_settings(request).mail
+    host, user = form.text("host", _HOST_MAX), form.text("user")
+    kept = stored.password if host.casefold() == stored.host.casefold() else ""
+    password = form.secret("password")[:_PASSWORD_MAX] or kept
+    changes: dict[str, str | int | bool | list[str]] = {
+        "mail.host": host,
+        "mail.port": form.whole("port", 1, _PORT_MAX),
+        "mail.security": form.one_of("security", SECURITIES),
+        "mail.user": user,
+        "mail.password": password,
+        "mail.sender": form.text("sender", 254),
+    }
+    if host and user and not password:
+        _ = language_of(request).gettext
+        raise Declined(
+            _(
+                "Nothing was saved: no password is known for this user name and this mail server. "
+                "Please type it."
+            )
         )
+    await save_settings(request, changes)
+    return _saved(request)
+
+
+@refused_on(show_box, "day")
+async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/box/clock`: whoever names the day of this machine lets things expire by it.
+
+    The day is asked for, so that nobody vouches for a clock that they did not look at.
+    """
+    zone = await request[HOUSE].database.read(find_zone)
+    if form.text("day") != machine_time(request, zone).date().isoformat():
+        _ = language_of(request).gettext
+        sentence = _(
+            "The box tells another day. Then its clock is wrong: have it set, or let the box "
+            "reach a time server."
+        )
+        raise Declined(sentence, 422, "day")
+    for environment in request.app[BOX].environments:
+        await environment.database.write(confirm_clock, actor_of(request))
+    return see_other(request, "/box", "clock-confirmed")
+
+
+def _saved(request: web.Request) -> web.Response:
     return see_other(request, "/box", "saved-for-later" if waits_for_restart(request) else "saved")
+
+
+def _outcome_words(outcome: Outcome, language: Language) -> str:
+    _ = language.gettext
+    if outcome.result == "accepted":
+        return _("The mail server took the letter. Look into the mailbox, the spam folder too.")
+    if outcome.result in {"refused", "deferred"}:
+        return _("The mail server did not take the letter for this address.")
+    if (outcome.trouble or "").startswith(SETTINGS_TROUBLE):
+        return _("The mail server does not accept these settings.")
+    return _("The mail server does not answer. Check its name, its port and the internet.")
+
+
+_of_the_house = partial(PortalRoute, of_the_house=True)
+_AT = "/portal/box"
+
+BOX_ROUTES = (
+    _of_the_house("GET", _AT, "manager", show_box),
+    _of_the_house("GET", f"{_AT}/backup", "manager", show_backups),
+    _of_the_house("POST", f"{_AT}/backup", "manager", back_up),
+    _of_the_house("POST", f"{_AT}/clock", "owner", confirm),
+    _of_the_house("POST", f"{_AT}/mail", "owner", save_mail),
+    _of_the_house("POST", f"{_AT}/recovery-kit", "owner", show_recovery_kit),
+    _of_the_house("POST", f"{_AT}/settings", "owner", change_settings),
+    _of_the_house("POST", f"{_AT}/test-letter", "manager", send_test_letter),
+    _of_the_house("POST", f"{_AT}/restart", "owner", restart),
+)

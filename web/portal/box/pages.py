@@ -1,7 +1,6 @@
 """`/portal/box`: one lamp, one sentence, and below them everything that makes it so."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -10,49 +9,28 @@ from aiohttp import web
 from markupsafe import Markup
 
 from appliance.actions.confirm_clock import CLOCK_LEAPT
-from appliance.actions.set_up import STEPS
-from appliance.doctor.arabic import END, FREE, LATIN, fill
-from appliance.doctor.check import Check, Said, worst
-from appliance.doctor.conditions import say_in_arabic, say_in_english, say_in_french
-from appliance.doctor.words import PLAIN, PLAIN_CONDITIONS, Instant
+from appliance.doctor.check import Sentence, worst
+from appliance.doctor.conditions import describe
 from appliance.i18n import Language
-from appliance.settings_checks import RANGES
-from appliance.store.conditions import Condition, list_conditions
+from appliance.settings import RANGES
+from appliance.store.conditions import list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
-from appliance.store.setup import find_setup
 from appliance.store.venue import get_venue
-from appliance.typesetting import set_french
-from web.portal.account.pages import find_zone, moment
-from web.portal.answer import language_of, portal_page
-from web.portal.box.backing_up import BACKING_UP
+from web.portal.answer import REFUSED, find_zone, language_of, moment, portal_page
+from web.portal.box.backing_up import BACKING_UP, look_at_shelf
 from web.portal.box.examining import EXAMINER
-from web.portal.box.log_tail import read_tail
 from web.portal.box.saved import directory_of, saved_settings, setting, waits_for_restart
-from web.portal.box.shelf import look_at_shelf
 from web.portal.context import BOX, RESTART
+from web.portal.forms import FORM
+from web.portal.setup import steps_of
 
 _TROUBLES = 5
 # The numbers that the owner may change here; the booking page is a box to tick.
 CHANGEABLE = (
     "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
 )  # fmt: skip
-_ISOLATES = {FREE: '<bdi class="code">', LATIN: '<bdi class="code" dir="ltr">', END: "</bdi>"}
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A finding in the reader's language."""
-
-    name: str
-    status: str
-    finding: str
-    remedy: str | None
-
-
-async def show_box(request: web.Request) -> web.Response:
-    """`GET /portal/box`: with `?again=1` everything is looked at once more."""
-    return await box_page(request)
+SECURITIES = ("starttls", "tls", "none")
 
 
 async def show_backups(request: web.Request) -> web.Response:
@@ -60,40 +38,35 @@ async def show_backups(request: web.Request) -> web.Response:
     return portal_page(request, "portal/box/backups.html", await _read_backups(request))
 
 
-async def box_page(
-    request: web.Request,
-    *,
-    tried: object = None,
-    recipient: str = "",
-    kit_problem: str | None = None,
-    wrong: tuple[str, str] | None = None,
-    typed: Mapping[str, str] | None = None,
-    status: int = 200,
-) -> web.Response:
-    """The page; `tried` is what came of a test letter, `kit_problem` why no kit is shown.
+async def show_box(request: web.Request, tried: object = None, recipient: str = "") -> web.Response:
+    """`GET /portal/box`: with `?again=1` everything is looked at once more.
 
-    `wrong` is a field that was declined, and why; `typed` the settings that were sent with it.
+    `tried` is what came of a test letter to `recipient`.
     """
     box, language = request.app[BOX], language_of(request)
     again = request.method == "GET" and "again" in request.query
     findings = await request.app[EXAMINER].look(request, again=again)
     house = box.live.database
     zone = await house.read(find_zone)
-    mail, setup = await house.read(_read_mail), await house.read(find_setup)
+    mail = await house.read(_read_mail)
     conditions = [c for e in box.environments for c in await e.database.read(list_conditions)]
     checks = list(findings.checks) if findings else []
-    directory = directory_of(request)
     # The demo goes by settings of its own, and cannot restart.
     saved = saved_settings(request) if RESTART in request.app else box.settings
+    typed = request[FORM].typed() if REFUSED in request else {}
+    changing = "app_url" in typed or CHANGEABLE[0] in typed
     values: dict[str, object] = {
         "lamp": worst(checks) if findings else None,
-        "checks": [_shown(check, language, zone) for check in checks],
+        "checks": [
+            (check, _text(check.finding, language), check.remedy and _text(check.remedy, language))
+            for check in checks
+            if check.name != "conditions" or check.status == "ok"  # else they are listed below
+        ],
         "looked_at": moment(findings.at, zone, language) if findings else None,
         "conditions": [
-            (moment(c.since, zone, language), _noted(c, language)) for c in conditions
+            (moment(c.since, zone, language), _text(describe(c), language)) for c in conditions
         ],
         "leapt": any(c.name == CLOCK_LEAPT for c in conditions),
-        "wrong": wrong,
         "told": _in_full(machine_time(request, zone), language),
         "now": _in_full(_at(box.clock.now(), zone), language),
         "zone": zone.key,
@@ -106,16 +79,17 @@ async def box_page(
         "recipient": recipient,
         "waits": waits_for_restart(request),
         "book": f"{box.live.links.base}/book",
-        "enabled": "booking.enabled" in typed if typed else saved.booking.enabled,
-        "settings": {name: (typed or {}).get(name, setting(saved, name)) for name in CHANGEABLE},
+        "enabled": "booking.enabled" in typed if changing else saved.booking.enabled,
+        "settings": {name: typed.get(name, setting(saved, name)) for name in CHANGEABLE},
+        "saved": saved,
+        "securities": SECURITIES,
         "ranges": RANGES,
         "may_restart": RESTART in request.app,
         "retention": box.settings.retention,
-        "left": [step for step in STEPS if setup is not None and step not in setup.steps],
-        "log": await asyncio.to_thread(read_tail, directory.root / "log"),
+        "steps": await steps_of(request),
     }  # fmt: skip
-    values |= await _read_backups(request, kit_problem)
-    return portal_page(request, "portal/box/page.html", values, status)
+    values |= await _read_backups(request)
+    return portal_page(request, "portal/box/page.html", values)
 
 
 def machine_time(request: web.Request, zone: ZoneInfo) -> datetime:
@@ -131,7 +105,7 @@ def _in_full(time: datetime, language: Language) -> str:
     return f"{language.long_date(time.date())} {time:%H:%M}"
 
 
-async def _read_backups(request: web.Request, kit_problem: str | None = None) -> dict[str, object]:
+async def _read_backups(request: web.Request) -> dict[str, object]:
     box, house = request.app[BOX], request.app[BOX].live.database
     zone, venue = await house.read(find_zone), await house.read(get_venue)
     making = request.app[BACKING_UP].stage  # before the shelf: what ends now is looked at again
@@ -141,7 +115,6 @@ async def _read_backups(request: web.Request, kit_problem: str | None = None) ->
         "size": language_of(request).size(shelf.record.size),
         "proven_at": moment(shelf.record.at, zone, language_of(request)),
         "making": making,
-        "kit_problem": kit_problem,
     }
 
 
@@ -165,46 +138,8 @@ def _read_mail(reader: Reader) -> MailState:
     )
 
 
-def _shown(check: Check, language: Language, zone: ZoneInfo) -> Shown:
-    remedy = _say(check.remedy, language, zone) if check.remedy else None
-    return Shown(check.name, check.status, _say(check.finding, language, zone), remedy)
-
-
-def _say(said: Said, language: Language, zone: ZoneInfo) -> str:
-    """In the words of the house where it has any, with instants in venue time."""
-    plain = PLAIN.get(said.english)
-    blanks = {
-        name: moment(value.at, zone, language) if isinstance(value, Instant) else value
-        for name, value in said.blanks.items()
-    }
-    if language.code == "ar" and plain is not None:
-        return _with_elements(_fill_arabic(plain.ar, said.blanks, blanks))
-    if language.code == "ar":
-        return _with_elements(said.ar)
-    if language.code == "en":
-        return (said.english if plain is None else plain.en).format(**blanks)
-    return set_french(said.french if plain is None else plain.fr).format(**blanks)
-
-
-def _fill_arabic(text: str, known: Mapping[str, object], shown: Mapping[str, object]) -> str:
-    """An instant in words is Arabic itself; the rest that fills a blank is Latin mostly."""
-    for name in (name for name, value in known.items() if isinstance(value, Instant)):
-        text = text.replace(f"{{{name}}}", str(shown[name]))
-    return fill(text, shown)
-
-
-def _noted(condition: Condition, language: Language) -> str:
-    plain = PLAIN_CONDITIONS.get(condition.name)
-    if language.code == "ar":
-        return _with_elements(plain.ar if plain else say_in_arabic(condition))
-    if language.code == "en":
-        return plain.en if plain else say_in_english(condition)
-    return set_french(plain.fr if plain else say_in_french(condition))
-
-
-def _with_elements(arabic: str) -> Markup:
-    """Its isolates as elements: nothing unseen is copied along with a command."""
-    text = Markup.escape(arabic)
-    for sign, element in _ISOLATES.items():
-        text = text.replace(sign, Markup(element))  # noqa: S704 - one of the three above
-    return text
+def _text(sentence: Sentence, language: Language) -> Markup:
+    """Isolates become elements: nothing invisible is copied along with a command."""
+    text = Markup.escape(sentence.text(language))
+    text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
+    return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))

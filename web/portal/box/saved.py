@@ -9,11 +9,10 @@ from appliance.actions.note_security import note_security
 from appliance.box import Box
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble, ValidationError
-from appliance.settings import Settings, parse_settings, read_settings
-from appliance.settings_file import change_settings
+from appliance.settings import Settings, change_settings, parse_settings, read_settings
 from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import field_error
-from web.portal.guard import staff_of
+from web.portal.guard import actor_of
 
 
 class Saved:
@@ -68,8 +67,10 @@ async def save_settings(
         if not wished:
             return
         await asyncio.to_thread(write_file, file, changed.encode())
-    actor, names = f"staff:{staff_of(request).id}", ", ".join(wished)
-    await request[HOUSE].database.write(note_security, actor, "settings_changed", name=names)
+    names = ", ".join(wished)
+    await request[HOUSE].database.write(
+        note_security, actor_of(request), "settings_changed", name=names
+    )
 
 
 def setting(settings: Settings, name: str) -> object:

@@ -1,27 +1,41 @@
-"""`/portal/door`: terminals, readers and conflicts on one page; one terminal on its own."""
+"""`/portal/door`: terminals, readers, conflicts, pairing, the keys of guest passes."""
 
+import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 from aiohttp import web
 
 from appliance.actions.acknowledge_conflict import acknowledge_conflict
 from appliance.actions.edit_terminal import edit_terminal, terminal_mark
+from appliance.actions.issue_terminal import issue_terminal
+from appliance.actions.offer_pairing import PAIRING_LIFE_MS, offer_pairing
 from appliance.actions.revoke_terminal import revoke_terminal
+from appliance.actions.rotate_signing_key import rotate_signing_key
+from appliance.environment import terminal_base, trust_page
 from appliance.errors import NotFound
-from appliance.model.booking import parse_uuid
+from appliance.i18n import Language
 from appliance.model.conflict import Conflict
+from appliance.model.qr import link_svg
 from appliance.model.terminal import NAME_MAX, PORTAL_TERMINAL_ID, ROLES, Terminal
 from appliance.store.conflicts import list_open_conflicts
 from appliance.store.connection import Reader
-from appliance.store.pairings import Offer, list_open_offers
+from appliance.store.pairings import Offer, find_offer, list_open_offers
 from appliance.store.signing_keys import KeyAge, list_key_ages
 from appliance.store.terminals import get_terminal, list_terminals
+from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT, READERS
-from web.portal.answer import language_of, portal_page, see_other
-from web.portal.door.words import describe_version, instants_of, result_words, role_words
-from web.portal.forms import Form, field_error, read_form
-from web.portal.guard import staff_of
-from web.portal.sent_twice import new_token
+from web.portal.answer import instants_of, language_of, portal_page, see_other
+from web.portal.door import export, log
+from web.portal.door.words import result_words
+from web.portal.forms import FORM, Form
+from web.portal.guard import actor_of, id_of
+from web.portal.navigation import PortalRoute
+from web.portal.session_cookie import describe_device
+from web.portal.setup import steps_of
+
+_DAY = 24 * 3600 * 1000
+_YEAR = 365
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,32 +59,32 @@ async def show_door(request: web.Request) -> web.Response:
         "offers": door.offers,
         "conflicts": door.conflicts,
         "readers": readers,
-        "roles": role_words(language),
+        "roles": _role_words(language),
         "results": result_words(language),
         "in_words": instants_of(request),
-        "token": new_token(request),
-        "version_of": lambda one: describe_version(one.version),
+        "version_of": lambda one: _describe_version(one.version),
+        "steps": await steps_of(request),
     }
     return portal_page(request, "portal/door/door.html", values)
 
 
 async def show_terminal(request: web.Request) -> web.Response:
     """`GET …/terminals/{id}`: one terminal to rename, to trust more or less, to revoke."""
-    terminal = request[ENVIRONMENT].database.peek(get_terminal, terminal_id_of(request))
+    terminal = request[ENVIRONMENT].database.peek(get_terminal, _terminal_id(request))
     values: dict[str, object] = {
         "terminal": terminal,
         "seen": terminal_mark(terminal.name, terminal.role),
-        "roles": role_words(language_of(request)),
+        "roles": _role_words(language_of(request)),
         "in_words": instants_of(request),
-        "version": describe_version(terminal.version),
+        "version": _describe_version(terminal.version),
     }
     return portal_page(request, "portal/door/terminal.html", values)
 
 
 async def edit(request: web.Request) -> web.Response:
     """`POST …/terminals/{id}`: name and role, from its next request on."""
-    terminal_id, form = terminal_id_of(request), await read_form(request)
-    name, role = read_terminal(form)
+    terminal_id, form = _terminal_id(request), request[FORM]
+    name, role = _read_terminal(form)
     await request[ENVIRONMENT].database.write(
         edit_terminal, terminal_id, form.text("seen", 64), name, role, actor=actor_of(request)
     )
@@ -79,8 +93,7 @@ async def edit(request: web.Request) -> web.Response:
 
 async def revoke(request: web.Request) -> web.Response:
     """`POST …/terminals/{id}/revoke`: its next request is refused."""
-    terminal_id = terminal_id_of(request)
-    await read_form(request)
+    terminal_id = _terminal_id(request)
     database = request[ENVIRONMENT].database
     await database.write(revoke_terminal, terminal_id, actor=actor_of(request))
     return see_other(request, "/door", "terminal-revoked")
@@ -88,36 +101,117 @@ async def revoke(request: web.Request) -> web.Response:
 
 async def acknowledge(request: web.Request) -> web.Response:
     """`POST …/conflicts/{id}/acknowledge`: somebody has dealt with it."""
-    conflict_id = parse_uuid(request.match_info["id"])
-    if conflict_id is None:
-        raise NotFound
-    await read_form(request)
     database = request[ENVIRONMENT].database
-    await database.write(acknowledge_conflict, conflict_id, actor=actor_of(request))
+    await database.write(acknowledge_conflict, id_of(request), actor=actor_of(request))
     return see_other(request, "/door", "conflict-seen")
 
 
-def read_terminal(form: Form) -> tuple[str, str]:
-    """Name and role from a form; ValidationError."""
-    name, role = form.text("name", NAME_MAX), form.text("role")
-    if not name:
-        raise field_error("name", "un nom.", "a name.")
-    if role not in ROLES:
-        raise field_error("role", "un rôle de la liste.", "one of the list.")
-    return name, role
+async def offer(request: web.Request) -> web.Response:
+    """`POST …/pair`: the code as a QR, as digits and as a link; shown this once."""
+    environment = request[ENVIRONMENT]
+    name, role = _read_terminal(request[FORM])
+    offered = await environment.database.write(offer_pairing, name, role, actor=actor_of(request))
+    base = terminal_base(environment.links, environment.settings.server)
+    link = offered.link(base)
+    values: dict[str, object] = {
+        "name": name,
+        "code": offered.code,
+        "link": link,
+        "picture": await asyncio.to_thread(link_svg, link),
+        "trust": trust_page(environment.links, base),
+        "minutes": PAIRING_LIFE_MS // 60_000,
+        "mark": hash_token(offered.secret).hex(),
+        "state": "open",
+    }
+    return portal_page(request, "portal/door/pairing.html", values)
 
 
-def terminal_id_of(request: web.Request) -> str:
+async def show_state(request: web.Request) -> web.Response:
+    """`GET …/pairings/{mark}`: whether the phone has come; asked again while it is awaited."""
+    mark = request.match_info["mark"]
+    try:
+        secret_hash = bytes.fromhex(mark)
+    except ValueError:
+        raise NotFound from None
+    found = request[ENVIRONMENT].database.peek(find_offer, secret_hash)
+    state = "over" if found is None else found.state
+    values: dict[str, object] = {"mark": mark, "state": state}
+    if "HX-Request" in request.headers:
+        return portal_page(request, "portal/door/pairing_state.html", values)
+    return portal_page(request, "portal/door/pairing_page.html", values)
+
+
+async def issue(request: web.Request) -> web.Response:
+    """`POST …/issue`: a token for a scanner or a bridge; shown this once."""
+    environment = request[ENVIRONMENT]
+    name, role = _read_terminal(request[FORM])
+    _, token = await environment.database.write(
+        issue_terminal, name, role, language_of(request).code, actor=actor_of(request)
+    )
+    base = terminal_base(environment.links, environment.settings.server)
+    values: dict[str, object] = {"name": name, "token": token, "address": f"{base}/terminal/v1"}
+    return portal_page(request, "portal/door/token.html", values)
+
+
+async def show_keys(request: web.Request) -> web.Response:
+    """`GET …/keys`."""
+    database = request[ENVIRONMENT].database
+    keys = await database.read(list_key_ages)
+    now = database.clock.now()
+    signing = next((key for key in keys if key.retired_at is None), None)
+    days = max(0, now - signing.created_at) // _DAY if signing else 0
+    values: dict[str, object] = {
+        "keys": keys,
+        "days": days,
+        "is_old": days > _YEAR,
+        "in_words": instants_of(request),
+    }
+    return portal_page(request, "portal/door/keys.html", values)
+
+
+async def rotate(request: web.Request) -> web.Response:
+    """`POST …/keys/rotate`: a new key signs, passes already given stay good."""
+    return await _rotate(request, leaked=False)
+
+
+async def replace_leaked(request: web.Request) -> web.Response:
+    """`POST …/keys/leaked`: older passes are worth nothing, links show new ones."""
+    return await _rotate(request, leaked=True)
+
+
+async def _rotate(request: web.Request, *, leaked: bool) -> web.Response:
+    environment = request[ENVIRONMENT]
+    await environment.database.write(
+        rotate_signing_key, environment.keyring, leaked=leaked, actor=actor_of(request)
+    )
+    return see_other(request, "/door/keys", "key-rotated")
+
+
+def _read_terminal(form: Form) -> tuple[str, str]:
+    return form.name(NAME_MAX), form.one_of("role", ROLES)
+
+
+def _terminal_id(request: web.Request) -> str:
     """The id in the path; NotFound for what is no terminal at a door."""
-    terminal_id = parse_uuid(request.match_info["id"])
-    if terminal_id is None or terminal_id == PORTAL_TERMINAL_ID:
+    terminal_id = id_of(request)
+    if terminal_id == PORTAL_TERMINAL_ID:
         raise NotFound
     return terminal_id
 
 
-def actor_of(request: web.Request) -> str:
-    """Who does it, as the logs say."""
-    return f"staff:{staff_of(request).id}"
+def _describe_version(version: str | None) -> str:
+    """What a terminal said of itself: its browser and system, else its own words."""
+    return (version and (describe_device(version) or version)) or ""
+
+
+def _role_words(language: Language) -> dict[str, str]:
+    """What a terminal may do."""
+    _ = language.gettext
+    return {
+        "scan": _("scan passes"),
+        "search": _("scan, and search the list"),
+        "override": _("scan, search, and let in all the same with a reason"),
+    }
 
 
 def _read(reader: Reader) -> _Door:
@@ -127,3 +221,24 @@ def _read(reader: Reader) -> _Door:
         tuple(list_open_conflicts(reader)),
         tuple(list_key_ages(reader)),
     )
+
+
+_ROOM = "/portal/door"
+_managers = partial(PortalRoute, role="manager")
+
+DOOR_ROOM_ROUTES = (
+    _managers("GET", _ROOM, handler=show_door),
+    _managers("POST", f"{_ROOM}/pair", handler=offer),
+    _managers("GET", f"{_ROOM}/pairings/{{mark}}", handler=show_state),
+    _managers("POST", f"{_ROOM}/issue", handler=issue),
+    _managers("GET", f"{_ROOM}/terminals/{{id}}", handler=show_terminal),
+    _managers("POST", f"{_ROOM}/terminals/{{id}}", handler=edit),
+    _managers("POST", f"{_ROOM}/terminals/{{id}}/revoke", handler=revoke),
+    _managers("POST", f"{_ROOM}/conflicts/{{id}}/acknowledge", handler=acknowledge),
+    _managers("GET", f"{_ROOM}/log", handler=log.show_log),
+    _managers("GET", f"{_ROOM}/log/check", handler=log.check_log),
+    _managers("GET", f"{_ROOM}/log/export", handler=export.export_log),
+    _managers("GET", f"{_ROOM}/keys", handler=show_keys),
+    _managers("POST", f"{_ROOM}/keys/rotate", handler=rotate),
+    PortalRoute("POST", f"{_ROOM}/keys/leaked", "owner", replace_leaked),
+)

@@ -1,69 +1,116 @@
-"""Keys: issued and shown once, rotated, revoked at once (interface, section 5)."""
+"""`/portal/integrations`: keys and endpoints at a glance, and each key: issued, rotated, revoked.
+
+A key is shown once (interface, section 5).
+"""
+
+from datetime import date
 
 from aiohttp import web
 
 from appliance.actions.issue_key import issue_key
 from appliance.actions.revoke_key import revoke_key
 from appliance.actions.rotate_key import rotate_key
-from appliance.errors import NotFound, Refusal
+from appliance.errors import NotFound
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES, ApiKey
+from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Reader
+from appliance.store.endpoint_queues import EndpointQueue, read_queue
+from appliance.store.endpoints import list_endpoints
 from appliance.store.key_use import KeyUse, list_key_use
 from appliance.store.keys import find_key, list_keys
-from appliance.store.mismatches import list_mismatches
+from appliance.store.mismatches import SHOWN, Mismatch, list_mismatches
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import language_of, refusal_text, see_other
-from web.portal.context import SESSION
-from web.portal.forms import Form, field_error, read_form
-from web.portal.integrations.overview import counted, scopes_kind
-from web.portal.integrations.pages import (
-    actor_of,
-    id_of,
-    memory,
-    put_secret,
-    read_surroundings,
-    room_page,
-    take_secret,
-    token_of,
-)
+from web.context import SERVICES
+from web.portal.answer import language_of, refused_on, see_other
+from web.portal.forms import FORM, Form, field_error
+from web.portal.guard import actor_of, id_of
+from web.portal.integrations.pages import read_surroundings, room_page
+from web.portal.integrations.words import health_of
+from web.portal.once import put_secret, take_secret
 
 NAME_MAX = 80
 _ACCESS = ("all", "read", "chosen")
 
 
+async def show_overview(request: web.Request) -> web.Response:
+    """Every key and every endpoint; those that are over stand last, folded away."""
+    database, language = request[ENVIRONMENT].database, language_of(request)
+    around = await database.read(read_surroundings)
+    keys, endpoints, mismatches = await database.read(_read)
+    told = [(key, _counted(request, key, use)) for key, use in keys]
+    rows = [(e, queue, health_of(e, around.conditions, language)) for e, queue in endpoints]
+    values: dict[str, object] = {
+        "keys": [row for row in told if not row[0].is_revoked(around.now)],
+        "revoked_keys": [row for row in told if row[0].is_revoked(around.now)],
+        "endpoints": [row for row in rows if row[0].active or row[2].remedy],
+        "inactive_endpoints": [row for row in rows if not (row[0].active or row[2].remedy)],
+        "mismatches": mismatches,
+        "scopes_of": _scopes_kind,
+    }
+    return room_page(request, "overview", around, values)
+
+
+async def go_to_overview(request: web.Request) -> web.Response:
+    """`GET …/keys` and `…/endpoints`, where a form was shown again: both lists are one page."""
+    return see_other(request, "/integrations")
+
+
+async def show_warnings(request: web.Request) -> web.Response:
+    """Idempotency keys that came back with another body, by the key that sent them."""
+    database, language = request[ENVIRONMENT].database, language_of(request)
+    around = await database.read(read_surroundings)
+    keys, found = await database.read(_read_warnings)
+    by_line: dict[str, list[ApiKey]] = {}
+    for key in keys:
+        by_line.setdefault(key.lineage, []).append(key)
+    groups: dict[str, list[Mismatch]] = {}
+    for mismatch in found:
+        groups.setdefault(mismatch.lineage, []).append(mismatch)
+    values: dict[str, object] = {
+        "groups": [(by_line.get(line, []), told) for line, told in groups.items()],
+        "day": lambda day: language.short_date(date.fromisoformat(day), year=True),
+        "shown": SHOWN,
+        "many": len(found) == SHOWN,
+    }
+    return room_page(request, "warnings", around, values)
+
+
 async def new_key(request: web.Request) -> web.Response:
     """`GET …/keys/new`: the form."""
-    return await _form(request, Form({"access": "all"}))
+    around = await request[ENVIRONMENT].database.read(read_surroundings)
+    form = request.get(FORM, Form({"access": "all"}))
+    values: dict[str, object] = {
+        "scopes": SCOPES,
+        "name": form.typed()["name"],
+        "access": form.typed()["access"],
+        "chosen": form.all("scope"),
+    }
+    return room_page(request, "new_key", around, values)
 
 
-async def create_key(request: web.Request) -> web.Response:
+@refused_on(new_key)
+async def create_key(request: web.Request, form: Form) -> web.Response:
     """`POST …/keys`: the key, on its own page, this once."""
-    form, environment = await read_form(request), request[ENVIRONMENT]
-
-    async def issue() -> str:
-        issued = await environment.database.write(
-            issue_key, environment.name, _name(form), _scopes(form), actor=actor_of(request)
-        )
-        put_secret(request, issued.id, issued.key)
-        return f"/integrations/keys/{issued.id}"
-
-    try:
-        path = await memory(request).once.do(request[SESSION].id, token_of(form), issue)
-    except Refusal as refusal:
-        return await _form(request, form, refusal)
-    return see_other(request, path)
+    environment = request[ENVIRONMENT]
+    name = form.needed("name", "un nom : à qui est cette clé ?", "a name: whose key is it?",
+                       NAME_MAX)  # fmt: skip
+    issued = await environment.database.write(
+        issue_key, environment.name, name, _scopes(form), actor=actor_of(request)
+    )
+    put_secret(request, issued.id, issued.key)
+    return see_other(request, f"/integrations/keys/{issued.id}")
 
 
 async def show_key(request: web.Request) -> web.Response:
     """`GET …/keys/{id}`: everything about it but the key."""
     database, key_id = request[ENVIRONMENT].database, id_of(request)
     around = await database.read(read_surroundings)
-    key, use, line, mismatches = await database.read(_read, key_id)
+    key, use, line, mismatches = await database.read(_read_key, key_id)
     values: dict[str, object] = {
         "key": key,
-        "use": counted(request, key, use),
+        "use": _counted(request, key, use),
         "line": line,
-        "kind": scopes_kind(key),
+        "kind": _scopes_kind(key),
         "mismatches": mismatches,
         "secret": take_secret(request, key_id),
     }
@@ -72,22 +119,16 @@ async def show_key(request: web.Request) -> web.Response:
 
 async def rotate_one(request: web.Request) -> web.Response:
     """`POST …/keys/{id}/rotate`: its successor, shown once."""
-    form, environment = await read_form(request), request[ENVIRONMENT]
-    key_id = id_of(request)
-
-    async def rotate() -> str:
-        issued = await environment.database.write(
-            rotate_key,
-            environment.name,
-            key_id,
-            ends=form.text("old") == "ends",
-            actor=actor_of(request),
-        )
-        put_secret(request, issued.id, issued.key)
-        return f"/integrations/keys/{issued.id}"
-
-    path = await memory(request).once.do(request[SESSION].id, token_of(form), rotate)
-    return see_other(request, path)
+    environment = request[ENVIRONMENT]
+    issued = await environment.database.write(
+        rotate_key,
+        environment.name,
+        id_of(request),
+        ends=request[FORM].text("old") == "ends",
+        actor=actor_of(request),
+    )
+    put_secret(request, issued.id, issued.key)
+    return see_other(request, f"/integrations/keys/{issued.id}")
 
 
 async def revoke_one(request: web.Request) -> web.Response:
@@ -99,29 +140,34 @@ async def revoke_one(request: web.Request) -> web.Response:
     return see_other(request, f"/integrations/keys/{key_id}", "key-revoked")
 
 
-async def _form(request: web.Request, form: Form, refusal: Refusal | None = None) -> web.Response:
-    around = await request[ENVIRONMENT].database.read(read_surroundings)
-    values: dict[str, object] = {
-        "scopes": SCOPES,
-        "name": form.text("name", 10_000),
-        "access": form.text("access", 10_000),
-        "chosen": form.all("scope"),
-        "problem": None if refusal is None else refusal_text(refusal, language_of(request)),
-    }
-    return room_page(request, "new_key", around, values, 200 if refusal is None else refusal.status)
+def _scopes_kind(key: ApiKey) -> str:
+    """`all`, `read` or `chosen`."""
+    if key.scopes == SCOPES:
+        return "all"
+    return "read" if key.scopes == READ_ONLY_SCOPES else "chosen"
 
 
-def _name(form: Form) -> str:
-    name = form.text("name", NAME_MAX)
-    if not name:
-        raise field_error("name", "un nom : à qui est cette clé ?", "a name: whose key is it?")
-    return name
+def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
+    """With what was counted since it was written last."""
+    more = request[SERVICES].gate.unwritten(key.id)
+    return KeyUse(use.today + more, use.week + more)
+
+
+def _read(
+    reader: Reader,
+) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Endpoint, EndpointQueue]], int]:
+    uses = list_key_use(reader)
+    keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
+    endpoints = [(e, read_queue(reader, e.id)) for e in list_endpoints(reader)]
+    return keys, endpoints, len(list_mismatches(reader))
+
+
+def _read_warnings(reader: Reader) -> tuple[list[ApiKey], list[Mismatch]]:
+    return list_keys(reader), list_mismatches(reader)
 
 
 def _scopes(form: Form) -> tuple[str, ...]:
-    access = form.text("access")
-    if access not in _ACCESS:
-        raise field_error("access", "un choix de la liste.", "one of the list.")
+    access = form.one_of("access", _ACCESS)
     if access != "chosen":
         return SCOPES if access == "all" else READ_ONLY_SCOPES
     chosen = tuple(scope for scope in SCOPES if scope in form.all("scope"))
@@ -130,7 +176,7 @@ def _scopes(form: Form) -> tuple[str, ...]:
     return chosen
 
 
-def _read(reader: Reader, key_id: str) -> tuple[ApiKey, KeyUse, list[ApiKey], int]:
+def _read_key(reader: Reader, key_id: str) -> tuple[ApiKey, KeyUse, list[ApiKey], int]:
     key = find_key(reader, key_id)
     if key is None:
         raise NotFound

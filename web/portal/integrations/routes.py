@@ -1,17 +1,17 @@
 """The routes of integrations."""
 
-from web.portal.integrations import deliveries, endpoints, keys, many, overview
-from web.portal.route import PortalRoute
+from web.portal.integrations import deliveries, endpoints, keys
+from web.portal.navigation import PortalRoute
 
 _ROOM = "/portal/integrations"
 _KEY, _ENDPOINT = f"{_ROOM}/keys/{{id}}", f"{_ROOM}/endpoints/{{id}}"
 _DELIVERY = f"{_ROOM}/deliveries/{{id}}"
 
 INTEGRATION_ROUTES = (
-    PortalRoute("GET", _ROOM, "manager", overview.show_overview),
-    PortalRoute("GET", f"{_ROOM}/warnings", "manager", overview.show_warnings),
-    PortalRoute("GET", f"{_ROOM}/keys", "manager", overview.go_to_overview),
-    PortalRoute("GET", f"{_ROOM}/endpoints", "manager", overview.go_to_overview),
+    PortalRoute("GET", _ROOM, "manager", keys.show_overview),
+    PortalRoute("GET", f"{_ROOM}/warnings", "manager", keys.show_warnings),
+    PortalRoute("GET", f"{_ROOM}/keys", "manager", keys.go_to_overview),
+    PortalRoute("GET", f"{_ROOM}/endpoints", "manager", keys.go_to_overview),
     PortalRoute("POST", f"{_ROOM}/keys", "manager", keys.create_key),
     PortalRoute("GET", f"{_ROOM}/keys/new", "manager", keys.new_key),
     PortalRoute("GET", _KEY, "manager", keys.show_key),
@@ -31,7 +31,6 @@ INTEGRATION_ROUTES = (
     PortalRoute("GET", f"{_ROOM}/deliveries", "manager", deliveries.show_deliveries),
     PortalRoute("GET", _DELIVERY, "manager", deliveries.show_delivery),
     PortalRoute("POST", f"{_DELIVERY}/replay", "manager", deliveries.replay_one),
-    PortalRoute("GET", f"{_ROOM}/replay", "manager", many.ask_replay),
-    PortalRoute("POST", f"{_ROOM}/replay", "manager", many.start_replay),
-    PortalRoute("GET", f"{_ROOM}/replays/{{id}}", "manager", many.show_replay),
+    PortalRoute("GET", f"{_ROOM}/replay", "manager", deliveries.ask_replay),
+    PortalRoute("POST", f"{_ROOM}/replay", "manager", deliveries.replay_many),
 )

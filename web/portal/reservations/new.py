@@ -20,18 +20,26 @@ from appliance.model.booking import (
     Booking,
     parse_uuid,
 )
-from appliance.model.evening import is_slot, minutes, parse_date
+from appliance.model.evening import (
+    day_of_week,
+    find_slot,
+    interval,
+    is_slot,
+    minutes,
+    overlap,
+    parse_date,
+)
 from appliance.model.guest_terms import has_ended
 from appliance.model.venue import Closing, Slot, Table
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
-from appliance.store.venue import find_closing, find_table, get_venue
+from appliance.store.reservations import list_holds
+from appliance.store.venue import find_closing, find_table, get_venue, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.letters import letters_leave
 from web.portal.answer import language_of, portal_page, see_other
-from web.portal.forms import Form, field_error, read_form
-from web.portal.guard import staff_of
-from web.portal.reservations.offers import offer_tables, slots_of
+from web.portal.forms import FORM, Form, field_error
+from web.portal.guard import actor_of
 from web.portal.reservations.words import refusal_line
 from web.rendering import LANGUAGES
 
@@ -67,7 +75,7 @@ async def show_new(request: web.Request) -> web.Response:
 
 async def make_new(request: web.Request) -> web.StreamResponse:
     """`POST`: the reservation, or with `offer` what is free for what was chosen so far."""
-    form = await read_form(request)
+    form = request[FORM]
     if form.ticked("offer"):
         return await _page(request, form.typed())
     environment, language = request[ENVIRONMENT], language_of(request)
@@ -76,7 +84,7 @@ async def make_new(request: web.Request) -> web.StreamResponse:
         made = await environment.database.write(
             enter_by_staff,
             _read_booking(form, language),
-            actor=f"staff:{staff_of(request).id}",
+            actor=actor_of(request),
             letter=way if form.ticked("letter") else None,
             vip=form.ticked("vip"),
         )
@@ -96,9 +104,7 @@ def _read_booking(form: Form, language: Language) -> Booking:
     day = parse_date(form.text("date"))
     if day is None:
         raise InvalidDate(field="date")
-    slot = form.text("slot")
-    if not slot:
-        raise field_error("slot", "l'heure.", "a time.")
+    slot = form.needed("slot", "l'heure.", "a time.")
     if slot != WHOLE and not is_slot(slot):
         raise InvalidSlot(field="slot")
     table_id = parse_uuid(form.text("table"))
@@ -196,3 +202,33 @@ def _next_slot(reader: Reader, starts: list[str]) -> str:
     now = late(at.hour * 60 + at.minute)
     ordered = sorted(starts, key=lambda start: late(minutes(start)))
     return next((start for start in ordered if late(minutes(start)) >= now - 60), ordered[-1])
+
+
+def offer_tables(reader: Reader, day: date, slot: str | None, guests: int) -> list[Table]:
+    """Free bookable tables of that evening and slot for so many guests, in the venue's order."""
+    found = find_slot(list_slots(reader), slot, day) if slot else None
+    if slot and found is None:
+        return []
+    wanted = interval(found, get_venue(reader).evening_ends_at)
+    return [
+        table
+        for table in free_tables(reader, day.isoformat(), wanted)
+        if table.bookable and table.capacity_min <= guests <= table.capacity_max
+    ]
+
+
+def free_tables(reader: Reader, day: str, wanted: tuple[int, int]) -> list[Table]:
+    """Every table that nobody holds during those minutes of the evening."""
+    held = {
+        table_id
+        for table_id, starts, ends, _ in list_holds(reader, day)
+        if overlap((starts, ends), wanted)
+    }
+    return [table for table in list_tables(reader) if table.id not in held]
+
+
+def slots_of(reader: Reader, day: date) -> list[Slot]:
+    """What is offered on that weekday, as the evening goes: after midnight is late."""
+    weekday, ends = day_of_week(day), get_venue(reader).evening_ends_at
+    offered = [slot for slot in list_slots(reader) if weekday in slot.days_of_week]
+    return sorted(offered, key=lambda slot: interval(slot, ends))

@@ -1,0 +1,155 @@
+"""`/portal/account`: everybody's own sessions, password, second step at sign-in and language."""
+
+import asyncio
+from functools import partial
+
+from aiohttp import web
+
+from appliance.actions.manage_staff import end_session
+from appliance.actions.second_step import (
+    confirm_second_step,
+    offer_second_step,
+    offered_secret,
+    remove_second_step,
+)
+from appliance.actions.sign_in import change_password
+from appliance.model.booking import parse_uuid
+from appliance.model.qr import link_svg
+from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
+from appliance.model.totp import app_address, spell_secret
+from appliance.store.second_steps import count_recovery_codes, find_second_step
+from appliance.store.sessions import delete_other_sessions, list_sessions
+from appliance.store.venue import get_venue
+from web.portal.answer import (
+    Declined,
+    find_zone,
+    language_of,
+    moment,
+    portal_page,
+    refused_on,
+    see_other,
+)
+from web.portal.context import HOUSE, SESSION
+from web.portal.forms import Form
+from web.portal.guard import actor_of, staff_of
+from web.portal.navigation import PortalRoute
+from web.portal.passwords import PASSWORDS, check_person, password_problem
+from web.portal.session_cookie import forget_session
+
+
+async def show_account(request: web.Request) -> web.Response:
+    """`GET /portal/account`: everything about the one who is signed in."""
+    house, language, person = request[HOUSE], language_of(request), staff_of(request)
+    sessions = await house.database.read(list_sessions, person.id)
+    second = await house.database.read(find_second_step, person.id)
+    zone = await house.database.read(find_zone)
+    now = house.database.clock.now()
+    values: dict[str, object] = {
+        "sessions": [
+            (s, moment(s.created_at, zone, language), moment(s.seen_at, zone, language))
+            for s in sessions
+            if not s.is_over(now)
+        ],
+        "own": request[SESSION].id,
+        "second_since": moment(second.since, zone, language) if second else "",
+        "codes_left": await house.database.read(count_recovery_codes, person.id),
+        "shortest": PASSWORD_MIN,
+        "longest": PASSWORD_MAX,
+    }
+    return portal_page(request, "portal/account/page.html", values)
+
+
+async def end_one(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/account/sessions/{id}/end`: another browser is signed out at once."""
+    session_id = parse_uuid(request.match_info["id"]) or ""
+    await request[HOUSE].database.write(
+        end_session, staff_of(request).id, session_id, actor=actor_of(request)
+    )
+    return see_other(request, "/account", "session-ended")
+
+
+async def end_others(request: web.Request) -> web.StreamResponse:
+    """`POST /portal/account/sessions/end-others`: only this browser stays signed in."""
+    session = request[SESSION]
+    await request[HOUSE].database.write(delete_other_sessions, session.person.id, session.id)
+    return see_other(request, "/account", "session-ended")
+
+
+@refused_on(show_account)
+async def set_new_password(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST /portal/account/password`: every session ends, this one too."""
+    person, house, wanted = staff_of(request), request[HOUSE], form.secret("new")
+    await check_person(request, form.secret("password"))
+    venue = (await house.database.read(get_venue)).name
+    problem = password_problem(wanted, (person.name, venue), language_of(request))
+    if problem is not None:
+        raise Declined(problem)
+    hashed = await request.app[PASSWORDS].hash(wanted)
+    await house.database.write(change_password, person.id, hashed, session_id=request[SESSION].id)
+    response = web.Response(
+        status=303, headers={"Location": "/portal/sign-in?note=password-changed"}
+    )
+    forget_session(response)
+    return response
+
+
+@refused_on(show_account)
+async def offer(request: web.Request, form: Form) -> web.Response:
+    """`POST /portal/account/second-step`: the QR code, to who says the password."""
+    await check_person(request, form.secret("password"))
+    house = request[HOUSE]
+    secret = await house.database.write(offer_second_step, house.keyring, staff_of(request).id)
+    return await _show_code(request, secret)
+
+
+@refused_on(show_account)
+async def confirm(request: web.Request, form: Form) -> web.Response:
+    """`POST …/confirm`: a right code puts it in force; the recovery codes are shown this once."""
+    house, person = request[HOUSE], staff_of(request)
+    codes = await house.database.write(
+        confirm_second_step, house.keyring, person.id, form.text("code")
+    )
+    if codes is None:
+        wrong = language_of(request).gettext(
+            "This code does not fit. Wait for the next one; is the time of the phone right?"
+        )
+        secret = await house.database.read(offered_secret, house.keyring, person.id)
+        return await _show_code(request, secret, wrong, 400)
+    return portal_page(request, "portal/account/recovery_codes.html", {"codes": codes})
+
+
+@refused_on(show_account)
+async def remove(request: web.Request, form: Form) -> web.StreamResponse:
+    """`POST …/remove`: the password alone, to who says it."""
+    await check_person(request, form.secret("password"))
+    await request[HOUSE].database.write(
+        remove_second_step, staff_of(request).id, actor=actor_of(request)
+    )
+    return see_other(request, "/account", "second-step-removed")
+
+
+async def _show_code(
+    request: web.Request, secret: bytes, problem: str | None = None, status: int = 200
+) -> web.Response:
+    venue = await request[HOUSE].database.read(get_venue)
+    address = app_address(secret, venue.name, staff_of(request).name)
+    values: dict[str, object] = {
+        "picture": await asyncio.to_thread(link_svg, address),
+        "secret": spell_secret(secret),
+        "problem": problem,
+    }
+    return portal_page(request, "portal/account/second_step.html", values, status)
+
+
+_own = partial(PortalRoute, role="door", of_the_house=True)
+_AT = "/portal/account"
+
+ACCOUNT_ROUTES = (
+    _own("GET", _AT, handler=show_account),
+    _own("POST", f"{_AT}/password", handler=set_new_password),
+    _own("POST", f"{_AT}/second-step", handler=offer),
+    _own("POST", f"{_AT}/second-step/confirm", handler=confirm),
+    _own("POST", f"{_AT}/second-step/remove", handler=remove),
+    _own("POST", f"{_AT}/sessions/end-others", handler=end_others),
+    _own("POST", f"{_AT}/sessions/{{id}}/end", handler=end_one),
+)

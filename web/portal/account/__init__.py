@@ -1,1 +1,0 @@
-"""One's own account: where one is signed in, and the password."""

@@ -1,1 +1,0 @@
-"""The people of the house: who may sign in, as what, and what was done about it."""

@@ -1,0 +1,78 @@
+"""The steps of a new box: the rooms that furnish it, in a row above each until all is done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from appliance.actions.set_up import STEPS, close_setup
+from appliance.i18n import mark as _
+from appliance.model.terminal import PORTAL_TERMINAL_ID
+from appliance.model.venue_file import UNFURNISHED
+from appliance.store.connection import Reader
+from appliance.store.setup import find_setup
+from appliance.store.terminals import list_terminals
+from appliance.store.venue import get_venue, list_slots, list_tables
+from terminal_bridge.context import ENVIRONMENT
+from web.portal.answer import see_other
+from web.portal.box.saved import saved_settings
+from web.portal.context import HOUSE
+from web.portal.guard import staff_of
+from web.portal.navigation import PortalRoute
+
+_PLACES: Mapping[str, tuple[str, str]] = {
+    "venue": (_("The venue"), "/portal/venue/rules"),
+    "tables": (_("Tables"), "/portal/venue"),
+    "slots": (_("Hours"), "/portal/venue/slots"),
+    "mail": (_("Mail"), "/portal/box#letters"),
+    "address": (_("Address"), "/portal/box#settings"),
+    "phone": (_("First phone"), "/portal/door"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step in the row of steps; `label` is the English of the catalogues."""
+
+    name: str
+    label: str
+    path: str
+    is_behind: bool
+
+
+async def steps_of(request: web.Request) -> list[Step]:
+    """The row of steps for the owner of a new box; none once all of them are behind."""
+    house = request[HOUSE]
+    if request[ENVIRONMENT] is not house or not staff_of(request).may("owner"):
+        return []
+    behind = await house.database.read(_behind)
+    if behind is None:
+        return []
+    settings = saved_settings(request)
+    behind |= {"mail"} if settings.mail.host else set()
+    behind |= {"address"} if settings.server.app_url else set()
+    steps = [Step(name, *_PLACES[name], name in behind) for name in STEPS]
+    return [] if all(step.is_behind for step in steps) else steps
+
+
+async def finish(request: web.Request) -> web.Response:
+    """`POST /portal/setup/done`: what is not done yet can wait; the row of steps goes."""
+    await request[HOUSE].database.write(close_setup)
+    return see_other(request, "/tonight")
+
+
+def _behind(reader: Reader) -> set[str] | None:
+    """The steps that are done or were left for later; None where there is no setup."""
+    setup = find_setup(reader)
+    if setup is None:
+        return None
+    done = {
+        "venue": get_venue(reader).name != UNFURNISHED.name,
+        "tables": bool(list_tables(reader)),
+        "slots": bool(list_slots(reader)),
+        "phone": any(one.id != PORTAL_TERMINAL_ID for one in list_terminals(reader)),
+    }
+    return {*setup.steps, *(name for name, is_done in done.items() if is_done)}
+
+
+SETUP_ROUTES = (PortalRoute("POST", "/portal/setup/done", "owner", finish, of_the_house=True),)

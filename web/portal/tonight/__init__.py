@@ -1,1 +1,0 @@
-"""Tonight: the evening board."""

@@ -1,0 +1,531 @@
+"""`/portal/venue`: tables in their order, slots, closing days, rules and policies.
+
+A change that concerns reservations still to come answers with them first, and "all the same".
+The test environment follows what is changed in live as long as it is the same.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, fields, replace
+from datetime import date
+from functools import partial
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from appliance.actions.close_days import close_days, open_days
+from appliance.actions.edit_venue import (
+    add_slot,
+    add_tables,
+    copy_room,
+    edit_slot,
+    edit_table,
+    edit_venue,
+    move_table,
+    order_tables,
+    remove_slot,
+    remove_table,
+)
+from appliance.errors import InvalidDate, InvalidJson, NotFound, Refusal, field_invalid
+from appliance.house_errors import ChangedMeanwhile
+from appliance.i18n import Language
+from appliance.model.booking import parse_uuid
+from appliance.model.evening import interval, minutes, parse_date
+from appliance.model.strict_json import parse_object
+from appliance.model.venue import Closing, Slot, Table, Venue, fingerprint
+from appliance.model.venue_clash import (
+    Clash,
+    Clashes,
+    clash_mark,
+    closing_clashes,
+    overlapping_slots,
+    standing_clashes,
+)
+from appliance.model.venue_file import (
+    ADDRESS_MAX,
+    CAPACITY_MAX,
+    HOURS_MAX,
+    MODES,
+    NAME_MAX,
+    NUMBER_MAX,
+    SPEND_MAX,
+    STATUSES,
+    TYPE_MAX,
+    UNFURNISHED,
+)
+from appliance.model.venue_list import PastedTables, parse_tables
+from appliance.store.connection import Reader, Transaction
+from appliance.store.readings import find_tonight
+from appliance.store.venue import (
+    get_slot,
+    get_table,
+    get_venue,
+    list_closings,
+    list_coming,
+    list_slots,
+    list_tables,
+    list_used_tables,
+)
+from terminal_bridge.context import ENVIRONMENT
+from web.portal.answer import REFUSED, language_of, portal_page, refused_on, see_other
+from web.portal.context import BOX
+from web.portal.forms import FORM, Form, field_error
+from web.portal.guard import id_of
+from web.portal.navigation import PortalRoute
+from web.portal.setup import steps_of
+
+_ROOM = "/portal/venue"
+_WEEK = (1, 2, 3, 4, 5, 6, 0)  # from Monday; 0 = Sunday
+_TYPES = ("standard", "vip", "booth", "bar", "terrace")
+_LIST_MAX = 50_000
+_TEXTS = ("cancellation", "dressCode")
+_NUMBERS = {"lateArrivalMinutes": (0, 24 * 60), "minimumAge": (0, 120)}
+_KNOWN = (*_TEXTS, *_NUMBERS)
+_PAIR_MAX = 1000
+_PAIRS_MAX = 50
+_SLOT_FIELDS = ("name", "start", "end", "days")
+
+T = TypeVar("T")
+Parts = tuple[Venue, tuple[list[Table], list[Slot]]]
+
+
+async def show_tables(request: web.Request) -> web.Response:
+    """`GET /portal/venue`: every table, and the field for new ones."""
+    values = await request[ENVIRONMENT].database.read(_read_tables)
+    moved, _, steps = request.query.get("moved", "").partition(":")
+    values |= {
+        "misfits": _describe(values["misfits"], language_of(request)),
+        "moved": moved,
+        "move_steps": steps,
+        "steps": await steps_of(request),
+    }
+    return portal_page(request, "portal/venue/tables.html", values)
+
+
+async def _preview(request: web.Request) -> web.Response:
+    """The field for a list once more: its list could not be read at all."""
+    values = {"text": request[FORM].typed().get("list", ""), "found": PastedTables((), ())}
+    return portal_page(request, "portal/venue/preview.html", values)
+
+
+@refused_on(_preview, "list", "file")
+async def preview(request: web.Request, form: Form) -> web.Response:
+    """`POST …/preview`: what a pasted list would add, and the lines that cannot be read."""
+    return await _take_list(request, form, add=False)
+
+
+@refused_on(_preview, "list", "file")
+async def add(request: web.Request, form: Form) -> web.Response:
+    """`POST …/tables`: add what was previewed; a list with a fault adds nothing."""
+    return await _take_list(request, form, add=True)
+
+
+async def _take_list(request: web.Request, form: Form, *, add: bool) -> web.Response:
+    text = form.lines("file", _LIST_MAX) or form.lines("list", _LIST_MAX)
+    if not text:
+        raise field_error("list", "au moins une ligne.", "at least one line.")
+    found = parse_tables(text, await request[ENVIRONMENT].database.read(_numbers))
+    if not add or found.faults or not found.tables:
+        values: dict[str, object] = {"text": text, "found": found}
+        return portal_page(request, "portal/venue/preview.html", values, 400 if add else 200)
+    await _write(request, add_tables, found.tables)
+    return see_other(request, "/venue", "tables-added")
+
+
+async def move(request: web.Request) -> web.Response:
+    """`POST …/move`: one place up or down."""
+    table, _, steps = request[FORM].text("move", 60).partition(":")
+    table_id = parse_uuid(table)
+    if table_id is None or steps not in {"1", "-1"}:
+        raise NotFound
+    await _write(request, move_table, table_id, int(steps))
+    return see_other(request, f"/venue?moved={table_id}:{steps}")
+
+
+async def put_in_order(request: web.Request) -> web.Response:
+    """`POST …/order`: all tables in the order of `ids`."""
+    form = request[FORM]
+    ids = form.lines("ids", _LIST_MAX).split()
+    await _write(request, order_tables, form.text("seen", 64), ids)
+    return see_other(request, "/venue")
+
+
+async def show_table(request: web.Request) -> web.Response:
+    """`GET …/tables/{id}`: one table to change."""
+    values = await request[ENVIRONMENT].database.read(_read_table, id_of(request))
+    return portal_page(request, "portal/venue/table.html", {**values, "types": _TYPES})
+
+
+async def edit(request: web.Request) -> web.Response:
+    """`POST …/tables/{id}`: save it, unless coming reservations have to be seen first."""
+    form = request[FORM]
+    number = form.text("number", NUMBER_MAX)
+    entry = Table(
+        id="",
+        number=number,
+        name=form.text("name", NAME_MAX) or number,
+        capacity_min=form.whole("capacity_min", 1, CAPACITY_MAX),
+        capacity_max=form.whole("capacity_max", 1, CAPACITY_MAX),
+        minimum_spend=form.whole("minimum_spend", 0, SPEND_MAX),
+        type=form.text("type", TYPE_MAX),
+        bookable=form.ticked("bookable"),
+    )
+    return await _save_or_ask(
+        request, "/venue", edit_table, id_of(request), form.text("seen", 64), entry
+    )
+
+
+async def remove(request: web.Request) -> web.Response:
+    """`POST …/tables/{id}/remove`: one that was never booked goes."""
+    await _write(request, remove_table, id_of(request), request[FORM].text("seen", 64))
+    return see_other(request, "/venue", "saved")
+
+
+async def show_slots(request: web.Request) -> web.Response:
+    """`GET …/slots`: every slot in the order of the evening, and a form for a new one."""
+    language = language_of(request)
+    slots, ends = await request[ENVIRONMENT].database.read(_read_slots)
+    values: dict[str, object] = {
+        "slots": [(slot, _days_in_words(slot.days_of_week, language)) for slot in slots],
+        "overlaps": overlapping_slots(slots, ends),
+        "evening_ends_at": ends,
+        "week": _week(language),
+        "ticked": _ticked(request),
+        "is_late": lambda slot: minutes(slot.end) <= minutes(slot.start),
+        "steps": await steps_of(request),
+    }
+    return portal_page(request, "portal/venue/slots.html", values)
+
+
+async def show_slot(request: web.Request) -> web.Response:
+    """`GET …/slots/{id}`: one slot to change."""
+    slot = await request[ENVIRONMENT].database.read(get_slot, id_of(request))
+    values: dict[str, object] = {
+        "slot": slot,
+        "seen": fingerprint(slot),
+        "week": _week(language_of(request)),
+        "ticked": _ticked(request),
+    }
+    return portal_page(request, "portal/venue/slot.html", values)
+
+
+@refused_on(show_slots, *_SLOT_FIELDS)
+async def add_one_slot(request: web.Request, form: Form) -> web.Response:
+    """`POST …/slots`: a new slot."""
+    await _write(request, add_slot, _slot(form))
+    return see_other(request, "/venue/slots", "saved")
+
+
+@refused_on(show_slot, *_SLOT_FIELDS)
+async def edit_one_slot(request: web.Request, form: Form) -> web.Response:
+    """`POST …/slots/{id}`: save it, unless coming reservations have to be seen first."""
+    return await _save_or_ask(
+        request, "/venue/slots", edit_slot, id_of(request), form.text("seen", 64), _slot(form)
+    )
+
+
+async def remove_one_slot(request: web.Request) -> web.Response:
+    """`POST …/slots/{id}/remove`: offer it no more; the same question first."""
+    seen = request[FORM].text("seen", 64)
+    return await _save_or_ask(request, "/venue/slots", remove_slot, id_of(request), seen)
+
+
+async def show_closings(request: web.Request) -> web.Response:
+    """`GET …/closings`: what is closed from tonight on, with who is expected all the same."""
+    language = language_of(request)
+    tonight, found = await request[ENVIRONMENT].database.read(_read_closings)
+
+    def in_words(closing: Closing) -> str:
+        first = language.long_date(date.fromisoformat(closing.first))
+        if closing.first == closing.last:
+            return first
+        last = language.long_date(date.fromisoformat(closing.last))
+        return language.gettext("%(first)s to %(last)s", first=first, last=last)
+
+    values: dict[str, object] = {
+        "tonight": tonight.isoformat(),
+        "closings": [
+            (closing, in_words(closing), _describe(clashes, language)) for closing, clashes in found
+        ],
+    }
+    return portal_page(request, "portal/venue/closings.html", values)
+
+
+async def close(request: web.Request) -> web.Response:
+    """`POST …/closings`: close a day or a period, unless coming reservations come first."""
+    form = request[FORM]
+    first = parse_date(form.text("first", 10))
+    last = parse_date(form.text("last", 10)) if form.text("last", 10) else first
+    if first is None or last is None:
+        raise InvalidDate(field="first")
+    if last < first:
+        raise field_invalid("last", "last_day")
+    reason = form.text("reason", NAME_MAX)
+    return await _save_or_ask(request, "/venue/closings", close_days, first, last, reason)
+
+
+async def reopen(request: web.Request) -> web.Response:
+    """`POST …/closings/{id}/remove`: the days can be booked again."""
+    await request[ENVIRONMENT].database.write(open_days, id_of(request))
+    return see_other(request, "/venue/closings", "saved")
+
+
+async def show_rules(request: web.Request) -> web.Response:
+    """`GET …/rules`: what the venue says of itself, how it takes reservations, policies."""
+    stored = request[ENVIRONMENT].database.peek(get_venue)
+    policies = stored.policies or {}
+    venue, typed = stored, request[FORM].typed() if REFUSED in request else {}
+    if stored.name == UNFURNISHED.name:  # once it has a name, it takes reservations
+        venue = replace(stored, name="", slug="", status="active")
+    values: dict[str, object] = {
+        # The rules that were refused, as they were typed.
+        "venue": {**asdict(venue), "auto_confirm": "", **typed} if "slug" in typed else venue,
+        "seen": typed.get("seen") or fingerprint(stored),
+        "statuses": STATUSES,
+        "modes": MODES,
+        "policies": policies,
+        "others": _write_pairs(policies),
+        "steps": await steps_of(request),
+    }
+    return portal_page(request, "portal/venue/rules.html", values)
+
+
+@refused_on(show_rules, *(field.name for field in fields(Venue)))
+async def save_rules(request: web.Request, form: Form) -> web.Response:
+    """`POST …/rules`: name, status, mode, times, and the way there."""
+    name = form.text("name")
+    wished = replace(
+        request[ENVIRONMENT].database.peek(get_venue),
+        name=name,
+        slug=form.text("slug", NAME_MAX) or make_slug(name),
+        status=form.text("status"),
+        reservation_mode=form.text("reservation_mode"),
+        auto_confirm=form.ticked("auto_confirm"),
+        request_expiry_hours=form.whole("request_expiry_hours", 1, HOURS_MAX),
+        currency=form.text("currency", 3),
+        time_zone=form.text("time_zone", 60),
+        evening_ends_at=form.text("evening_ends_at", 5),
+        address=form.text("address", ADDRESS_MAX) or None,
+        map_url=form.text("map_url", 500) or None,
+    )
+    await _write(request, edit_venue, form.text("seen", 64), wished)
+    return see_other(request, "/venue/rules", "saved")
+
+
+@refused_on(show_rules, *_KNOWN, "others")
+async def save_policies(request: web.Request, form: Form) -> web.Response:
+    """`POST …/policies`: what guests and partners are told; an empty field says nothing."""
+    venue, seen = request[ENVIRONMENT].database.peek(get_venue), form.text("seen", 64)
+    if fingerprint(venue) != seen:
+        raise ChangedMeanwhile
+    policies: dict[str, Any] = {
+        name: form.lines(name, _PAIR_MAX) for name in _TEXTS if form.lines(name, _PAIR_MAX)
+    }
+    policies |= {name: form.whole(name, *_NUMBERS[name]) for name in _NUMBERS if form.text(name)}
+    wished = replace(venue, policies={**policies, **_read_pairs(form)} or None)
+    await _write(request, edit_venue, seen, wished)
+    return see_other(request, "/venue/rules", "saved")
+
+
+def make_slug(name: str) -> str:
+    """`riad-atlas` of `Riad Âtlas`; `venue` where no letter of it is Latin."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "venue"
+
+
+async def _save_or_ask(
+    request: web.Request, back: str, action: Callable[..., Clashes], *args: object
+) -> web.Response:
+    """On to `back` when it is done; else the list, and the same form with "all the same".
+
+    What `accepted` says is the mark of the list that the person has read.
+    """
+    form = request[FORM]
+    clashes = await _write(request, action, *args, form.text("accepted", 64) or None)
+    if not clashes:
+        return see_other(request, back, "saved")
+    values: dict[str, object] = {
+        "clashes": _describe(clashes, language_of(request)),
+        "sent": [(name, value) for name, value in form.sent() if name not in {"accepted", "once"}],
+        "mark": clash_mark(clashes),
+        "back": back,
+        "action": request.path,
+    }
+    return portal_page(request, "portal/venue/clashes.html", values, status=409)
+
+
+async def _write(request: web.Request, action: Callable[..., T], *args: object) -> T:
+    """Do it; what changes in live changes in the test environment where that was the same."""
+    box, environment = request.app[BOX], request[ENVIRONMENT]
+    before = await environment.database.read(_parts)
+    done = await environment.database.write(action, *args)
+    after = await environment.database.read(_parts)
+    if environment is box.live and after != before:
+        with suppress(Refusal):  # somebody tries something there: it stays as it is
+            await box.test.database.write(_follow, before, after)
+    return done
+
+
+def _follow(tx: Transaction, before: Parts, after: Parts) -> None:
+    venue, room = _parts(tx)
+    if venue == before[0]:
+        stored = get_venue(tx)
+        edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id))
+    if room in (before[1], ([], [])):
+        copy_room(tx, *after[1])
+
+
+def _parts(reader: Reader) -> Parts:
+    """The venue and its room without ids, in an order that is nobody's choice."""
+    slots = sorted(list_slots(reader), key=lambda slot: (slot.start, slot.days_of_week))
+    return replace(get_venue(reader), id=""), (
+        [replace(table, id="") for table in list_tables(reader)],
+        [replace(slot, id="") for slot in slots],
+    )
+
+
+def _describe(clashes: Iterable[Clash], language: Language) -> list[tuple[Clash, str]]:
+    """Each with its date in words."""
+    return [
+        (clash, language.short_date(date.fromisoformat(clash.reservation.date), year=True))
+        for clash in clashes
+    ]
+
+
+def _week(language: Language) -> list[tuple[int, str]]:
+    """The weekdays from Monday on, as our numbers and short words."""
+    words = language.locale.days["stand-alone"]["abbreviated"]
+    return [(day, str(words[(day - 1) % 7])) for day in _WEEK]
+
+
+def _days_in_words(days: Iterable[int], language: Language) -> str:
+    """`Every day`, or the short names from Monday on."""
+    chosen = set(days)
+    if chosen == set(_WEEK):
+        return language.gettext("Every day")
+    return " · ".join(word for day, word in _week(language) if day in chosen)
+
+
+def _ticked(request: web.Request) -> list[str] | None:
+    """The days of a form that was refused."""
+    return request[FORM].all("days") if REFUSED in request else None
+
+
+def _slot(form: Form) -> Slot:
+    start = form.text("start", 5)
+    return Slot(
+        id="",
+        name=form.text("name", NAME_MAX) or start,
+        start=start,
+        end=form.text("end", 5),
+        days_of_week=form.days(),
+    )
+
+
+def _write_pairs(policies: Mapping[str, Any]) -> str:
+    """`name: value`, a line each; what is no text is written as JSON."""
+    return "\n".join(
+        f"{name}: {value if _is_plain(value) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in policies.items()
+        if name not in _KNOWN
+    )
+
+
+def _read_pairs(form: Form) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    for line in form.lines("others").split("\n"):
+        name, separator, text = (part.strip() for part in line.partition(":"))
+        if not line.strip():
+            continue
+        if not separator or not name or not text or name in {*pairs, *_KNOWN}:
+            raise field_error("others", "« nom : valeur » par ligne.", "“name: value” on a line.")
+        pairs[name] = _read_value(text)
+    if len(pairs) > _PAIRS_MAX:
+        raise field_error(
+            "others", "{most} lignes au plus.", "at most {most} lines.", most=_PAIRS_MAX
+        )
+    return pairs
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a text comes back as it is."""
+    return isinstance(value, str) and "\n" not in value and _read_value(value) == value
+
+
+def _read_value(text: str) -> Any:
+    """JSON where it is JSON of one line, else the text as it stands."""
+    try:
+        value = parse_object(f'{{"value": {text}}}'.encode()).get("value")
+    except InvalidJson:
+        return text
+    return text if value is None else value
+
+
+def _read_tables(reader: Reader) -> dict[str, Any]:
+    tables = list_tables(reader)
+    coming = list_coming(reader, find_tonight(reader).isoformat())
+    return {
+        "venue": get_venue(reader),
+        "tables": tables,
+        "seen": fingerprint([table.id for table in tables]),
+        "seats": sum(table.capacity_max for table in tables if table.bookable),
+        # Reservations that do not fit the venue as it is.
+        "misfits": standing_clashes(coming, tables, list_slots(reader), list_closings(reader)),
+    }
+
+
+def _numbers(reader: Reader) -> frozenset[str]:
+    return frozenset(table.number for table in list_tables(reader))
+
+
+def _read_table(reader: Reader, table_id: str) -> dict[str, Any]:
+    table = get_table(reader, table_id)
+    return {
+        "table": table,
+        "seen": fingerprint(table),
+        "used": table_id in list_used_tables(reader),
+        "currency": get_venue(reader).currency,
+    }
+
+
+def _read_slots(reader: Reader) -> tuple[list[Slot], str]:
+    ends = get_venue(reader).evening_ends_at
+    return sorted(list_slots(reader), key=lambda slot: interval(slot, ends)), ends
+
+
+def _read_closings(reader: Reader) -> tuple[date, list[tuple[Closing, Clashes]]]:
+    tonight = find_tonight(reader)
+    coming = list_coming(reader, tonight.isoformat())
+    return tonight, [
+        (closing, closing_clashes(coming, closing))
+        for closing in list_closings(reader)
+        if closing.last >= tonight.isoformat()
+    ]
+
+
+_managers = partial(PortalRoute, role="manager")
+
+VENUE_ROUTES = (
+    _managers("GET", _ROOM, handler=show_tables),
+    _managers("POST", f"{_ROOM}/preview", handler=preview, takes_files=True),
+    _managers("POST", f"{_ROOM}/tables", handler=add, takes_files=True),
+    _managers("POST", f"{_ROOM}/move", handler=move),
+    _managers("POST", f"{_ROOM}/order", handler=put_in_order),
+    _managers("GET", f"{_ROOM}/tables/{{id}}", handler=show_table),
+    _managers("POST", f"{_ROOM}/tables/{{id}}", handler=edit),
+    _managers("POST", f"{_ROOM}/tables/{{id}}/remove", handler=remove),
+    _managers("GET", f"{_ROOM}/slots", handler=show_slots),
+    _managers("POST", f"{_ROOM}/slots", handler=add_one_slot),
+    _managers("GET", f"{_ROOM}/slots/{{id}}", handler=show_slot),
+    _managers("POST", f"{_ROOM}/slots/{{id}}", handler=edit_one_slot),
+    _managers("POST", f"{_ROOM}/slots/{{id}}/remove", handler=remove_one_slot),
+    _managers("GET", f"{_ROOM}/closings", handler=show_closings),
+    _managers("POST", f"{_ROOM}/closings", handler=close),
+    _managers("POST", f"{_ROOM}/closings/{{id}}/remove", handler=reopen),
+    _managers("GET", f"{_ROOM}/rules", handler=show_rules),
+    _managers("POST", f"{_ROOM}/rules", handler=save_rules),
+    _managers("POST", f"{_ROOM}/policies", handler=save_policies),
+)

@@ -1,1 +1,0 @@
-"""The room "venue": tables, slots, closing days and rules."""
