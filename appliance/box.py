@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from appliance.clock import Clock, ZoneDatabase
+from appliance.clock_trust import BoxClock
 from appliance.environment import Environment, EnvironmentName, Links, path_prefix
 from appliance.live import Feed
 from appliance.settings import Settings
-from appliance.steady_clock import SteadyClock
 from appliance.store.database import Database
 from appliance.store.migrate import migrate
 from appliance.store.start_check import check_before_serving
@@ -34,7 +34,7 @@ class Box:
     @property
     def machine_clock(self) -> Clock:
         """What the machine says, right or wrong: for judging it, and for what strangers check."""
-        return self.clock.machine if isinstance(self.clock, SteadyClock) else self.clock
+        return self.clock.machine if isinstance(self.clock, BoxClock) else self.clock
 
     def move(self, address: str) -> None:
         """The box is found at `address` from now on; links that were given out stay as they are."""

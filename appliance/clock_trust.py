@@ -1,16 +1,23 @@
-"""Whether the clock can be believed: what is signed or expired by a wrong one cannot be undone.
+"""The box's clock: the time, and whether it can be believed.
 
-Believed is a clock that is not before what is known to be past, and that either the kernel
-calls synchronised, or that nobody contradicted for ten minutes.
+What is signed or expired by a wrong clock cannot be undone. Believed is a clock that is not
+before what is known to be past, and that either the kernel calls synchronised, or that nobody
+contradicted for ten minutes. Through a step that nothing has confirmed the box counts on by the
+uptime: else tonight's guests would be turned away. What is signed, and what strangers check,
+keeps to the machine's clock.
 """
 
 import ctypes
+import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import apsw
 
 from appliance.clock import Clock, parse_instant
+
+log = logging.getLogger(__name__)
 
 # No box was built before the SQLite that is inside it: a clock that says so is wrong. So it rises
 # by itself with each release, whose libraries are always of the latest months.
@@ -38,37 +45,20 @@ class ClockMark:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """A judgement. `doubt` is why the clock is not trusted, or what to warn of if it is.
+class BoxClock:
+    """One judge of the machine's clock, and the box's own time. Sets no timer, writes nothing.
 
-    `stepped` is by how many ms the clock was set since the judgement before.
+    Any thread may ask. Trusted, a question costs three readings and two subtractions.
+    `changes` counts the judgements that differ from the one before, `steps` how often the
+    machine's clock was set: whoever acts by them compares. `doubt` is why the clock is not
+    `trusted`, or what to warn of if it is. `stepped_far`: it was set by more than 300 s, or lies
+    far beyond all that was ever written; until a time server or a person confirms it, or it is
+    set back to where it was.
     """
-
-    trusted: bool
-    doubt: str = ""
-    stepped: int = 0
-
-
-def read_both(clock: Clock, uptime: Callable[[], int]) -> tuple[int, int]:
-    """The clock and the uptime of one moment, in ms.
-
-    A machine that stands still between two readings, for seconds when its disk is slow, would
-    make a clock look set that nobody touched.
-    """
-    for _ in range(_TRIES):
-        before, now, after = uptime(), clock.now(), uptime()
-        if after - before <= _MOMENT_MS:
-            break
-    return now, after
-
-
-class ClockTrust:
-    """Judges the clock each time it is asked. Sets no timer and writes nothing."""
 
     def __init__(
         self,
-        clock: Clock,
+        machine: Clock,
         boot: str,
         uptime: Callable[[], int],
         synchronised: Synchronised,
@@ -76,17 +66,25 @@ class ClockTrust:
         built_at: int = BUILT_AT,
     ) -> None:
         """`uptime` counts the ms since `boot`; the grace counts from there."""
-        self._clock = clock
+        self.machine = machine
         self._boot = boot
         self._uptime = uptime
         self._synchronised = synchronised
         self._grace_ms = grace_ms
         self._built_at = built_at
+        self._lock = threading.RLock()
+        self._past, self._past_uptime = built_at, uptime()
         self._mark = 0
-        self._offset: int | None = None
         self._doubted_since = 0
+        self.stepped_far = False
+        self.changes = self.steps = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        """Judge anew."""
+        self.trusted, self.doubt = False, ""
+        self._offset: int | None = None
         self._behind_since: int | None = None
-        self._stepped_far = False
         self._confirmed = False
         # The offset that was trusted last in this boot, with what was held of it then.
         self._good: tuple[int, int, bool] | None = None
@@ -99,20 +97,40 @@ class ClockTrust:
         A clock far beyond that may have leapt while the box was off: nothing expires by it. Nor
         by one that had `stepped_far` when the box stopped: what was written since proves nothing.
         """
-        self._stepped_far = stepped_far
-        if mark is not None:
-            self._mark = mark.at
-            if mark.boot == self._boot:
-                self._offset, self._good = mark.offset, (mark.offset, 0, stepped_far)
-                return
-        if newest is not None and self._clock.now() > newest + LONG_OFF_MS:
-            self._stepped_far = True
+        with self._lock:
+            self._forget()
+            self.stepped_far = stepped_far
+            if mark is not None:
+                self._mark, self._past = mark.at, max(self._past, mark.at)
+                if mark.boot == self._boot:
+                    self._offset, self._good = mark.offset, (mark.offset, 0, stepped_far)
+                    return
+            if newest is not None and self.machine.now() > newest + LONG_OFF_MS:
+                self.stepped_far = True
+
+    def now(self) -> int:
+        """Milliseconds since 1970 in UTC: the machine's word, or what the box knows better."""
+        with self._lock:
+            told, uptime = self.read()
+            if not self.trusted or self.was_set_by(told, uptime):
+                self.look_at(told, uptime)
+            if self.trusted:
+                return told
+            if self._good is not None:
+                return uptime + self._good[0]
+            return max(told, self._past + uptime - self._past_uptime)
+
+    def monotonic(self) -> float:
+        """The machine's: it never steps."""
+        return self.machine.monotonic()
 
     def confirm(self) -> None:
         """Somebody says that the clock is right as it stands: it has not stepped far."""
-        self._stepped_far = False
-        if self._good is not None:
-            self._good = (*self._good[:2], False)
+        with self._lock:
+            self.stepped_far = False
+            self.changes += 1
+            if self._good is not None:
+                self._good = (*self._good[:2], False)
 
     @property
     def mark(self) -> ClockMark | None:
@@ -132,51 +150,63 @@ class ClockTrust:
         since = self._doubted_since if self._behind_since is None else self._behind_since
         return since + self._grace_ms
 
-    @property
-    def stepped_far(self) -> bool:
-        """Whether it was set by more than 300 s, or lies far beyond all that was ever written.
-
-        Until a time server or a person confirms it, or it is set back to where it was.
-        """
-        return self._stepped_far
-
     def was_set(self) -> bool:
         """Whether the clock was set since the latest judgement, by a second or more."""
-        return self.was_set_by(*read_both(self._clock, self._uptime))
+        return self.was_set_by(*self.read())
+
+    def read(self) -> tuple[int, int]:
+        """The machine's clock and the uptime of one moment, in ms.
+
+        A machine that stands still between two readings, for seconds when its disk is slow,
+        would make a clock look set that nobody touched.
+        """
+        for _ in range(_TRIES):
+            before, now, after = self._uptime(), self.machine.now(), self._uptime()
+            if after - before <= _MOMENT_MS:
+                break
+        return now, after
 
     def was_set_by(self, now: int, uptime: int) -> bool:
-        """The same, of what `read_both` told."""
-        offset = now - uptime
-        if self._offset is None or abs(offset - self._offset) >= STEP_MS:
-            return True
-        self._offset = offset
-        if self._confirmed:  # and it only went on since
-            self._mark = max(self._mark, now)
-        return False
+        """The same, of what `read` told."""
+        with self._lock:
+            offset = now - uptime
+            if self._offset is None or abs(offset - self._offset) >= STEP_MS:
+                return True
+            self._offset = offset
+            if self.trusted and self._good is not None:
+                self._good = offset, *self._good[1:]
+            if self._confirmed:  # and it only went on since
+                self._mark = max(self._mark, now)
+            return False
 
-    def look(self) -> Trust:
+    def look(self) -> None:
         """Judge the clock now."""
-        return self.look_at(*read_both(self._clock, self._uptime))
+        self.look_at(*self.read())
 
-    def look_at(self, now: int, uptime: int) -> Trust:
-        """Judge what `read_both` told: whoever goes on with that reading must have it judged."""
-        synchronised = self._synchronised() is True
-        offset = now - uptime
-        stepped = 0 if self._offset is None else offset - self._offset
-        self._offset = offset
-        if synchronised:
-            self._stepped_far = False
-        elif abs(stepped) > TOLERANCE_MS:
-            if self._good is not None and abs(offset - self._good[0]) <= TOLERANCE_MS:
-                _, self._doubted_since, self._stepped_far = self._good
-            else:
-                self._doubted_since, self._stepped_far = uptime, True
-        stepped = stepped if abs(stepped) >= STEP_MS else 0
-        trusted, doubt = self._judge(now, uptime, synchronised=synchronised)
-        self._confirmed = trusted and synchronised
-        if trusted:
-            self._good = offset, self._doubted_since, self._stepped_far
-        return Trust(trusted, doubt, stepped)
+    def look_at(self, now: int, uptime: int) -> None:
+        """Judge what `read` told: whoever goes on with that reading must have it judged."""
+        with self._lock:
+            before = self.trusted, self.doubt, self.stepped_far
+            synchronised = self._synchronised() is True
+            offset = now - uptime
+            stepped = 0 if self._offset is None else offset - self._offset
+            self._offset = offset
+            if synchronised:
+                self.stepped_far = False
+            elif abs(stepped) > TOLERANCE_MS:
+                if self._good is not None and abs(offset - self._good[0]) <= TOLERANCE_MS:
+                    _, self._doubted_since, self.stepped_far = self._good
+                else:
+                    self._doubted_since, self.stepped_far = uptime, True
+            self.trusted, self.doubt = self._judge(now, uptime, synchronised=synchronised)
+            self._confirmed = self.trusted and synchronised
+            if self.trusted:
+                self._good = offset, self._doubted_since, self.stepped_far
+            if abs(stepped) >= STEP_MS:
+                log.info("clock: set by %+.3f s", stepped / 1000)
+                self.steps += 1
+            after = self.trusted, self.doubt, self.stepped_far
+            self.changes += abs(stepped) >= STEP_MS or before != after
 
     def _judge(self, now: int, uptime: int, *, synchronised: bool) -> tuple[bool, str]:
         if now < self._built_at:

@@ -27,7 +27,6 @@ LAYERS = (
         "appliance.clock",
         "appliance.clock_steps",
         "appliance.clock_trust",
-        "appliance.steady_clock",
         "appliance.rate_limit",
         "appliance.tokens",
         "appliance.settings",

@@ -19,7 +19,7 @@ from aiohttp import web
 from appliance.backup.making import Maker, back_up_before_upgrade
 from appliance.box import Box, open_box
 from appliance.clock import newest_zone_database
-from appliance.clock_trust import kernel_is_synchronised
+from appliance.clock_trust import BoxClock, kernel_is_synchronised
 from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
@@ -29,12 +29,11 @@ from appliance.errors import Trouble
 from appliance.log_files import keep_log
 from appliance.poke import hear_pokes
 from appliance.settings import Settings
-from appliance.steady_clock import SteadyClock
-from appliance.store.clock_marks import find_clock_mark
 from appliance.tls.certificates import Certificates
 from appliance.upkeep.ballast import Ballast
 from appliance.upkeep.life import living
-from appliance.upkeep.sd_notify import sd_notify
+from appliance.upkeep.watchdog import sd_notify
+from appliance.webhooks.clock_gate import recall_clock
 from appliance.webhooks.uptime import SystemUptime
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
@@ -181,7 +180,7 @@ async def _serve(
     address = find_address(host, port, directory.remembered_address())
     uptime = SystemUptime()
     grace_ms = settings.webhooks.clock_grace_minutes * 60_000
-    clock = SteadyClock(
+    clock = BoxClock(
         console.clock, uptime.boot, uptime.milliseconds, kernel_is_synchronised, grace_ms
     )
     box = open_box(
@@ -195,7 +194,7 @@ async def _serve(
         on_broken=stopping.on_broken,
     )
     try:
-        clock.remember(box.live.database.peek(find_clock_mark))
+        recall_clock(clock, box.live.database)
         directory.remember_address(address)
         directory.remember_host(host)
         certificates = None

@@ -13,8 +13,7 @@ from appliance.actions.undo_check_in import undo_check_in
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.upkeep.ballast import Ballast
-from appliance.upkeep.sd_notify import sd_notify
-from appliance.upkeep.watchdog import Watchdog
+from appliance.upkeep.watchdog import Watchdog, sd_notify
 
 log = logging.getLogger(__name__)
 

@@ -48,6 +48,7 @@ class Nights:
         self._directory = directory
         self._retentions = retentions
         self._first = box.clock.now() + _FIRST_MS
+        self._vacuumed_at = 0
         live = box.live.database
         self.jobs = (
             Job("the night's work", live, self._next_due, self.do_now),
@@ -62,8 +63,11 @@ class Nights:
         """
         for retention in self._retentions:
             await _try("forgetting what is old", retention.forget)
-        for environment in self._box.environments:
-            await _try(f"the vacuum of {environment.name}", environment.database.wipe)
+        now = self._box.clock.now()
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not with each retry of a failed backup
+            for environment in self._box.environments:
+                await _try(f"the vacuum of {environment.name}", environment.database.wipe)
+            self._vacuumed_at = now
         faults: list[str] = []
         for environment in self._box.environments:
             faults += await run_beside(partial(list_faults, environment.database.path))
@@ -77,7 +81,8 @@ class Nights:
         trouble = ""
         try:
             await run_beside(maker.make)
-            if not _DOUBTS & await self._list_noted():
+            noted = await box.live.database.read(list_conditions)
+            if not _DOUBTS & {each.name for each in noted}:
                 shelf = self._directory.root / "backups"
                 await run_beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
         except Trouble as error:
@@ -88,35 +93,30 @@ class Nights:
     def _next_due(self, reader: Reader) -> int:
         """The hour that follows the latest proof, and a minute after the start at the earliest."""
         proven = read_record(self._directory.root).at
-        return max(next_night(reader, proven, self._box.settings.backup.hour), self._first)
-
-    async def note_overdue(self) -> None:
-        """Note that there is no backup where none was even tried; take the note back."""
-        live = self._box.live.database
-        record, late_at = read_record(self._directory.root), await live.read(self._late_at)
-        is_late = late_at is not None and late_at <= self._box.clock.now()
-        why = f" ({record.trouble})" if record.trouble else ""
-        sentence = f"no backup was made for more than 30 hours{why}"
-        await self._note(NO_BACKUP, sentence if is_late else "")
+        # A start that lies ahead by more is one before which the clock was set back.
+        first = self._first if self._first <= reader.now + _FIRST_MS else 0
+        return max(next_night(reader, proven, self._box.settings.backup.hour), first)
 
     def _overdue_at(self, reader: Reader) -> int | None:
-        """When to note it, or at once where a backup was made by hand after it was noted."""
-        late_at = self._late_at(reader)
-        is_late = late_at is not None and late_at <= reader.now
-        if not self._is_noted(reader):
+        """When to note that no backup was made; 0 where one was made by hand since the note.
+
+        A box that never had a backup has as long as if it had been made with one.
+        """
+        record = read_record(self._directory.root)
+        since = record.at or find_first_instant(reader)
+        late_at = None if since is None else since + _OVERDUE_MS
+        if all(each.name != NO_BACKUP for each in list_conditions(reader)):
             return late_at
-        return None if is_late or read_record(self._directory.root).trouble else 0
+        is_late = late_at is not None and late_at <= reader.now
+        return None if is_late or record.trouble else 0
 
-    def _late_at(self, reader: Reader) -> int | None:
-        """A box that never had a backup has as long as if it had been made with one."""
-        since = read_record(self._directory.root).at or find_first_instant(reader)
-        return None if since is None else since + _OVERDUE_MS
-
-    def _is_noted(self, reader: Reader) -> bool:
-        return any(each.name == NO_BACKUP for each in list_conditions(reader))
-
-    async def _list_noted(self) -> set[str]:
-        return {each.name for each in await self._box.live.database.read(list_conditions)}
+    async def note_overdue(self) -> None:
+        """Note that there is no backup where none was even tried, or take the note back."""
+        due = await self._box.live.database.read(self._overdue_at)
+        trouble = read_record(self._directory.root).trouble
+        why = f" ({trouble})" if trouble else ""
+        sentence = f"no backup was made for more than 30 hours{why}"
+        await self._note(NO_BACKUP, sentence if due else "")
 
     async def _note(self, name: str, sentence: str) -> None:
         try:

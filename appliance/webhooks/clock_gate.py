@@ -11,23 +11,26 @@ from collections.abc import Callable, Sequence
 from appliance.accidents import log_accident
 from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.clock import Clock
-from appliance.clock_trust import ClockMark, ClockTrust, Trust, read_both
+from appliance.clock_trust import BoxClock, ClockMark
 from appliance.errors import Unavailable
 from appliance.model.notices import ClockConfirmed
 from appliance.store.clock_marks import find_clock_mark, find_latest_instant, put_clock_mark
+from appliance.store.conditions import list_conditions
 from appliance.store.connection import Transaction
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.heartbeat import set_heartbeat
+from appliance.store.waits import list_waiting_endpoints, settle_some_waits
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
     CLOCK_UNCONFIRMED,
     Conditions,
 )
+from appliance.webhooks.ladder import DELAYS_MS, longest_wait
 from appliance.webhooks.outside import Outside
-from appliance.webhooks.uptime import Alarm
-from appliance.webhooks.waits import settle_waits
+from appliance.webhooks.uptime import Alarm, Uptime
 
 log = logging.getLogger(__name__)
+_LONGEST = tuple(longest_wait(attempts) for attempts in range(len(DELAYS_MS) + 1))
 _CHECK_MS = 15_000
 _WRITE_EVERY_MS = 3_600_000
 _LEAPT = (
@@ -50,17 +53,18 @@ class ClockGate:
     ) -> None:
         """`on_trusted` is called when the clock is trusted again."""
         self._database = database
-        self._clock = clock
         self._outside = outside
         self._uptime = outside.uptime
         self._conditions = conditions
         self._on_trusted = on_trusted
         self._sure_anyway = grace_ms == 0
-        self.trust = ClockTrust(
-            clock, self._uptime.boot, self._uptime.milliseconds, outside.synchronised, grace_ms
+        up = outside.uptime
+        boxed = isinstance(database.clock, BoxClock) and database.clock
+        self._clock = boxed or BoxClock(
+            clock, up.boot, up.milliseconds, outside.synchronised, grace_ms
         )
+        self._changes = self._steps = 0
         self._open = False
-        self._trusted = False
         self._waits_are_stale = True
         self._alarm: Alarm | None = None
         self._listeners: list[Callable[[], None]] = []
@@ -70,9 +74,8 @@ class ClockGate:
 
     async def start(self) -> None:
         """Judge the clock; when it is trusted, waits are counted by it before this returns."""
-        mark = self._database.peek(find_clock_mark)
-        newest = self._database.peek(find_latest_instant)
-        self.trust.remember(mark, newest, stepped_far=self._conditions.holds(CLOCK_LEAPT))
+        if self._clock is not self._database.clock:
+            recall_clock(self._clock, self._database)
         self._database.on_commit(self._on_commit)
         self._stop_watching = self._outside.watch_clock_steps(self._on_set)
         self._look()
@@ -87,7 +90,7 @@ class ClockGate:
         if self._settling is not None:
             self._settling.cancel()
             await asyncio.gather(self._settling, return_exceptions=True)
-        if self._open and not self.trust.was_set():
+        if self._open and not self._clock.was_set():
             try:
                 await self._remember()
             except Unavailable:
@@ -99,16 +102,18 @@ class ClockGate:
 
     def time_to_sign(self) -> int | None:
         """The time to sign with, in ms since 1970: that which was judged. None while it holds."""
-        now, uptime = read_both(self._clock, self._uptime.milliseconds)
-        if self.trust.was_set_by(now, uptime):
-            self._act_by(self.trust.look_at(now, uptime))
+        now, uptime = self._clock.read()
+        if self._clock.was_set_by(now, uptime):
+            self._clock.look_at(now, uptime)
+        if self._clock.changes != self._changes:
+            self._act()
         return now if self._open else None
 
     def may_expire(self) -> bool:
         """Whether things may be thrown away because of their age by this clock."""
-        if self.trust.stepped_far:  # a time server that agrees sets nothing, and nobody tells
+        if self._clock.stepped_far:  # a time server that agrees sets nothing, and nobody tells
             self._look()
-        return self.permits() and not self.trust.stepped_far
+        return self.permits() and not self._clock.stepped_far
 
     def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back when timers may be wrong; the result stops that.
@@ -124,10 +129,10 @@ class ClockGate:
         now = self._uptime.milliseconds()
         if not self._open or self._written_at is None or now < self._written_at + _WRITE_EVERY_MS:
             return None
-        if self.trust.was_set():  # the next judgement says whether that time is one to remember
+        if self._clock.was_set():  # the next judgement says whether that time is one to remember
             return None
         self._written_at = now
-        return self.trust.mark
+        return self._clock.mark
 
     def _on_set(self) -> None:
         """The kernel says that the clock was set, or that the machine is awake again."""
@@ -136,11 +141,11 @@ class ClockGate:
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         """A person may have said that the clock is right: in the portal, or at the box itself."""
-        if not self.trust.stepped_far or not any(map(_may_confirm, notices)):
+        if not self._clock.stepped_far or not any(map(_may_confirm, notices)):
             return
         if self._conditions.was_taken_back(CLOCK_LEAPT):
             log.info("somebody says that the clock is right")
-            self.trust.confirm()
+            self._clock.confirm()
             self._tell()
 
     def _tell(self) -> None:
@@ -149,34 +154,34 @@ class ClockGate:
 
     def _look(self) -> None:
         """Judge the clock, and act by it."""
-        self._act_by(self.trust.look())
+        self._clock.look()
+        self._act()
 
-    def _act_by(self, verdict: Trust) -> None:
-        self._database.clock.now()  # the box's own time follows in the same moment
-        if verdict.stepped:
-            log.info("the clock was set by %+.3f s", verdict.stepped / 1000)
-            self._waits_are_stale = True
-        self._trusted = verdict.trusted
-        if self.trust.stepped_far:
+    def _act(self) -> None:
+        """By the latest judgement, whoever asked for it."""
+        self._changes = self._clock.changes
+        if self._steps != self._clock.steps:
+            self._steps, self._waits_are_stale = self._clock.steps, True
+        if self._clock.stepped_far:
             self._conditions.begin(CLOCK_LEAPT, _LEAPT)
         else:
             self._conditions.end(CLOCK_LEAPT, "the clock is where it should be")
-        if verdict.trusted:
+        if self._clock.trusted:
             self._set_alarm(None)
-            self._warn(verdict)
+            self._warn(self._clock.doubt)
             if not self._open or self._waits_are_stale:
                 self._settle_soon()
         else:
             self._open = False
-            sentence = f"webhooks wait, for the clock is not trusted: {verdict.doubt}"
+            sentence = f"webhooks wait, for the clock is not trusted: {self._clock.doubt}"
             self._conditions.begin(CLOCK_HELD, sentence)
             now = self._uptime.milliseconds()
-            ends = self.trust.grace_ends_at
+            ends = self._clock.grace_ends_at
             self._set_alarm(min(now + _CHECK_MS, ends) if ends > now else now + _CHECK_MS)
 
-    def _warn(self, verdict: Trust) -> None:
-        if verdict.doubt and not self._sure_anyway:
-            sentence = f"webhooks go out by a clock that may be wrong: {verdict.doubt}"
+    def _warn(self, doubt: str) -> None:
+        if doubt and not self._sure_anyway:
+            sentence = f"webhooks go out by a clock that may be wrong: {doubt}"
             self._conditions.begin(CLOCK_UNCONFIRMED, sentence)
         else:
             self._conditions.end(CLOCK_UNCONFIRMED, "the clock is confirmed")
@@ -204,15 +209,15 @@ class ClockGate:
 
     async def _remember(self) -> None:
         """Write the mark: while it was waited for, the clock may have been set."""
-        mark = self.trust.mark
+        mark = self._clock.mark
         if mark is not None:
-            await self._database.write(_put_mark, mark, is_sure=not self.trust.stepped_far)
+            await self._database.write(_put_mark, mark, is_sure=not self._clock.stepped_far)
 
     def _has_to_settle(self) -> bool:
-        return self._trusted and (self._waits_are_stale or not self._open)
+        return self._clock.trusted and (self._waits_are_stale or not self._open)
 
     def _reopen(self) -> None:
-        if self._trusted and not (self._open or self._waits_are_stale):
+        if self._clock.trusted and not (self._open or self._waits_are_stale):
             self._open = True
             self._conditions.end(CLOCK_HELD, "the clock is trusted again: webhooks go out")
             self._on_trusted()
@@ -226,6 +231,33 @@ class ClockGate:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = None if at is None else self._uptime.call_at(at, self._look)
+
+
+async def settle_waits(database: Database, uptime: Uptime) -> None:
+    """Bring every pending retry to this boot, and its `due_at` to the present clock.
+
+    In steps of 500 rows, between which others write. Needs a clock that is trusted: what is
+    left of a wait after a start of the machine is told by it alone.
+    """
+
+    def settle(tx: Transaction, endpoint_id: str, after: tuple[int, int]) -> tuple[int, int] | None:
+        now = uptime.milliseconds()
+        return settle_some_waits(tx, endpoint_id, after, uptime.boot, now, _LONGEST)
+
+    for endpoint_id in await database.read(list_waiting_endpoints):
+        after: tuple[int, int] | None = (0, 0)
+        while after is not None:
+            after = await database.write(settle, endpoint_id, after)
+
+
+def recall_clock(clock: BoxClock, database: Database) -> None:
+    """Let the clock begin with what this database knows of it."""
+    noted = database.peek(list_conditions)
+    clock.remember(
+        database.peek(find_clock_mark),
+        database.peek(find_latest_instant),
+        stepped_far=any(condition.name == CLOCK_LEAPT for condition in noted),
+    )
 
 
 def _may_confirm(notice: object) -> bool:

@@ -11,8 +11,7 @@ import pytest
 
 from appliance.upkeep import life
 from appliance.upkeep.life import Reserve
-from appliance.upkeep.sd_notify import sd_notify, watchdog_seconds
-from appliance.upkeep.watchdog import Watchdog
+from appliance.upkeep.watchdog import Watchdog, sd_notify, watchdog_seconds
 
 STUCK = """
 import asyncio, sys, time

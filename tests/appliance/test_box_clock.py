@@ -10,8 +10,7 @@ import pytest
 from appliance import clock_steps
 from appliance.clock import StoppedClock, parse_instant
 from appliance.clock_steps import watch_clock_steps
-from appliance.clock_trust import ClockMark
-from appliance.steady_clock import SteadyClock
+from appliance.clock_trust import BoxClock, ClockMark
 from tests.appliance.webhooks.alarms import ManualUptime
 
 NOW = "2026-11-21T19:00:00Z"
@@ -28,7 +27,7 @@ class Surroundings:
         self.synchronised = False
 
     def clock(self, mark=None):
-        made = SteadyClock(
+        made = BoxClock(
             self.machine, self.up.boot, self.up.milliseconds, lambda: self.synchronised, GRACE_MS
         )
         made.remember(mark)
