@@ -6,7 +6,6 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv6Address
 from typing import Any, cast
 
@@ -33,11 +32,12 @@ _BLOCK = 4096
 _INFORMATIONAL_MAX = 16
 _NEXT_SECONDS = 0.25  # after which the next address is tried beside the one before
 
-# From the receiver's own answer to what this machine alone reports, which counts only when
-# nothing else was reported: no way to either kind of address, or only one kind is known.
-_FROM_OUTSIDE = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT, errno.EHOSTUNREACH)
-_NO_WAY = (errno.ENETUNREACH, errno.ENETDOWN)
-_OTHER_KIND = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+# How far from the receiver a failure arose: its own answer counts most. That this machine has no
+# way, or does not know that kind of address, counts only when nothing else was reported.
+_DISTANCES = {
+    errno.ECONNREFUSED: 0, errno.ECONNRESET: 1, errno.ETIMEDOUT: 2, errno.EHOSTUNREACH: 3,
+    errno.ENETUNREACH: 5, errno.ENETDOWN: 5, errno.EADDRNOTAVAIL: 6, errno.EAFNOSUPPORT: 6,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,15 @@ class Client:
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
         }
-        self._session = self._open_session(_Connector(self._dial, keepalive_timeout=budgets.idle))
+        self._session = aiohttp.ClientSession(
+            connector=_Connector(self._dial, budgets.idle),
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `post` has its own
+            auto_decompress=False,
+            read_bufsize=_BLOCK,
+            trust_env=False,
+        )
         self._in_use = 0
         self._closed = False
         self.addresses: Sequence[IpAddress] | None = (
@@ -141,8 +149,6 @@ class Client:
                 response.status, excerpt, call.remote_address, response.headers.get("Date")
             )
         finally:
-            if call.session is not None:
-                await call.session.close()
             self._in_use -= 1
             if self._closed:
                 await self.close()
@@ -154,31 +160,18 @@ class Client:
             await self._session.connector.close(abort_ssl=True)
             self._session.detach()
 
-    def _open_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=connector,
-            headers=self._headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `post` has its own
-            auto_decompress=False,
-            read_bufsize=_BLOCK,
-            trust_env=False,
-        )
-
     async def _send(self, request: Request, call: "_Call") -> aiohttp.ClientResponse:
-        try:
-            return await self._answer(self._session, request)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            if call.dialled or call.connection is None or call.connection.heard:
-                raise
-        # Closed by the receiver while it was idle: that is no answer. Once more, freshly.
-        call.session = self._open_session(_Connector(self._dial, force_close=True))
-        return await self._answer(call.session, request)
+        while True:
+            try:
+                return await self._answer(request)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+                # Closed by the receiver while it was idle: that is no answer. The next
+                # connection is a fresh one, or one more of those that were idle.
+                if call.dialled or call.connection is None or call.connection.heard:
+                    raise
 
-    async def _answer(
-        self, session: aiohttp.ClientSession, request: Request
-    ) -> aiohttp.ClientResponse:
-        response = await session.post(
+    async def _answer(self, request: Request) -> aiohttp.ClientResponse:
+        response = await self._session.post(
             self._url, data=request.body, headers=request.headers, allow_redirects=False
         )
         if response.status < 200:
@@ -205,7 +198,7 @@ class Client:
             response.close()
         return excerpt
 
-    async def _dial(self, make_protocol: Callable[[], ResponseHandler]) -> ResponseHandler:
+    async def _dial(self) -> ResponseHandler:
         """A connection to an address that the guard permits, over TLS where the URL says so."""
         call = _CALL.get()
         call.dialled = True
@@ -219,7 +212,7 @@ class Client:
         if receiver.secure:  # slow or not: it is the receiver's own time, of which it has the rest
             call.phase = TLS
         transport, connection = await self._loop.create_connection(
-            make_protocol,
+            lambda: _Connection(self._loop),
             sock=sock,
             ssl=context,
             server_hostname=receiver.host if receiver.secure else None,
@@ -237,13 +230,12 @@ class Client:
 class _Call:
     """How far one attempt has got."""
 
-    __slots__ = ("connection", "dialled", "phase", "session")
+    __slots__ = ("connection", "dialled", "phase")
 
     def __init__(self) -> None:
         self.phase = GUARD
         self.dialled = False
         self.connection: _Connection | None = None
-        self.session: aiohttp.ClientSession | None = None  # that of a second try
 
     @property
     def remote_address(self) -> str | None:
@@ -256,16 +248,12 @@ _CALL: ContextVar[_Call] = ContextVar("call")
 class _Connector(aiohttp.BaseConnector):
     """Pools connections that `dial` makes: nothing of aiohttp looks up or dials by itself."""
 
-    def __init__(
-        self, dial: Callable[[Callable[[], ResponseHandler]], Awaitable[ResponseHandler]],
-        **options: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(limit=0, **options)
+    def __init__(self, dial: Callable[[], Awaitable[ResponseHandler]], idle: float) -> None:
+        super().__init__(limit=0, keepalive_timeout=idle)
         self._dial = dial
-        self._make_protocol = partial(_Connection, loop=self._loop)
 
     async def _create_connection(self, *_request: object) -> ResponseHandler:
-        return await self._dial(self._make_protocol)
+        return await self._dial()
 
 
 class _Connection(ResponseHandler):
@@ -329,12 +317,7 @@ async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.
 
 
 def _distance(failure: OSError) -> int:
-    """How far from the receiver it arose."""
-    number = failure.errno or 0
-    if number in _FROM_OUTSIDE:
-        return _FROM_OUTSIDE.index(number)
-    others = len(_FROM_OUTSIDE)
-    return others + (1 if number in _NO_WAY else 2 if number in _OTHER_KIND else 0)
+    return _DISTANCES.get(failure.errno or 0, 4)
 
 
 class _Failures:

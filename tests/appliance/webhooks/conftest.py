@@ -58,25 +58,17 @@ class Surroundings:
     def __init__(self):
         self.way_out = True
         self.synchronised = True
-        self.watching_network = []
         self.watching_clock = []
 
     def has_way_out(self):
         return self.way_out
 
-    def watch(self, callback):
-        return self._watch(self.watching_network, callback)
-
     def watch_clock_steps(self, callback):
-        return self._watch(self.watching_clock, callback)
+        self.watching_clock.append(callback)
+        return lambda: self.watching_clock.remove(callback)
 
     def is_synchronised(self):
         return self.synchronised
-
-    @staticmethod
-    def _watch(watching, callback):
-        watching.append(callback)
-        return lambda: watching.remove(callback)
 
 
 @pytest.fixture
