@@ -6,7 +6,7 @@ from pathlib import Path
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.environment import Environment, EnvironmentName, Links, path_prefix
-from appliance.live.feed import Feed
+from appliance.live import Feed
 from appliance.settings import Settings
 from appliance.steady_clock import SteadyClock
 from appliance.store.database import Database

@@ -5,7 +5,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from appliance.alone import https_base, is_alone, is_public, speaks_tls
-from appliance.live.feed import Feed
+from appliance.live import Feed
 from appliance.settings import ServerSettings, Settings
 from appliance.store.database import Database
 from appliance.tokens import Keyring

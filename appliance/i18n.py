@@ -28,6 +28,7 @@ _DEFAULT = "fr"
 _WRITTEN_IN = "en"
 _REFUSED = ("refusals.ar.po", "rules.ar.po")
 _SIZES = (("digital-gigabyte", 10**9), ("digital-megabyte", 10**6), ("digital-kilobyte", 1000))
+_PLAIN = str.maketrans("\N{NO-BREAK SPACE}\N{RIGHT SINGLE QUOTATION MARK}", " '")
 _TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -48,6 +49,10 @@ class Language:
     def gettext(self, message: str, /, **values: object) -> str:
         """`message` in this language, its `%(name)s` filled from `values`."""
         return self.words.gettext(message) % values
+
+    def plain(self, message: str, /, **values: object) -> str:
+        """As `gettext`, with the plain spaces and apostrophes that programs and headers get."""
+        return self.words.gettext(message).translate(_PLAIN) % values
 
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
         """As `gettext`, in the plural form that `count` asks for; `%(count)s` is the number."""

@@ -1,20 +1,61 @@
 """Settings: `settings.toml` and `VENUEBOX_SECTION_NAME`, one frozen value, one clear error."""
 
 import dataclasses
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_network
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
+from urllib.parse import urlsplit
 
 from appliance.errors import Trouble
-from appliance.settings_checks import check_setting
-from appliance.settings_readers import ReaderSettings, parse_readers
+from appliance.settings_readers import EXAMPLE, ReaderSettings, parse_readers
+
+_TOKEN_LEAST = 16
+_NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
+_COUNT = (1, 10**9)
+_HEAD = """\
+# Settings of this box. A line without # is in force from the next start on; each setting can
+# also be given as an environment variable, VENUEBOX_SECTION_NAME.
+"""
 
 
-def _setting(default: Any, meaning: str) -> Any:
-    return field(default=default, metadata={"meaning": meaning})
+def _setting(default: Any, meaning: str, allowed: Any = ("", lambda _: True)) -> Any:
+    """One setting; `allowed` is a range, or a check with what it accepts in words before it."""
+    return field(default=default, metadata={"meaning": meaning, "allowed": allowed})
+
+
+def _days(default: int, meaning: str) -> Any:
+    return _setting(default, meaning, (1, 36_500))  # a calendar has no days for much more
+
+
+def _is_base(url: str) -> bool:
+    if not url:
+        return True
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # half an IPv6 address, a port that is none
+        return False
+    # What is left out by urlsplit, such as a line break at the end, would be in every link.
+    plain = url.isprintable() and not _NEVER_IN_A_BASE & set(url) and not url.endswith("/")
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain and port != 0
+
+
+def _are_networks(texts: tuple[str, ...]) -> bool:
+    try:
+        return all(ip_network(text, strict=False) for text in texts)
+    except ValueError:
+        return False
+
+
+def _is_path(text: str) -> bool:
+    # A line break in it would begin another line of systemd's unit.
+    return not text or (Path(text).is_absolute() and text.isprintable())
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +63,29 @@ class ServerSettings:
     """Where the box listens and how it is reached."""
 
     host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - a box serves its LAN
-    port: int = _setting(8080, "port to listen on; 0 takes any free one")
-    app_url: str = _setting("", "public base URL of guest links; empty: the listening address")
+    port: int = _setting(8080, "port to listen on; 0 takes any free one", (0, 65535))
+    app_url: str = _setting(
+        "",
+        "public base URL of guest links; empty: the listening address",
+        ("an address such as https://box.example without a path at its end", _is_base),
+    )
     names: tuple[str, ...] = _setting(
         (), "further host names to accept; requests for other names are refused"
     )
     trusted_proxies: tuple[str, ...] = _setting(
-        (), "addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted"
+        (),
+        "addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted",
+        ("addresses or networks such as 192.168.1.10 or 10.0.0.0/8", _are_networks),
     )
-    tls_port: int = _setting(8443, "port for https; 0: none. Not used on a loopback host")
+    tls_port: int = _setting(8443, "https port; 0: none. Not used on a loopback host", (0, 65535))
     allow_http: bool = _setting(
         default=False, meaning="accept keys and terminals over plain http from other machines"
     )
     mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local on the LAN")
     metrics_token: str = _setting(
-        "", "bearer token for /metrics, at least 16 characters; empty: /metrics is closed"
+        "",
+        "bearer token for /metrics, at least 16 characters; empty: /metrics is closed",
+        ("nothing, or 16 characters or more", lambda token: not 0 < len(token) < _TOKEN_LEAST),
     )
 
 
@@ -44,9 +93,9 @@ class ServerSettings:
 class ApiSettings:
     """Limits of the partner interface."""
 
-    rate_limit_per_minute: int = _setting(60, "requests a minute for each key")
+    rate_limit_per_minute: int = _setting(60, "requests a minute for each key", _COUNT)
     unauthenticated_per_minute: int = _setting(
-        60, "requests a minute without a valid key, for each client address"
+        60, "requests a minute without a valid key, for each client address", _COUNT
     )
 
 
@@ -62,7 +111,7 @@ class WebhookSettings:
         default=False, meaning="allow plain http receivers in live too (test always allows them)"
     )
     clock_grace_minutes: int = _setting(
-        10, "minutes after start to wait for a time server before the clock is trusted"
+        10, "minutes after start to wait for a time server before the clock is trusted", (0, 1440)
     )
 
 
@@ -70,15 +119,15 @@ class WebhookSettings:
 class RetentionSettings:
     """How long guests are known, and the log of webhooks is kept."""
 
-    contact_days: int = _setting(
+    contact_days: int = _days(
         30, "days after the evening for which a guest's name, contacts and notes are kept"
     )
-    attempt_days: int = _setting(30, "days to keep delivery attempts")
-    attempt_rows: int = _setting(100_000, "maximum number of delivery attempts kept")
-    attempt_megabytes: int = _setting(64, "maximum size of the attempts kept, in megabytes")
-    answer_days: int = _setting(7, "days to keep the responses of successful deliveries")
-    dead_days: int = _setting(30, "days in which a dead delivery can be replayed")
-    security_days: int = _setting(180, "days to keep the security log")
+    attempt_days: int = _days(30, "days to keep delivery attempts")
+    attempt_rows: int = _setting(100_000, "most delivery attempts to keep", _COUNT)
+    attempt_megabytes: int = _setting(64, "most megabytes of attempts to keep", (1, 10**6))
+    answer_days: int = _days(7, "days to keep the responses of successful deliveries")
+    dead_days: int = _days(30, "days in which a dead delivery can be replayed")
+    security_days: int = _days(180, "days to keep the security log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +135,25 @@ class MailSettings:
     """The mail server that takes letters to guests."""
 
     host: str = _setting("", "mail server; empty: live sends no email")
-    port: int = _setting(587, "mail server's port")
-    security: str = _setting("starttls", "starttls, tls or none")
+    port: int = _setting(587, "mail server's port", (1, 65535))
+    security: str = _setting(
+        "starttls",
+        "starttls, tls or none",
+        ("starttls, tls or none", {"starttls", "tls", "none"}.__contains__),
+    )
     user: str = _setting("", "user name at the mail server; empty: none")
     password: str = _setting("", "password at the mail server")
     sender: str = _setting("", "From address of emails")
-    reminder_hours: int = _setting(24, "hours before the evening to remind a guest; 0: never")
+    reminder_hours: int = _setting(24, "hours before the evening of a reminder; 0: never", (0, 720))
 
 
 @dataclass(frozen=True, slots=True)
 class DoorSettings:
     """How the door judges."""
 
-    early_minutes: int = _setting(120, "minutes before the slot from which a guest is admitted")
+    early_minutes: int = _setting(
+        120, "minutes before the slot when guests are admitted", (0, 1440)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +161,18 @@ class BackupSettings:
     """Where backups go, and when."""
 
     directory: str = _setting(
-        "", "folder for backups, such as a USB volume; empty: backups/ in the data directory"
+        "",
+        "folder for backups, such as a USB volume; empty: backups/ in the data directory",
+        ("a path from the root such as /mnt/usb", _is_path),
     )
-    hour: int = _setting(4, "hour of the venue's night in which the backup is made")
+    hour: int = _setting(4, "hour of the venue's night in which the backup is made", (0, 23))
 
 
 @dataclass(frozen=True, slots=True)
 class GuestSettings:
     """What guests may do by themselves."""
 
-    cancel_hours: int = _setting(2, "hours before the slot until which a guest may cancel")
+    cancel_hours: int = _setting(2, "hours before the slot until which guests may cancel", (0, 720))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +182,9 @@ class BookingSettings:
     enabled: bool = _setting(
         default=False, meaning="guests may book on the page /book (always allowed in test)"
     )
-    open_for_address: int = _setting(6, "upcoming bookings that one client address may hold")
-    hourly_for_address: int = _setting(12, "booking forms an hour from one client address")
-    hourly: int = _setting(120, "booking forms an hour, above which each address may hold one")
+    open_for_address: int = _setting(6, "upcoming bookings one client address may hold", _COUNT)
+    hourly_for_address: int = _setting(12, "booking forms an hour from one client address", _COUNT)
+    hourly: int = _setting(120, "booking forms an hour; above, an address may hold one", _COUNT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +201,25 @@ class Settings:
     guest: GuestSettings = field(default_factory=GuestSettings)
     booking: BookingSettings = field(default_factory=BookingSettings)
     readers: tuple[ReaderSettings, ...] = ()
+
+
+def _sections() -> list[dataclasses.Field[Any]]:
+    """Those of single settings: readers are tables of their own, and no variables."""
+    return [f for f in dataclasses.fields(Settings) if f.name != "readers"]
+
+
+def _declared() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    for section in _sections():
+        kind: Any = section.default_factory
+        for item in dataclasses.fields(kind):
+            yield f"{section.name}.{item.name}", item
+
+
+RANGES: Mapping[str, tuple[int, int]] = {
+    name: item.metadata["allowed"]
+    for name, item in _declared()
+    if isinstance(item.metadata["allowed"][0], int)
+}
 
 
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
@@ -181,19 +257,10 @@ def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.
 
 def describe_settings() -> list[tuple[str, str, Any, str]]:
     """Each setting as (section.name, environment variable, default, meaning)."""
-    rows = []
-    for section in _sections():
-        kind: Any = section.default_factory
-        for item in dataclasses.fields(kind):
-            name = f"{section.name}.{item.name}"
-            rows.append((name, _variable(section.name, item.name), item.default,
-                         item.metadata["meaning"]))  # fmt: skip
-    return rows
-
-
-def _sections() -> list[dataclasses.Field[Any]]:
-    """Those of single settings: readers are tables of their own, and no variables."""
-    return [f for f in dataclasses.fields(Settings) if f.name != "readers"]
+    return [
+        (name, _variable(*name.split(".")), item.default, item.metadata["meaning"])
+        for name, item in _declared()
+    ]
 
 
 def _variable(section: str, name: str) -> str:
@@ -214,8 +281,13 @@ def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str
             values[name] = _from_text(f"{section}.{name}", hints[name], environ[variable])
         elif name in given:
             values[name] = _from_toml(f"{section}.{name}", hints[name], given[name])
-    for name, value in values.items():
-        check_setting(f"{section}.{name}", value)
+    for item in dataclasses.fields(kind):
+        if item.name in values:
+            value, (first, last) = values[item.name], item.metadata["allowed"]
+            right = last(value) if callable(last) else first <= value <= last
+            if not right:
+                said = first if callable(last) else f"{first} to {last}"
+                raise Trouble(f"{section}.{item.name} is {value!r}: {said} is allowed")
     return kind(**values)
 
 
@@ -261,3 +333,75 @@ def _was_meant(section: str, known: Mapping[str, Any]) -> bool:
     from difflib import get_close_matches  # noqa: PLC0415 - most starts can spare its 10 ms
 
     return bool(get_close_matches(section, known, cutoff=0.8))
+
+
+# The file.
+
+
+def settings_example() -> str:
+    """What `venuebox init` writes and `packaging/settings.example.toml` shows."""
+    lines = [_HEAD]
+    for section, rows in groupby(describe_settings(), key=lambda row: row[0].split(".")[0]):
+        lines.append(f"[{section}]")
+        for name, _variable, default, meaning in rows:
+            # JSON's texts, numbers, truths and lists are TOML's too.
+            lines.append(f"# {meaning}")
+            lines.append(f"#{name.split('.')[1]} = {json.dumps(default)}")
+        lines.append("")
+    return "\n".join(lines) + EXAMPLE
+
+
+def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
+    """The text of a settings file with these settings (`section.name`) in force.
+
+    Comments and everything else stay as they are. Trouble when a value is not allowed, or when
+    the file is written in a way that only a person should change.
+    """
+    lines = text.split("\n") if text.strip() else settings_example().split("\n")
+    for name, value in changes.items():
+        _change(lines, *name.split("."), value=_toml(value))
+    changed = "\n".join(lines)
+    _check_only(text, changed, changes)
+    return changed
+
+
+def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
+    """Replace the line that says it, else the one that is switched off, else begin one."""
+    head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
+    if head is None:
+        # Before the tables of readers, which would swallow it.
+        first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
+        lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
+        return
+    after = range(head + 1, len(lines))
+    end = next((i for i in after if lines[i].lstrip().startswith("[")), len(lines))
+    for said in (rf"\s*{name}\s*=", rf"#\s*{name}\s*="):
+        for i in range(head + 1, end):
+            if re.match(said, lines[i]):
+                lines[i] = f"{name} = {value}"
+                return
+    lines.insert(head + 1, f"{name} = {value}")
+
+
+def _check_only(before: str, after: str, changes: Mapping[str, object]) -> None:
+    """Trouble unless the file can be read and differs in `changes` alone."""
+    parse_settings(after, {})
+    was, is_ = _flat(before), _flat(after)
+    wanted = {**was, **changes}
+    if is_ != wanted:
+        raise Trouble("settings.toml is written in a way that only a person should change")
+
+
+def _flat(text: str) -> dict[str, object]:
+    document = tomllib.loads(text)
+    return {
+        f"{section}.{name}": value
+        for section, members in document.items()
+        if isinstance(members, dict)
+        for name, value in members.items()
+    }
+
+
+def _toml(value: object) -> str:
+    """JSON's texts are TOML's, but for one character that TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,5 +1,6 @@
 """The readers of settings.toml: `[[readers]]`, one table for each scanner."""
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,17 +13,36 @@ COLOURS = ("green", "amber", "red", "grey")
 ENVIRONMENTS = ("live", "test")
 PAUSE = "p"  # the escape \p: half a second between two parts of an answer
 
-_COMMON = ("kind", "terminal", "environment")
-_OF_KIND: Mapping[str, tuple[str, ...]] = {
-    "serial": ("device", "baud", "answer", "answer_device", "answer_baud", "repeat_answer"),
-    "evdev": ("device", "answer", "answer_device", "answer_baud", "repeat_answer"),
-    "tcp": ("host", "port", "answer", "repeat_answer"),
-}
 _BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)
 _ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "a": b"\a", "\\": b"\\"}
 _ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.?))", re.DOTALL)
 _ANSWER_BYTES = 256
 _LONGEST_TEXT = 200
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value.strip()) <= _LONGEST_TEXT
+
+
+def _is_path(value: object) -> bool:
+    return _is_text(value) and str(value).strip().startswith("/")
+
+
+def _is_baud(value: object) -> bool:
+    return type(value) is int and value in _BAUDS
+
+
+def _setting(
+    default: Any, is_allowed: Callable[[Any], bool], allowed: str, *kinds: str, missing: str = ""
+) -> Any:
+    """A setting of these kinds of reader, or of all; `missing` says what a required one is."""
+    metadata = {"check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS}
+    return field(default=default, metadata=metadata | {"missing": missing})
+
+
+_A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters is"
+_A_PATH = "a path such as /dev/serial/by-id/… is"
+_A_BAUD = f"{', '.join(map(str, _BAUDS))} are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +56,37 @@ class ReaderSettings:
     those too.
     """
 
-    kind: str
-    terminal: str = ""
-    environment: str = "live"
-    device: str = ""
-    baud: int = 9600
-    host: str = "127.0.0.1"
-    port: int = 0
-    answer: Mapping[str, tuple[bytes, ...]] = field(default_factory=dict)
-    answer_device: str = ""
-    answer_baud: int = 9600
-    repeat_answer: bool = False
+    kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)} are")
+    terminal: str = _setting(
+        "", _is_text, _A_TEXT, missing="the id or the name of the terminal whose scans these are"
+    )
+    environment: str = _setting(
+        "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)} is"
+    )
+    device: str = _setting(
+        "", _is_path, _A_PATH, "serial", "evdev",
+        missing="the path of the scanner, best below /dev/serial/by-id or /dev/input/by-id",
+    )  # fmt: skip
+    baud: int = _setting(9600, _is_baud, _A_BAUD, "serial")
+    host: str = _setting("127.0.0.1", _is_text, _A_TEXT, "tcp")
+    port: int = _setting(
+        0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535 is", "tcp",
+        missing="1 to 65535, the port to listen on",
+    )  # fmt: skip
+    answer: Mapping[str, tuple[bytes, ...]] = field(
+        default_factory=dict,
+        metadata={
+            "check": lambda value: isinstance(value, dict),
+            "allowed": 'a table such as {green = "…"} is',
+            "kinds": KINDS,
+            "missing": "",
+        },
+    )
+    answer_device: str = _setting("", _is_path, _A_PATH, "serial", "evdev")
+    answer_baud: int = _setting(9600, _is_baud, _A_BAUD, "serial", "evdev")
+    repeat_answer: bool = _setting(
+        default=False, is_allowed=lambda value: isinstance(value, bool), allowed="true or false is"
+    )
 
     def answers(self, colour: str, *, is_repeated: bool) -> bool:
         """Whether an answer of that colour is given, or was given a moment ago."""
@@ -75,71 +115,34 @@ def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderS
 
 
 def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSettings:  # noqa: FBT001 - handed on
-    kind = table.get("kind")
-    if kind not in KINDS:
-        raise Trouble(f"{where}.kind is {kind!r}: {', '.join(KINDS)} are allowed")
-    names = (("kind",) if on_a_bridge else _COMMON) + _OF_KIND[kind]
-    for name in table:
-        if name not in names:
-            raise Trouble(f"unknown setting {where}.{name}: use {', '.join(names)}")
-    values = {name: _CHECKS[name](f"{where}.{name}", value) for name, value in table.items()}
-    required = ["port" if kind == "tcp" else "device", *([] if on_a_bridge else ["terminal"])]
-    for name in required:
-        if name not in values:
-            raise Trouble(f"{where}.{name} is missing: {_MEANING[name]}")
+    kind = table.get("kind", "")
+    known = {
+        item.name: item.metadata
+        for item in dataclasses.fields(ReaderSettings)
+        if (kind not in KINDS or kind in item.metadata["kinds"])
+        and not (on_a_bridge and item.name in {"terminal", "environment"})
+    }
+    values: dict[str, Any] = {}
+    for name, value in ({"kind": kind} | dict(table)).items():
+        if name not in known:
+            raise Trouble(f"unknown setting {where}.{name}: use {', '.join(known)}")
+        if not known[name]["check"](value):
+            raise Trouble(f"{where}.{name} is {value!r}: {known[name]['allowed']} allowed")
+        values[name] = value.strip() if isinstance(value, str) else value
+    for name, declared in known.items():
+        if declared["missing"] and name not in values:
+            raise Trouble(f"{where}.{name} is missing: {declared['missing']}")
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
-        raise Trouble(f"{where}.answer_device is missing: {_MEANING['answer_device']}")
+        raise Trouble(
+            f"{where}.answer_device is missing: "
+            "a keyboard cannot be answered, but a serial port beside it can"
+        )
+    if "answer" in values:
+        values["answer"] = _parse_answer(f"{where}.answer", values["answer"])
     return ReaderSettings(**values)
 
 
-_MEANING = {
-    "device": "the path of the scanner, best below /dev/serial/by-id or /dev/input/by-id",
-    "answer_device": "a keyboard cannot be answered, but a serial port beside it can",
-    "port": "1 to 65535, the port to listen on",
-    "terminal": "the id or the name of the terminal whose scans these are",
-}
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not 1 <= len(value.strip()) <= _LONGEST_TEXT:
-        raise Trouble(f"{name} is {value!r}: text of 1 to {_LONGEST_TEXT} characters is allowed")
-    return value.strip()
-
-
-def _device(name: str, value: Any) -> str:
-    path = _text(name, value)
-    if not path.startswith("/"):
-        raise Trouble(f"{name} is {value!r}: a path such as /dev/serial/by-id/… is allowed")
-    return path
-
-
-def _environment(name: str, value: Any) -> str:
-    if value not in ENVIRONMENTS:
-        raise Trouble(f"{name} is {value!r}: {' or '.join(ENVIRONMENTS)} is allowed")
-    return str(value)
-
-
-def _baud(name: str, value: Any) -> int:
-    if type(value) is not int or value not in _BAUDS:
-        raise Trouble(f"{name} is {value!r}: {', '.join(map(str, _BAUDS))} are allowed")
-    return value
-
-
-def _port(name: str, value: Any) -> int:
-    if type(value) is not int or not 1 <= value <= 65535:
-        raise Trouble(f"{name} is {value!r}: 1 to 65535 is allowed")
-    return value
-
-
-def _truth(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Trouble(f"{name} is {value!r}: true or false is allowed")
-    return value
-
-
-def _answer(name: str, value: Any) -> Mapping[str, tuple[bytes, ...]]:
-    if not isinstance(value, dict):
-        raise Trouble(f'{name} is {value!r}: a table such as {{green = "…"}} is allowed')
+def _parse_answer(name: str, value: Mapping[str, Any]) -> Mapping[str, tuple[bytes, ...]]:
     for colour in value:
         if colour not in COLOURS:
             raise Trouble(f"unknown setting {name}.{colour}: use {', '.join(COLOURS)}")
@@ -167,20 +170,6 @@ def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:
         raise Trouble(f"{name} is too long: at most {_ANSWER_BYTES} bytes and pauses are allowed")
     return tuple(parts)
 
-
-_CHECKS: Mapping[str, Callable[[str, Any], Any]] = {
-    "kind": _text,
-    "terminal": _text,
-    "environment": _environment,
-    "device": _device,
-    "baud": _baud,
-    "host": _text,
-    "port": _port,
-    "answer": _answer,
-    "answer_device": _device,
-    "answer_baud": _baud,
-    "repeat_answer": _truth,
-}
 
 EXAMPLE = r"""
 # Scanners at this computer, one [[readers]] each; docs/guide/scanners.md has more.

@@ -27,7 +27,7 @@ from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
 from appliance.model.scan import Scan
-from appliance.store.connection import Batch, Transaction, open_connection
+from appliance.store.connection import Transaction, open_connection
 from appliance.store.readings import read_code
 from appliance.store.session import session
 from appliance.store.terminals import find_by_token
@@ -161,14 +161,12 @@ def commit_times(
     for number, text in enumerate(texts[:COMMITS]):
         rest()
         connection.execute("BEGIN IMMEDIATE")
-        batch = Batch(connection, clock, zones, tokens)
-        tx = Transaction(batch)
+        tx = Transaction(connection, clock, zones, tokens)
         terminal = find_by_token(tx, hash_token(crowd.terminals[number % 8].token))
         assert terminal is not None
         reading = read_code(tx, keyring, "live", text, by_name=False)
         decided = check_in(tx, terminal, Scan(id=f"s{number}", reading=reading), 1440)
         tx.keep()
-        batch.write_appended()
         begun = time.perf_counter()
         connection.execute("COMMIT")
         seconds.append(time.perf_counter() - begun)

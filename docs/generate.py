@@ -36,11 +36,10 @@ from appliance.settings_readers import EXAMPLE
 from appliance.store.metrics import Counts
 from appliance.store.migrate import migrate
 from appliance.tokens import Tokens
-from web.api.openapi.document import build_document, describe_servers
-from web.api.openapi.events import describe_callbacks
+from web.api.openapi import build_document, describe_callbacks, describe_servers
 from web.application import build_application
 from web.main import make_parser
-from web.metrics_page import Page
+from web.metrics import collect
 from web.principals import PRINCIPALS, Principal
 from web.routes import PARTNER_ROUTE_TABLE
 
@@ -524,7 +523,7 @@ def purpose(handler: Any) -> str:
 def describe_metrics(box: Box) -> str:
     counts = {each.name: Counts({}, {}, {}, 0) for each in box.environments}
     rows = []
-    for family in Page(box, counts, 0, 0.0).collect():
+    for family in collect(box, counts, 0, 0.0):
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = ", ".join(code(label) for label in getattr(family, "_labelnames", ()))
         rows.append((code(name), family.type, labels, plain(sentence(family.documentation))))

@@ -29,14 +29,14 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
     request[STILL_MAY] = lambda later: _identify(later, role)
-    await _touch(environment, terminal, request.headers.get("User-Agent"))
+    await touch(environment, terminal, request.headers.get("User-Agent"))
     return terminal
 
 
 def _identify(request: web.Request, role: str) -> Terminal:
     environment = request[ENVIRONMENT]
     token = _read_token(request, environment)
-    terminal = environment.database.look_up(find_by_token, hash_token(token)) if token else None
+    terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
     if terminal is None:
         raise TerminalNotPaired
     if terminal.revoked_at is not None:
@@ -47,24 +47,11 @@ def _identify(request: web.Request, role: str) -> Terminal:
 
 
 def keep_token(response: web.Response, environment: Environment, token: str) -> None:
-    """Let the browser that paired send its token by itself, unseen by scripts."""
+    """Let the browser that paired send its token by itself, unseen by scripts; "" takes it back."""
     response.set_cookie(
         cookie_name(environment),
         token,
-        max_age=_A_YEAR,
-        path="/",
-        secure=True,
-        httponly=True,
-        samesite="Strict",
-    )
-
-
-def forget_token(response: web.Response, environment: Environment) -> None:
-    """Take the cookie back; for its name a browser wants the same attributes again."""
-    response.set_cookie(
-        cookie_name(environment),
-        "",
-        max_age=0,
+        max_age=_A_YEAR if token else 0,
         path="/",
         secure=True,
         httponly=True,
@@ -74,8 +61,7 @@ def forget_token(response: web.Response, environment: Environment) -> None:
 
 def cookie_name(environment: Environment) -> str:
     """The cookie of each environment: both are served under one host, and it has no path."""
-    name = "__Host-venuebox-terminal"
-    return name if environment.name == "live" else f"{name}-test"
+    return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
 
 
 def _read_token(request: web.Request, environment: Environment) -> str | None:
@@ -92,8 +78,8 @@ def _read_token(request: web.Request, environment: Environment) -> str | None:
     return None
 
 
-async def _touch(environment: Environment, terminal: Terminal, agent: str | None) -> None:
-    """Note once a minute that it was heard of; a full disk does not shut the door for that."""
+async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
+    """Note once a minute that it was active; a full disk does not close the door for that."""
     seen = terminal.last_seen_at
     if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
         with suppress(Unavailable):

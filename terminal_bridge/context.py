@@ -5,13 +5,15 @@ from collections.abc import Callable
 from aiohttp import web
 
 from appliance.environment import Environment
-from terminal_bridge.pairing_tries import PairingTries
+from appliance.rate_limit import RateLimit
 from terminal_bridge.readers.readers import Readers
 
 ENVIRONMENT: web.RequestKey[Environment] = web.RequestKey("environment", Environment)
-PAIRING_TRIES: web.AppKey[PairingTries] = web.AppKey("pairing tries", PairingTries)
-SEARCH_PHONES: web.AppKey[Callable[[str], None]] = web.AppKey("search phones")
-"""Counts a search by phone of the terminal of that id; RateLimited after too many."""
+CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
+"""The address that a request counts for."""
+PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
+SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
+"""Searches by phone, by the id of the terminal."""
 READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)
 STILL_MAY: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
 """Raises what the caller of a request is refused by now; absent where nobody was asked who

@@ -7,18 +7,15 @@ from aiohttp import web
 
 from appliance.environment import Environment
 from appliance.errors import Unavailable
-from appliance.live.change import Change
-from appliance.live.listener import Listener
+from appliance.live import Change, Listener
 from appliance.model.terminal import Terminal
 from appliance.store.terminals import get_terminal
 from terminal_bridge.authentication import authenticate
 from terminal_bridge.context import ENVIRONMENT
-from terminal_bridge.wire import encode
-from terminal_bridge.wire_events import event_of
+from terminal_bridge.wire import encode, event_of
 
 HEARTBEAT_SECONDS = 20.0
 _AT_ONCE = 8  # changes that are put into words before the loop looks about
-_SMALL = 1 << 14  # bytes that a connection with nothing waiting takes at once
 _PATIENCE_SECONDS = 30.0  # for a listener that does not read; then it may come back
 
 
@@ -64,7 +61,9 @@ class _EventStream(web.StreamResponse):
         changes = await listener.take(HEARTBEAT_SECONDS)
         # The feed cannot tell what a command beside the box has done to this terminal.
         looks_again = any(change.kind in {"reset", "totals"} for change in changes)
-        now = self._look_again() if looks_again else self._terminal
+        now = self._terminal
+        if looks_again:
+            now = self._environment.database.peek(get_terminal, now.id)
         if now.role != self._terminal.role:
             return False
         lines = []
@@ -82,39 +81,24 @@ class _EventStream(web.StreamResponse):
             return False
         return not is_over
 
-    def _look_again(self) -> Terminal:
-        """The terminal as it is now."""
-        return self._environment.database.look_up(get_terminal, self._terminal.id)
-
     def _lines(self, change: Change) -> str:
-        # A conflict is told to each door from its own side; all else to all of a role alike.
-        alike = self._terminal.id if change.conflict else self._terminal.role
-        if alike not in change.renderings:
-            data = encode(event_of(change, self._terminal))
-            change.renderings[alike] = (
-                f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
-            )
-        return change.renderings[alike]
+        data = encode(event_of(change, self._terminal))
+        return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
 
     async def _send(self, chunk: bytes, listener: Listener) -> bool:
         """Write; False when the listener does not read, or when the box cannot wait for that."""
-        if len(chunk) <= _SMALL and self._has_taken_all():
-            await self.write(chunk)
-            return True
         writing = asyncio.ensure_future(self.write(chunk))
-        ways_out = {writing, listener.over} if not listener.over.done() else {writing}
-        patience = 0.5 if listener.over.done() else _PATIENCE_SECONDS
-        await asyncio.wait(ways_out, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        is_over = listener.over.done()
+        await asyncio.wait(
+            {writing} if is_over else {writing, listener.over},
+            timeout=0.5 if is_over else _PATIENCE_SECONDS,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
         if not writing.done():
             writing.cancel()
             return False
         writing.result()
         return True
-
-    def _has_taken_all(self) -> bool:
-        """Whether nothing waits on its connection: then writing to it takes no time."""
-        transport = self._request.transport
-        return transport is not None and transport.get_write_buffer_size() == 0
 
 
 def _is_tonights(change: Change) -> bool:

@@ -7,19 +7,30 @@ from aiohttp import web
 
 from appliance.actions.pair_terminal import pair_by_code, pair_by_secret
 from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.clock import format_instant
-from appliance.house_errors import PairingRefused
+from appliance.clock import Clock, format_instant
+from appliance.house_errors import PairingLater, PairingRefused
+from appliance.model.guest_pass import venue_tag
+from appliance.rate_limit import RateLimit
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.signing_keys import list_public_keys
 from appliance.store.terminals import get_terminal
 from appliance.store.venue import get_venue
-from terminal_bridge.authentication import authenticate, forget_token, keep_token
+from appliance.tokens import encode_url_safe
+from terminal_bridge.authentication import authenticate, keep_token
 from terminal_bridge.body import read_object
-from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES
+from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES
 from terminal_bridge.reading import PairingRequest, parse_pairing
 from terminal_bridge.same_origin import is_from_our_page
-from terminal_bridge.wire import answer, keys_of, terminal_of, venue_of
+from terminal_bridge.wire import answer
+
+_TRIES_OF_A_DEVICE = 3  # fewer than close the digits of an offer: nobody closes them alone
+_OFFER_SECONDS = 600.0
+
+
+def pairing_tries(clock: Clock) -> RateLimit:
+    """Wrong digits by the address they came from (docs/security.md, S13)."""
+    return RateLimit(clock, _TRIES_OF_A_DEVICE, _OFFER_SECONDS, PairingLater)
 
 
 async def pair(request: web.Request) -> web.Response:
@@ -51,10 +62,11 @@ async def _pair_linked(request: web.Request, wish: PairingRequest) -> tuple[str,
 
 async def _pair_typed(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
     tries, database = request.config_dict[PAIRING_TRIES], request[ENVIRONMENT].database
-    tries.take(request)
+    device = request.config_dict[CALLER_OF](request)
+    tries.spend(device)  # before the try is made, so that many at once are many
     paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
     if paired is not None:
-        tries.give_back(request)
+        tries.give_back(device)
     return paired
 
 
@@ -64,7 +76,7 @@ async def unpair(request: web.Request) -> web.Response:
     environment = request[ENVIRONMENT]
     await environment.database.write(revoke_terminal, terminal.id, actor=f"terminal:{terminal.id}")
     response = answer({"unpaired": terminal.id})
-    forget_token(response, environment)
+    keep_token(response, environment, "")
     return response
 
 
@@ -75,15 +87,29 @@ async def me(request: web.Request) -> web.Response:
 
 
 def _introduce(reader: Reader, terminal_id: str) -> dict[str, Any]:
-    venue = get_venue(reader)
+    venue, terminal = get_venue(reader), get_terminal(reader, terminal_id)
     return {
-        "terminal": terminal_of(get_terminal(reader, terminal_id)),
-        "venue": venue_of(venue),
+        "terminal": {
+            "id": terminal.id,
+            "name": terminal.name,
+            "role": terminal.role,
+            "language": terminal.language,
+        },
+        "venue": {
+            "id": venue.id,
+            "name": venue.name,
+            "tag": venue_tag(venue.id).hex(),  # of its guest passes
+            "timeZone": venue.time_zone,
+            "eveningEndsAt": venue.evening_ends_at,
+        },
         "evening": find_tonight(reader).isoformat(),
         "boxTime": format_instant(reader.now),
         # A phone's own zone rules may be years old: it is told what the venue's clock shows.
         "utcOffsetMinutes": _utc_offset(reader, venue.time_zone),
-        "publicKeys": keys_of(list_public_keys(reader)),
+        "publicKeys": [
+            {"kid": key.kid, "publicKey": encode_url_safe(key.public_key)}
+            for key in list_public_keys(reader)
+        ],
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from appliance.errors import NotFound, ValidationError
+from appliance.errors import NotFound, ValidationError, field_invalid
 from appliance.house_errors import RoleMissing
 from appliance.model.booking import parse_uuid
 from appliance.model.scan import TAKEN_BACK
@@ -75,9 +75,7 @@ def parse_apart_scans(value: object, terminal: Terminal) -> list[ApartScan]:
     role may be another since: what that is worth is seen when it is counted.
     """
     if not isinstance(value, list) or len(value) > SCANS_MAX:
-        raise _invalid(
-            "scans", f"une liste de {SCANS_MAX} au plus.", f"a list of at most {SCANS_MAX}."
-        )
+        raise field_invalid("scans", "list_at_most", longest=SCANS_MAX)
     return [_parse_apart_scan(item, terminal, f"scans[{n}]") for n, item in enumerate(value)]
 
 
@@ -97,20 +95,14 @@ def parse_conflict_id(value: str) -> str:
 def parse_scan_id(value: object) -> str:
     """A terminal's own id of a scan: 1 to 64 letters, digits, or any of `._~-`."""
     if not isinstance(value, str) or not _SCAN_ID.fullmatch(value):
-        raise _invalid(
-            "scanId",
-            "1 à 64 lettres, chiffres ou ._~- attendus.",
-            "1 to 64 letters, digits or ._~- expected.",
-        )
+        raise field_invalid("scanId", "scan_id")
     return value
 
 
 def parse_code(value: object) -> str:
     """Whatever was read or typed."""
     if not isinstance(value, str) or not value.strip() or len(value) > CODE_MAX:
-        raise _invalid(
-            "code", f"texte de 1 à {CODE_MAX} caractères.", f"text of 1 to {CODE_MAX} characters."
-        )
+        raise field_invalid("code", "text_of", longest=CODE_MAX)
     return value
 
 
@@ -118,7 +110,7 @@ def parse_reservation_id(value: object) -> str:
     """The id of a reservation in the evening list."""
     reservation_id = parse_uuid(value)
     if reservation_id is None:
-        raise _invalid("reservationId", "un UUID attendu.", "a UUID expected.")
+        raise field_invalid("reservationId", "uuid")
     return reservation_id
 
 
@@ -127,11 +119,7 @@ def parse_reason(value: object, field: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > REASON_MAX:
-        raise _invalid(
-            field,
-            f"texte de {REASON_MAX} caractères au plus.",
-            f"text of at most {REASON_MAX} characters.",
-        )
+        raise field_invalid(field, "text_at_most", longest=REASON_MAX)
     return value.strip() or None
 
 
@@ -139,7 +127,7 @@ def parse_needed_reason(value: object, field: str) -> str:
     """Why, where it has to be said."""
     reason = parse_reason(value, field)
     if reason is None:
-        raise _invalid(field, "un motif est requis.", "a reason is required.")
+        raise field_invalid(field, "reason")
     return reason
 
 
@@ -151,28 +139,24 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     if is_typed:
         code = re.sub(r"[\s-]", "", code)
         if not _PAIRING_CODE.fullmatch(code):
-            raise _invalid("code", "8 chiffres attendus.", "8 digits expected.")
+            raise field_invalid("code", "pairing_code")
     name = body.get("name")
     if name is not None and (not isinstance(name, str) or len(name.strip()) > NAME_MAX):
-        raise _invalid(
-            "name",
-            f"texte de {NAME_MAX} caractères au plus.",
-            f"text of at most {NAME_MAX} characters.",
-        )
+        raise field_invalid("name", "text_at_most", longest=NAME_MAX)
     language = body.get("language", "fr")
     if language not in LANGUAGES:
         allowed = ", ".join(LANGUAGES)
-        raise _invalid("language", f"parmi {allowed}.", f"among {allowed}.")
+        raise field_invalid("language", "among", allowed=allowed)
     cookie = body.get("cookie", False)
     if not isinstance(cookie, bool):
-        raise _invalid("cookie", "true ou false attendu.", "true or false expected.")
+        raise field_invalid("cookie", "true_or_false")
     return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 
 
 def _parse_wish(body: dict[str, Any]) -> Request:
     simulate = body.get("simulate", False)
     if not isinstance(simulate, bool):
-        raise _invalid("simulate", "true ou false attendu.", "true or false expected.")
+        raise field_invalid("simulate", "true_or_false")
     return Request(
         scan_id=parse_scan_id(body.get("scanId")),
         arrivals=parse_people(body.get("arrivals"), "arrivals"),
@@ -184,7 +168,7 @@ def _parse_wish(body: dict[str, Any]) -> Request:
 
 def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
     if not isinstance(item, dict):
-        raise _invalid(path, "un objet attendu.", "an object expected.")
+        raise field_invalid(path, "object")
     try:
         shown = _parse_shown(item.get("shown"))
         wish = parse_request(item, terminal) if shown is None else _parse_wish(item)
@@ -193,7 +177,7 @@ def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
         code = "" if by_id else parse_code(item.get("code"))
         reason = wish.reason if shown != TAKEN_BACK else parse_reason(item.get("reason"), "reason")
         if wish.device_at is None:
-            raise _invalid("at", "un horodatage est requis.", "a timestamp is required.")
+            raise field_invalid("at", "timestamp")
     except ValidationError as fault:
         raise fault.inside(path) from None
     return ApartScan(
@@ -204,7 +188,7 @@ def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
 def _parse_shown(value: object) -> str | None:
     """The result that the terminal showed, one of its own making too."""
     if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
-        raise _invalid("shown", "un résultat attendu.", "a result expected.")
+        raise field_invalid("shown", "result")
     return value
 
 
@@ -220,11 +204,7 @@ def parse_people(value: object, field: str) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
-        raise _invalid(
-            field,
-            f"un entier de 1 à {ARRIVALS_MAX}.",
-            f"a whole number from 1 to {ARRIVALS_MAX}.",
-        )
+        raise field_invalid(field, "whole_number", largest=ARRIVALS_MAX)
     return value
 
 
@@ -237,8 +217,4 @@ def _parse_instant(value: object, field: str = "at") -> int | None:
             return round(at.timestamp() * 1000)
     except (ValueError, OverflowError):
         pass
-    raise _invalid(field, "un horodatage ISO 8601 attendu.", "an ISO 8601 timestamp expected.")
-
-
-def _invalid(field: str, rule_fr: str, rule: str) -> ValidationError:
-    return ValidationError(field=field, rule_fr=f"{field} : {rule_fr}", rule=f"{field}: {rule}")
+    raise field_invalid(field, "iso_timestamp")

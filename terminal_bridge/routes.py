@@ -7,12 +7,17 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from terminal_bridge.evening import evening
+from terminal_bridge.evening import evening, snapshot
 from terminal_bridge.events import events
 from terminal_bridge.pairing import me, pair, unpair
-from terminal_bridge.scans import check_in_by_hand, scan, undo, undo_by_hand
-from terminal_bridge.snapshot import snapshot
-from terminal_bridge.sync import acknowledge, sync
+from terminal_bridge.scans import (
+    acknowledge,
+    check_in_by_hand,
+    scan,
+    sync,
+    undo,
+    undo_by_hand,
+)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -1,32 +1,46 @@
-"""Scans, manual check-ins and undos (docs/guide/door-protocol.md)."""
+"""Scans, manual check-ins, undos, and what was decided offline (docs/guide/door-protocol.md)."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 from aiohttp import web
 
+from appliance.actions.acknowledge_conflict import acknowledge_conflict
 from appliance.actions.check_in import check_in
 from appliance.actions.log_scan import Decided
+from appliance.actions.sync_scans import Synced, sync_scans
 from appliance.actions.undo_check_in import undo_check_in, undo_latest
+from appliance.clock import format_instant
 from appliance.environment import Environment
 from appliance.errors import Unavailable
+from appliance.house_errors import RoleMissing
 from appliance.model.guest_pass import TEXT_LENGTH
 from appliance.model.scan import Reading, Scan
 from appliance.model.terminal import Terminal
+from appliance.store.connection import Reader
 from appliance.store.readings import read_code
 from terminal_bridge.authentication import authenticate
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.reading import (
+    ApartScan,
     Request,
+    parse_apart_scans,
     parse_code,
+    parse_conflict_id,
     parse_needed_reason,
     parse_people,
     parse_reason,
     parse_request,
     parse_reservation_id,
     parse_scan_id,
+    parse_sent_at,
 )
-from terminal_bridge.wire import answer, error_of, verdict_of
+from terminal_bridge.wire import answer, conflict_of, error_of, verdict_of
+
+SYNC_LIMIT = 512 * 1024  # bytes: 500 scans with their reasons
+_OLDEST_MS = 48 * 3600 * 1000
+_TOGETHER = 25  # in one transaction: other doors need not wait for all of them
 
 
 async def scan(request: web.Request) -> web.Response:
@@ -34,10 +48,7 @@ async def scan(request: web.Request) -> web.Response:
     terminal = await authenticate(request)
     body = await read_object(request)
     wish, code = parse_request(body, terminal), parse_code(body.get("code"))
-    try:
-        return answer(await decide_code(request[ENVIRONMENT], terminal, wish, code))
-    except Unavailable as fault:
-        return answer(error_of(fault, wish.scan_id, terminal), fault.status, fault.headers)
+    return await _answer(decide_code(request[ENVIRONMENT], terminal, wish, code), wish, terminal)
 
 
 async def check_in_by_hand(request: web.Request) -> web.Response:
@@ -46,8 +57,15 @@ async def check_in_by_hand(request: web.Request) -> web.Response:
     body = await read_object(request)
     wish = parse_request(body, terminal)
     reading = Reading("list", (parse_reservation_id(body.get("reservationId")),))
+    return await _answer(_decide(request[ENVIRONMENT], terminal, wish, reading), wish, terminal)
+
+
+async def _answer(
+    deciding: Awaitable[dict[str, Any]], wish: Request, terminal: Terminal
+) -> web.Response:
+    """The verdict; when the box cannot decide, the refusal as a grey verdict."""
     try:
-        return answer(await _decide(request[ENVIRONMENT], terminal, wish, reading))
+        return answer(await deciding)
     except Unavailable as fault:
         return answer(error_of(fault, wish.scan_id, terminal), fault.status, fault.headers)
 
@@ -82,17 +100,13 @@ async def decide_code(
 
     Refusals as `check_in`; Unavailable when nothing could be decided.
     """
-    reading = await _read(environment, terminal, code)
-    return await _decide(environment, terminal, wish, reading)
-
-
-async def _read(environment: Environment, terminal: Terminal, code: str) -> Reading:
-    """What was read. A pass is one indexed row; what people type may mean a search."""
     by_name = terminal.may("search")
     database, keyring = environment.database, environment.keyring
-    if len(code) >= TEXT_LENGTH:
-        return database.look_up(read_code, keyring, environment.name, code, by_name=by_name)
-    return await database.read(read_code, keyring, environment.name, code, by_name=by_name)
+    if len(code) >= TEXT_LENGTH:  # a pass is one indexed row; what people type may mean a search
+        reading = database.peek(read_code, keyring, environment.name, code, by_name=by_name)
+    else:
+        reading = await database.read(read_code, keyring, environment.name, code, by_name=by_name)
+    return await _decide(environment, terminal, wish, reading)
 
 
 async def _decide(
@@ -112,3 +126,87 @@ async def _decide(
         environment.settings.door.early_minutes,
     )
     return verdict_of(decided, wish.scan_id, terminal, simulated=wish.simulate)
+
+
+async def sync(request: web.Request) -> web.Response:
+    """`POST /sync`: a verdict on each, decided in the order in which they happened.
+
+    `sentAt` is the device's clock now, if it tells: the box corrects the others by it. No scan
+    is taken to be of the future, nor older than two days.
+    """
+    terminal = await authenticate(request)
+    environment = request[ENVIRONMENT]
+    body = await read_object(request, limit=SYNC_LIMIT)
+    wishes = parse_apart_scans(body.get("scans"), terminal)
+    now = environment.database.clock.now()
+    sent_at = parse_sent_at(body.get("sentAt"))
+    ahead = 0 if sent_at is None else sent_at - now
+    scans = await environment.database.read(_order, environment, terminal, wishes, now, ahead)
+    results: list[dict[str, Any]] = [{}] * len(scans)
+    for first in range(0, len(scans), _TOGETHER):
+        some = scans[first : first + _TOGETHER]
+        synced = await environment.database.write(
+            sync_scans,
+            terminal,
+            [scan for _, scan in some],
+            environment.settings.door.early_minutes,
+        )
+        for (place, scan), found in zip(some, synced, strict=True):
+            results[place] = _synced(scan, found, terminal)
+    return answer({"results": results})
+
+
+async def acknowledge(request: web.Request) -> web.Response:
+    """`POST /conflicts/{id}/acknowledge`: somebody at the door has dealt with it."""
+    terminal = await authenticate(request, "override")
+    conflict_id = parse_conflict_id(request.match_info["id"])
+    conflict = await request[ENVIRONMENT].database.write(
+        acknowledge_conflict, conflict_id, actor=f"terminal:{terminal.id}"
+    )
+    return answer({"conflict": conflict_of(conflict, terminal)})
+
+
+def _order(
+    reader: Reader,
+    environment: Environment,
+    terminal: Terminal,
+    wishes: list[ApartScan],
+    now: int,
+    ahead: int,
+) -> list[tuple[int, Scan]]:
+    """What was read and its place in the request, in the order in which it happened."""
+    found = []
+    for place, wish in enumerate(wishes):
+        at = min(max(wish.device_at - ahead, now - _OLDEST_MS), now)
+        scan = Scan(
+            id=wish.scan_id,
+            reading=_reading(reader, environment, terminal, wish, at),
+            arrivals=wish.arrivals,
+            reason=wish.reason,
+            device_at=wish.device_at,
+            shown=wish.shown,
+            happened_at=at,
+        )
+        found.append((place, scan))
+    return sorted(found, key=lambda item: (item[1].happened_at, item[1].device_at))
+
+
+def _reading(
+    reader: Reader, environment: Environment, terminal: Terminal, wish: ApartScan, at: int
+) -> Reading:
+    if wish.reservation_id is not None:
+        # Whom it took somebody for by its own list is no search; what is decided now would be.
+        if wish.shown is None and not terminal.may("search"):
+            raise RoleMissing(role="search")
+        return Reading("list", (wish.reservation_id,))
+    by_name = terminal.may("search")
+    keyring, name = environment.keyring, environment.name
+    return read_code(reader, keyring, name, wish.code, by_name=by_name, at=at)
+
+
+def _synced(scan: Scan, synced: Synced, terminal: Terminal) -> dict[str, Any]:
+    return {
+        **verdict_of(synced.decided, scan.id, terminal, simulated=False),
+        "happenedAt": format_instant(scan.happened_at or 0),
+        "conflict": synced.conflict and conflict_of(synced.conflict, terminal),
+    }

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
@@ -9,14 +10,12 @@ from aiohttp import web
 from appliance.actions.log_scan import Decided
 from appliance.clock import format_instant
 from appliance.errors import Refusal
-from appliance.model.guest_pass import venue_tag
+from appliance.live import Change
+from appliance.model.conflict import Admitted, Conflict
 from appliance.model.reservation import Reservation
 from appliance.model.terminal import Terminal
-from appliance.model.venue import Venue
 from appliance.model.verdict import OVERRIDABLE, FirstCheckIn, Seen, Verdict
 from appliance.model.verdict_sentences import phrase
-from appliance.store.signing_keys import PublicKey
-from appliance.tokens import encode_url_safe
 
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _Json = dict[str, Any]
@@ -101,32 +100,6 @@ def first_check_in_of(first: FirstCheckIn | None) -> _Json | None:
     return {"at": format_instant(first.at), "terminal": first.terminal, "by": first.by}
 
 
-def terminal_of(terminal: Terminal) -> _Json:
-    """A terminal as it knows itself."""
-    return {
-        "id": terminal.id,
-        "name": terminal.name,
-        "role": terminal.role,
-        "language": terminal.language,
-    }
-
-
-def venue_of(venue: Venue) -> _Json:
-    """What a terminal has to know of the venue; the tag is that of its guest passes, in hex."""
-    return {
-        "id": venue.id,
-        "name": venue.name,
-        "tag": venue_tag(venue.id).hex(),
-        "timeZone": venue.time_zone,
-        "eveningEndsAt": venue.evening_ends_at,
-    }
-
-
-def keys_of(keys: list[PublicKey]) -> list[_Json]:
-    """The public keys that verify, as base64url of their 32 bytes."""
-    return [{"kid": key.kid, "publicKey": encode_url_safe(key.public_key)} for key in keys]
-
-
 def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]:
     actions = ["override"] if overridable else []
     return actions + [
@@ -158,3 +131,54 @@ def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:
 
 def _instant(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else format_instant(milliseconds)
+
+
+def event_of(change: Change, terminal: Terminal) -> _Json:
+    """The data of one event, as far as its terminal may know it: notes need the role `search`."""
+    told: _Json = {}
+    if change.totals is not None:
+        told |= {"evening": change.evening, "totals": asdict(change.totals)}
+    if change.reservation is not None:
+        told["reservation"] = guest_of(change.reservation)
+        if not terminal.may("search"):
+            told["reservation"]["notes"] = None
+    if change.door is not None:
+        told["admitted"] = change.door.verdict.admitted
+        told["terminalId"] = change.door.terminal_id
+        if change.kind == "check-in":
+            told["scanId"] = change.door.scan_id
+        told["firstCheckIn"] = first_check_in_of(change.door.verdict.first_check_in)
+    if change.conflict is not None:
+        told["conflict"] = conflict_of(change.conflict, terminal)
+    return told
+
+
+def conflict_of(conflict: Conflict, terminal: Terminal) -> _Json:
+    """A conflict as this terminal sees it: `other` is where somebody else let the party in.
+
+    `admissions` are both, the first one first; where there is but one, `other` names nobody.
+    """
+    others = [a for a in (conflict.other, conflict.this) if a and a.terminal_id != terminal.id]
+    other = others[0] if others and conflict.other else conflict.other
+    return {
+        "id": conflict.id,
+        "kind": conflict.kind,
+        "despite": conflict.despite,
+        "roleMissing": "override" if conflict.lacked_role else None,
+        "reservationId": conflict.reservation_id,
+        "other": _admitted(other)
+        if other
+        else {"terminalId": None, "terminal": None, "at": format_instant(conflict.this.at)},
+        "admissions": [_admitted(a) for a in (conflict.other, conflict.this) if a],
+        "arrived": conflict.arrived,
+        "guests": conflict.guests,
+        "acknowledged": conflict.acknowledged_at is not None,
+    }
+
+
+def _admitted(admitted: Admitted) -> _Json:
+    return {
+        "terminalId": admitted.terminal_id,
+        "terminal": admitted.terminal,
+        "at": format_instant(admitted.at),
+    }

@@ -22,7 +22,7 @@ from appliance.model.venue_file import parse_venue_file
 from appliance.model.verdict import COLOURS
 from appliance.settings import describe_settings
 from tests.readme import README, ROOT, code, documents, example, rows
-from web.api.openapi.document import build_document, describe_servers
+from web.api.openapi import build_document, describe_servers
 from web.documents import headings
 from web.main import make_parser
 from web.portal.navigation import AREAS

@@ -9,6 +9,7 @@ from aiohttp import web
 from appliance.box import Box
 from appliance.environment import Environment
 from appliance.mail.postman import Postman
+from appliance.rate_limit import RateLimit
 from appliance.store.venue import get_venue
 from appliance.tls.certificates import Certificates
 from appliance.upkeep.contacts import ContactRetention
@@ -17,8 +18,8 @@ from appliance.upkeep.retention import Retention
 from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.body import BODY_LIMIT
-from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES, READERS, SEARCH_PHONES
-from terminal_bridge.pairing_tries import PairingTries
+from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, READERS, SEARCH_PHONES
+from terminal_bridge.pairing import pairing_tries
 from terminal_bridge.readers.box import readers_of
 from terminal_bridge.routes import TERMINAL_ROUTES
 from web.authentication import KEY, Gate
@@ -42,7 +43,6 @@ from web.portal.box.examining import EXAMINER, Examiner
 from web.portal.box.saved import SAVED, Saved, read_file
 from web.portal.context import BOX
 from web.portal.guard import guarded
-from web.portal.integrations.replays import INTEGRATIONS, Integrations
 from web.portal.once import ONCE, Once
 from web.portal.one_time_link import one_time_link_routes
 from web.portal.outbox import OUTBOX_ROUTES
@@ -51,7 +51,6 @@ from web.portal.routes import PORTAL_ROUTES
 from web.portal.sign_in import sign_in_routes
 from web.principals import ANYBODY, PRINCIPALS, Principal
 from web.proxies import ProxyWatch
-from web.rate_limit import RateLimit
 from web.rendering import prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
 from web.sandbox.handlers import SandboxPages
@@ -80,8 +79,9 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app[SECURE] = Secure(server, server.tls_port if certificates else 0)
     app.on_response_prepare.extend(app[SECURE].on_prepare)
     ProxyWatch(box).attach(app)
-    app[PAIRING_TRIES] = PairingTries(box.clock, app[SECURE].caller_of)
-    app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE).spend
+    app[CALLER_OF] = app[SECURE].caller_of
+    app[PAIRING_TRIES] = pairing_tries(box.clock)
+    app[SEARCH_PHONES] = RateLimit(box.clock, _PHONES_PER_MINUTE)
     app[CERTIFICATES] = certificates
     app[BOX] = box
     app[FIRST_START] = FirstStart(box)
@@ -91,7 +91,6 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app[PASSWORDS] = Passwords()
     app[SAVED] = Saved(read_file(box))
     app[ONCE] = Once(box.clock)
-    app[INTEGRATIONS] = Integrations(box.clock)
     prepare_pages(app)
     open_desks(app, box)
     app.on_shutdown.append(_end_feeds(box))
@@ -125,7 +124,6 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
     _add_shared_routes(app, box)
-    app.cleanup_ctx.append(app[INTEGRATIONS].running)
     app[READERS] = readers_of(box)
     app.cleanup_ctx.append(_reading)
     return app

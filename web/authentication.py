@@ -12,11 +12,11 @@ from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
 from appliance.model.api_key import ApiKey
+from appliance.rate_limit import RateLimit
 from appliance.store.keys import find_key_by_hash
 from appliance.tokens import hash_token
 from terminal_bridge.context import STILL_MAY
 from web.peer import household_of, networks_of, peer_of
-from web.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Gate:
         if match is None:
             raise Unauthorized
         database = self._environment.database
-        key = database.look_up(find_key_by_hash, hash_token(match.group(1)))
+        key = database.peek(find_key_by_hash, hash_token(match.group(1)))
         if key is None:
             raise Unauthorized
         if key.is_revoked(database.clock.now()):

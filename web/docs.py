@@ -14,8 +14,7 @@ from appliance.model.guest_terms import offered_slots
 from appliance.store.connection import Reader
 from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
-from web.api.openapi.document import PartnerRoute, build_document, describe_servers
-from web.api.openapi.samples import Wish
+from web.api.openapi import PartnerRoute, Wish, build_document, describe_servers
 from web.documents import FRONT, all_documents
 from web.peer import claims_https
 from web.public_page import public_page

@@ -27,7 +27,7 @@ class FirstStart:
 
     def __init__(self, box: Box) -> None:
         self._database = box.live.database
-        self._closed = self._database.look_up(is_closed)
+        self._closed = self._database.peek(is_closed)
 
     def leads_elsewhere(self, request: web.Request) -> str | None:
         """Where the setup page is to be had over https by who asks for it in the open.
@@ -43,7 +43,7 @@ class FirstStart:
         """Whether the request may go on: always, once somebody owns the box."""
         if not self._closed or request.path in _OPEN or request.path.startswith(_STATIC):
             return True
-        self._closed = self._database.look_up(is_closed)
+        self._closed = self._database.peek(is_closed)
         return not self._closed
 
 
@@ -71,7 +71,7 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
     `local` is the box's address on this machine. A second link is for other machines, where they
     find the box over https: a password travels there, and nowhere else. `as_qr`: for a phone, too.
     """
-    if not box.live.database.look_up(is_closed):
+    if not box.live.database.peek(is_closed):
         return
     out = sys.stdout
     secret = await box.live.database.write(offer_setup)

@@ -78,31 +78,23 @@ def _add_others(commands: Commands) -> None:
     from appliance.commands import (  # noqa: PLC0415 - a box that serves has no use for them
         backup,
         clock,
-        deliveries,
         doctor,
         doorlog,
-        endpoint,
         guest,
         init,
-        key,
-        replay,
-        restore,
+        keys,
         service,
-        signing_key,
         staff,
         terminal,
         tls,
-        venue,
-        verify,
         version,
+        webhooks,
     )
     from terminal_bridge.bridge import command as bridge  # noqa: PLC0415 - as above
 
     for command in (
-        init, venue, key, terminal, staff, guest, endpoint, deliveries, replay, doctor, doorlog,
-        tls, clock, bridge,
-        backup, restore, verify, service, signing_key,
-        version,
+        init, keys, terminal, staff, guest, webhooks, doctor, doorlog, tls, clock, bridge, backup,
+        service, version,
     ):  # fmt: skip
         command.add(commands)
 

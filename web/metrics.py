@@ -1,14 +1,17 @@
 """`GET /metrics`: numbers for Prometheus, for the owner or this machine (docs/security.md, S29).
 
-Nothing is counted while the box works but its requests: who asks has the rows counted.
+Only requests and commits are counted as they happen; the rest is read when somebody asks.
 """
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from hmac import compare_digest
-from types import ModuleType
+from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 
+from appliance.backup.shelf import read_record
 from appliance.box import Box
 from appliance.errors import NotFound
 from appliance.store.metrics import Counts, Tally, count_for_metrics
@@ -34,10 +37,10 @@ class Metrics:
             each.name: await each.database.read(count_for_metrics, self._tallies[each.name])
             for each in self._box.environments
         }
-        page = await asyncio.to_thread(_read_page)
         late = await self._lateness.measure()
-        body = page.render(self._box, counts, request.app[REQUESTS].total, late)
-        return web.Response(body=body, headers={"Content-Type": page.CONTENT_TYPE})
+        total = request.app[REQUESTS].total
+        body, content_type = await asyncio.to_thread(_render, self._box, counts, total, late)
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     def routes(self) -> tuple[tuple[str, str, Handler], ...]:
         """What the application adds."""
@@ -58,7 +61,70 @@ class Metrics:
         return compare_digest(shown.encode("utf-8", "replace"), token.encode())
 
 
-def _read_page() -> ModuleType:
-    from web import metrics_page  # noqa: PLC0415 - most boxes are never asked for numbers
+def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:
+    """Every number with its meaning: `requests` since the start, `late` in seconds."""
+    from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
-    return metrics_page
+    yield CounterMetricFamily("venuebox_requests", "requests since the start", value=requests)
+    yield GaugeMetricFamily(
+        "venuebox_loop_late_seconds", "how late the event loop is just now", value=late
+    )
+    backed_up = read_record(box.live.database.path.parent).at
+    if backed_up is not None:
+        yield GaugeMetricFamily(
+            "venuebox_backup_age_seconds",
+            "age of the latest backup that was restored and found whole",
+            value=(box.clock.now() - backed_up) / 1000,
+        )
+    commits = CounterMetricFamily(
+        "venuebox_commits", "commits since the start", labels=["environment"]
+    )
+    gauges = {
+        name: GaugeMetricFamily(f"venuebox_{name}", meaning, labels=["environment", *labels])
+        for name, meaning, *labels in (
+            ("writes_waiting", "actions that wait"),
+            ("database_bytes", "size of the file"),
+            ("wal_bytes", "size of the write-ahead log"),
+            ("disk_full", "1: only the door is served"),
+            ("deliveries", "webhook deliveries", "state"),
+            ("scans", "decided scans", "result"),
+            ("reservations", "reservations", "status"),
+            ("conditions", "what is wrong just now"),
+        )
+    }
+    for each in box.environments:
+        database, counted, label = each.database, counts[each.name], [each.name]
+        commits.add_metric(label, database.commits)
+        gauges["writes_waiting"].add_metric(label, database.waiting)
+        gauges["database_bytes"].add_metric(label, _size(database.path))
+        wal = database.path.with_name(f"{database.path.name}-wal")
+        gauges["wal_bytes"].add_metric(label, _size(wal))
+        gauges["disk_full"].add_metric(label, database.is_full)
+        gauges["conditions"].add_metric(label, counted.conditions)
+        for name in ("deliveries", "scans", "reservations"):
+            for kind, number in getattr(counted, name).items():
+                gauges[name].add_metric([*label, kind], number)
+    yield from (commits, *gauges.values())
+
+
+def _render(
+    box: Box, counts: Mapping[str, Counts], requests: int, late: float
+) -> tuple[bytes, str]:
+    """The page and its content type. Most boxes are never asked: they spare the library."""
+    from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest  # noqa: PLC0415
+    from prometheus_client.registry import Collector  # noqa: PLC0415
+
+    class Page(Collector):
+        def collect(self) -> Iterator[Any]:
+            return collect(box, counts, requests, late)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Page())
+    return generate_latest(registry), CONTENT_TYPE_LATEST
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -10,9 +10,8 @@ from appliance.errors import (
     InvalidDate,
     InvalidDateRange,
     InvalidSlot,
-    ValidationError,
+    field_invalid,
 )
-from appliance.model.booking import field_invalid
 from appliance.model.evening import is_slot, parse_date
 from appliance.model.reservation import STATUSES
 
@@ -64,7 +63,7 @@ def read_notify_customer(request: web.Request) -> bool:
     """`notifyCustomer` of `DELETE /v1/reservations/{id}`: true when it is left out."""
     text = _query_of(request).get("notifyCustomer", "true")
     if text not in {"true", "false"}:
-        raise field_invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
+        raise field_invalid("notifyCustomer", "true_or_false")
     return text == "true"
 
 
@@ -91,9 +90,7 @@ def _statuses(text: str | None) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(text.split(",")))
     if not all(name in STATUSES for name in names):
         allowed = ", ".join(STATUSES)
-        raise ValidationError(
-            field="status", rule_fr=f"status : parmi {allowed}.", rule=f"status: among {allowed}."
-        )
+        raise field_invalid("status", "among", allowed=allowed)
     return names
 
 
@@ -102,9 +99,5 @@ def _whole(query: Mapping[str, str], name: str, default: int, largest: int) -> i
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) <= 16 and 1 <= int(text) <= largest):
-        raise ValidationError(
-            field=name,
-            rule_fr=f"{name} : un entier de 1 à {largest}.",
-            rule=f"{name}: a whole number from 1 to {largest}.",
-        )
+        raise field_invalid(name, "whole_number", largest=largest)
     return int(text)

@@ -33,21 +33,15 @@ from appliance.tls.certificates import Certificates
 from appliance.upkeep.ballast import Ballast
 from appliance.upkeep.life import living
 from appliance.upkeep.sd_notify import sd_notify
-from appliance.webhooks.network import SystemNetwork
 from appliance.webhooks.uptime import SystemUptime
 from web.application import build_application
 from web.connection import Connection
 from web.connection_limit import ConnectionLimit, affordable_connections
 from web.drain import Drain
 from web.first_start import show_setup_link
+from web.names.addresses import find_address, find_local_address, following
 from web.names.listening import Listening, listen
-from web.names.mdns import announcing
 from web.names.tls import accept_tls, open_certificates
-from web.names.whereabouts import (
-    find_address,
-    find_local_address,
-    moving,
-)
 from web.portal.context import RESTART
 from web.upgrade import prepare_upgrade
 
@@ -203,7 +197,7 @@ async def _serve(
         clock.remember(box.live.database.peek(find_clock_mark))
         directory.remember_address(address)
         directory.remember_host(host)
-        certificates, network = None, SystemNetwork()
+        certificates = None
         if listening.secured is not None:
             certificates = open_certificates(directory, box)
 
@@ -215,8 +209,7 @@ async def _serve(
         with hear_pokes(directory.poke, look_again):
             async with (
                 nullcontext() if beside is None else beside(box),
-                announcing(box, host, port, network),
-                moving(box, directory, host, port, network),
+                following(box, directory, host, port),
                 living(box, directory, os.environ, ballast),
             ):
                 await _accept_until_stopped(box, listening, stopping, certificates)

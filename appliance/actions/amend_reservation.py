@@ -13,12 +13,12 @@ from appliance.errors import (
     TableNotFound,
     TableTaken,
     WrongState,
+    field_invalid,
 )
 from appliance.model.booking import (
     NAME_MAX,
     NOTES_MAX,
     check_phone,
-    field_invalid,
     is_email,
     is_visible,
     plain_phone,
@@ -151,16 +151,6 @@ def check_amendment(amendment: Amendment) -> None:
         raise InvalidEmail(field="customer_email")
     check_phone(amendment.customer_phone, "customer_phone")
     if len(amendment.customer_name) > NAME_MAX:
-        raise field_invalid(
-            "customer_name",
-            "{longest} caractères au plus.",
-            "at most {longest} characters.",
-            longest=NAME_MAX,
-        )
+        raise field_invalid("customer_name", "at_most", longest=NAME_MAX)
     if amendment.notes is not None and len(amendment.notes) > NOTES_MAX:
-        raise field_invalid(
-            "notes",
-            "{longest} caractères au plus.",
-            "at most {longest} characters.",
-            longest=NOTES_MAX,
-        )
+        raise field_invalid("notes", "at_most", longest=NOTES_MAX)

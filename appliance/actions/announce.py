@@ -31,7 +31,7 @@ def announce(tx: Transaction, event_type: str, reservation_id: str) -> None:
 
     Sends nothing: the dispatcher is told after the commit, by an `Announced` notice.
     """
-    endpoints = tx.recall(_subscriptions)
+    endpoints = _subscriptions(tx)
     subscribed = [id_ for id_, events in endpoints if event_type in events]
     queue_event(tx, event_type, reservation_id, subscribed)
 
@@ -45,15 +45,13 @@ def queue_event(
     tx: Transaction, event_type: str, reservation_id: str | None, endpoint_ids: list[str]
 ) -> list[str]:
     """Write one event and its deliveries to the given endpoints; the delivery ids."""
-    event_seq = tx.next_number("event")
-    tx.append(
+    event_seq = tx.insert(
         "event",
-        {"seq": event_seq, "type": event_type, "reservation_id": reservation_id,
-         "occurred_at": tx.now},
-    )  # fmt: skip
+        {"type": event_type, "reservation_id": reservation_id, "occurred_at": tx.now},
+    )
     delivery_ids = [tx.new_id() for _ in endpoint_ids]
     for delivery_id, endpoint_id in zip(delivery_ids, endpoint_ids, strict=True):
-        tx.append(
+        tx.insert(
             "delivery",
             {"id": delivery_id, "endpoint_id": endpoint_id, "event_seq": event_seq,
              "due_at": tx.now},

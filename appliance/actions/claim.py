@@ -3,11 +3,16 @@
 import json
 from dataclasses import dataclass
 
-from appliance.errors import CustomerNameRequired, InvalidEmail, RateLimited, WrongState
+from appliance.errors import (
+    CustomerNameRequired,
+    InvalidEmail,
+    RateLimited,
+    WrongState,
+    field_invalid,
+)
 from appliance.model.booking import (
     NAME_MAX,
     check_phone,
-    field_invalid,
     is_email,
     is_visible,
     plain_phone,
@@ -97,14 +102,9 @@ def _check(correction: Correction) -> None:
         if not is_visible(correction.name):
             raise CustomerNameRequired(field="name")
         if len(correction.name) > NAME_MAX:
-            raise field_invalid(
-                "name",
-                "{longest} caractères au plus.",
-                "at most {longest} characters.",
-                longest=NAME_MAX,
-            )
+            raise field_invalid("name", "at_most", longest=NAME_MAX)
     if correction.email is not None and not is_email(correction.email):
         raise InvalidEmail(field="email")
     check_phone(correction.phone, "phone")
     if correction.language is not None and correction.language not in LANGUAGES:
-        raise field_invalid("language", "fr, en ou ar attendu.", "fr, en or ar expected.")
+        raise field_invalid("language", "language")

@@ -32,7 +32,7 @@ def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) 
         return Decided(Verdict("unknown_code"), ())
     if len(found) > 1 or (scan.reading.kind == "name" and not scan.was_let_in):
         return Decided(Verdict("ambiguous", candidates=tuple(map(see, found))), found)
-    venue = tx.recall(get_venue)
+    venue = get_venue(tx)
     zone = tx.zones.zone(venue.time_zone)
     reservation, guest_pass = found[0], scan.reading.guest_pass
     result = judge(

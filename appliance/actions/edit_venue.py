@@ -16,8 +16,8 @@ from appliance.actions.apply_venue import (
     update_venue,
 )
 from appliance.actions.keep_holds import keep_holds
+from appliance.errors import field_invalid
 from appliance.house_errors import ChangedMeanwhile, SlotIsHeld
-from appliance.model.booking import field_invalid
 from appliance.model.notices import VenueChanged
 from appliance.model.venue import Slot, Table, Venue, fingerprint
 from appliance.model.venue_clash import (
@@ -93,11 +93,7 @@ def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
     table = get_table(tx, table_id)
     _check_seen(table, seen)
     if table_id in list_used_tables(tx):
-        raise field_invalid(
-            "number",
-            "cette table a des réservations, rendez-la non réservable.",
-            "this table has reservations, make it unbookable.",
-        )
+        raise field_invalid("number", "table_used")
     tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table_id})
     _number(tx, [other.id for other in list_tables(tx)])
 

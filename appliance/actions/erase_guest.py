@@ -13,7 +13,7 @@ from appliance.store.erasing import (
     erase_scans_of,
     keep_existing,
 )
-from appliance.store.no_reminders import forget_no_reminders
+from appliance.store.letters import forget_no_reminders
 from appliance.store.reservations import add_history, get_reservation, update_reservation
 
 

@@ -46,11 +46,11 @@ def grant(
     bookable, guests in range, slot offered on that weekday, date not past, slot not over, table
     free. Staff may write down a slot that is over.
     """
-    venue, day = tx.recall(get_venue), booking.date.isoformat()
-    closure = find_closure(venue, tx.recall(list_closings), day)
+    venue, day = get_venue(tx), booking.date.isoformat()
+    closure = find_closure(venue, list_closings(tx), day)
     if closure is not None:
         raise closure
-    _check_table(tx.recall(find_table, booking.table_id), booking.guests)
+    _check_table(find_table(tx, booking.table_id), booking.guests)
     slot = _find_slot(tx, booking)
     starts, ends = interval(slot, venue.evening_ends_at)
     zone = tx.zones.zone(venue.time_zone)
@@ -106,7 +106,7 @@ def _check_table(table: Table | None, guests: int) -> None:
 def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
     if booking.slot is None:
         return None
-    slot = find_slot(tx.recall(list_slots), booking.slot, booking.date)
+    slot = find_slot(list_slots(tx), booking.slot, booking.date)
     if slot is None:
         raise InvalidSlot(field="slot")
     return slot

@@ -5,9 +5,8 @@ import json
 from appliance.actions.announce import announce
 from appliance.actions.note_security import note_security
 from appliance.actions.queue_letter import write_to_guest
-from appliance.errors import NotFound, WrongState
+from appliance.errors import NotFound, WrongState, field_invalid
 from appliance.house_errors import UnusualAmount
-from appliance.model.booking import field_invalid
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
 from appliance.store.history import list_payments, sum_payments
@@ -41,12 +40,7 @@ def record_payment(
     if reservation.status not in {"pending", "partial"}:
         raise WrongState(state=reservation.status)
     if not 0 < amount <= AMOUNT_MAX:
-        raise field_invalid(
-            "amount",
-            "un entier de 1 à {largest}.",
-            "a whole number from 1 to {largest}.",
-            largest=AMOUNT_MAX,
-        )
+        raise field_invalid("amount", "whole_number", largest=AMOUNT_MAX)
     if amount > _usual_most(tx, reservation) and not sure:
         raise UnusualAmount
     tx.insert(

@@ -1,4 +1,4 @@
-"""Remind: a letter some hours before the evening, to guests who booked before that."""
+"""Reminders: an email some hours before the evening, to guests who booked before that."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,7 +9,8 @@ from appliance.model.calendar_entry import evening_hours, minute_of
 from appliance.model.evening import tonight
 from appliance.store.connection import Reader, Transaction
 from appliance.store.due import Expected, list_unreminded
-from appliance.store.no_reminders import wants_no_reminders
+from appliance.store.letters import add_no_reminders, wants_no_reminders
+from appliance.store.reservations import get_reservation
 from appliance.store.venue import get_venue, list_slots
 
 _HOUR = 3_600_000
@@ -32,6 +33,16 @@ def find_next_reminder(reader: Reader, hours: int) -> int | None:
     """When the next reminder is due, in ms since 1970."""
     # Slots after midnight overlap the next day's: the first few are not quite in order.
     return min((at for at, _ in islice(_reminders(reader, hours), 200)), default=None)
+
+
+def stop_reminders(tx: Transaction, reservation_id: str) -> None:
+    """Remember the address of the reservation, as a hash; without one there is nothing to do.
+
+    NotFound for an unknown id.
+    """
+    address = get_reservation(tx, reservation_id).customer_email
+    if address is not None:
+        add_no_reminders(tx, address)
 
 
 def _reminders(reader: Reader, hours: int) -> Iterator[tuple[int, Expected]]:

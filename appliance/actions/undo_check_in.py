@@ -4,7 +4,7 @@ import json
 
 from appliance.actions.announce_arrival import announce_reversal
 from appliance.actions.log_scan import Decided, log_scan, recall
-from appliance.errors import NotFound, ValidationError
+from appliance.errors import NotFound, field_invalid
 from appliance.house_errors import ChangedMeanwhile, NothingToUndo
 from appliance.model.scan import unheard_id
 from appliance.model.terminal import Terminal
@@ -66,11 +66,7 @@ def _undo(
     if admission.admitted <= 0 or admission.reservation_id is None:
         raise NothingToUndo(state=admission.result)
     if reason is None and _needs_a_reason(tx, terminal, admission):
-        raise ValidationError(
-            field="reason",
-            rule_fr="reason : un motif est requis après 10 secondes, ou d'un autre terminal.",
-            rule="reason: a reason is required after 10 seconds, or from another terminal.",
-        )
+        raise field_invalid("reason", "late_undo")
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
     decided = _take_back(tx, admission.reservation_id, admission.admitted, actor)
     log_scan(

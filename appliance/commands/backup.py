@@ -1,11 +1,13 @@
-"""`venuebox backup`: a proven copy of everything, in one sealed file; and the recovery kit."""
+"""`venuebox backup`, `restore` and `verify`: all of a box in one sealed file; its recovery kit."""
 
 import argparse
 import os
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 
-from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_data
+from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 
@@ -14,21 +16,33 @@ _WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 
 def add(commands: Commands) -> None:
-    """Add the command to the command line."""
+    """Add the commands to the command line."""
     parser = add_command(
         commands,
         "backup",
         run,
         "make a proven backup, or show the recovery kit",
+        "--data",
     )
     parser.add_argument(
         "what", nargs="?", choices=("kit",), metavar="[kit]", help="show the recovery kit"
     )
-    add_data(parser)
     parser.add_argument("--to", metavar="DIR", help="write to this folder instead, once")
     parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
     parser.add_argument(
         "--check", action="store_true", help="type the printed key and check that it fits"
+    )
+    parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
+    parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
+    parser.add_argument("--key", metavar="KEY", help="recovery key (default: prompt)")
+    parser.add_argument(
+        "--latest", action="store_true", help="replace a damaged box by its last good backup"
+    )
+    meaning = "check a backup by restoring it to one side"
+    parser = add_command(commands, "verify", verify, meaning, "--data")
+    parser.add_argument("file", metavar="FILE", help="the backup")
+    parser.add_argument(
+        "--key", metavar="KEY", help="recovery key (default: the box's own, else prompt)"
     )
 
 
@@ -50,6 +64,58 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         f"{path}: {path.stat().st_size // 1_000_000 + 1} MB, restored once and found whole "
         f"({proven.reservations} reservations)"
     )
+    return 0
+
+
+def restore(arguments: argparse.Namespace, console: Console) -> int:
+    """Restore onto a directory without a box; with --latest, in place of a damaged one."""
+    if arguments.latest == (arguments.file is not None):
+        raise WrongUsage(
+            "give a backup FILE, or --latest for the last good one of this box "
+            "(see venuebox restore --help)"
+        )
+    if arguments.latest:
+        return _restore_latest(arguments, console)
+    from appliance.backup.proof import open_backup  # noqa: PLC0415 - other commands do without
+    from appliance.backup.recovery_key import parse_recovery_key  # noqa: PLC0415
+    from appliance.backup.restoring import restore_blank  # noqa: PLC0415
+    from appliance.backup.sealed import read_header  # noqa: PLC0415
+
+    with open_backup(Path(arguments.file)) as file:
+        header, _ = read_header(file)
+        directory = console.directory(arguments)
+        key = parse_recovery_key(ask_key(arguments.key, f"recovery key of {header.venue}:"))
+        proven = restore_blank(
+            file, key, directory, console.clock, console.zones, partial(tell, "restoring")
+        )
+    print(
+        f"{header.venue} as of {header.made_at} restored to {directory.root}, "
+        f"{proven.reservations} reservations: start it with venuebox serve"
+    )
+    return 0
+
+
+def verify(arguments: argparse.Namespace, console: Console) -> int:
+    """What the file says of itself, and whether every byte of it is good."""
+    from appliance.backup.proof import open_backup, prove  # noqa: PLC0415 - others do without
+    from appliance.backup.recovery_key import (  # noqa: PLC0415
+        find_recovery_key,
+        parse_recovery_key,
+    )
+    from appliance.backup.sealed import read_header  # noqa: PLC0415
+
+    with open_backup(Path(arguments.file)) as file:
+        header, _ = read_header(file)
+        print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
+        directory = console.directory(arguments)
+        own = None if arguments.key else find_recovery_key(directory)
+        if own is None or own.check != header.key_check:
+            own = parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+        with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
+            proven = prove(
+                file, own, Path(scratch), console.clock, console.zones, partial(tell, "proving")
+            )
+    print(f"whole and restorable: {proven.reservations} reservations")
     return 0
 
 
@@ -113,4 +179,27 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
     print(kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
+    return 0
+
+
+def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
+    from appliance.backup.recovery_key import (  # noqa: PLC0415 - as above
+        find_recovery_key,
+        parse_recovery_key,
+    )
+    from appliance.backup.restoring import list_shelves, restore_latest  # noqa: PLC0415
+
+    directory = console.directory(arguments)
+    directory.refuse_strangers()
+    key = None if arguments.key else find_recovery_key(directory)
+    key = key or parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+    shelves = list_shelves(directory, console.settings(directory))
+    path, aside, proven = restore_latest(
+        key, directory, shelves, console.clock, console.zones, partial(tell, "restoring")
+    )
+    print(
+        f"{path.name} restored, the box is as of {proven.header.made_at} with "
+        f"{proven.reservations} reservations: start it with venuebox serve. "
+        f"The previous data is kept in {aside}"
+    )
     return 0

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from appliance.actions.confirm_clock import confirm_clock
 from appliance.actions.note_security import CONSOLE
-from appliance.commands.console import Commands, Console, add_command, add_data, add_group
+from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.data_directory import ENVIRONMENTS
 from appliance.errors import Trouble
 from appliance.store.venue import get_venue
@@ -20,8 +20,8 @@ def add(commands: Commands) -> None:
         "confirm",
         confirm,
         "confirm that the clock is right after a jump or a long power-off",
+        "--data",
     )
-    add_data(parser)
     parser.add_argument("day", metavar="DATE", type=_date, help="today's date, such as 2026-11-22")
 
 

@@ -2,16 +2,16 @@
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from appliance.clock import Clock, ZoneDatabase, newest_zone_database
-from appliance.data_directory import DataDirectory, choose_data_directory
+from appliance.clock import Clock, ZoneDatabase, format_instant, newest_zone_database
+from appliance.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
 from appliance.environment import EnvironmentName, Links, path_prefix
-from appliance.errors import Trouble
+from appliance.errors import NotFound, Trouble
 from appliance.file_ownership import become_owner
 from appliance.poke import poke
 from appliance.settings import Settings, read_settings
@@ -105,6 +105,32 @@ class Console:
             poke(directory.poke)
 
     @contextmanager
+    def transaction_where(
+        self, arguments: argparse.Namespace, what: str, is_there: Callable[[Transaction], object]
+    ) -> Iterator[tuple[Transaction, EnvironmentName]]:
+        """The same in whichever environment has it; Trouble when none has."""
+        directory = self.directory(arguments)
+        for environment in ENVIRONMENTS:
+            with self.transaction(directory, environment) as tx:
+                found: object = None
+                with suppress(NotFound):
+                    found = is_there(tx)
+                if found:
+                    yield tx, environment
+                    return
+        raise Trouble(f"there is no {what} {arguments.id}: venuebox {what} list shows them")
+
+    def each_environment(
+        self, arguments: argparse.Namespace
+    ) -> Iterator[tuple[EnvironmentName, Reader]]:
+        """A snapshot of the environment that is asked for, or of each."""
+        directory = self.directory(arguments)
+        for environment in ENVIRONMENTS:
+            if arguments.environment in {None, environment}:
+                with self.reading(directory, environment) as reader:
+                    yield environment, reader
+
+    @contextmanager
     def reading(self, directory: DataDirectory, environment: EnvironmentName) -> Iterator[Reader]:
         """One snapshot beside a running box, which need not wait for it."""
         path = _existing_database(directory, environment)
@@ -118,12 +144,32 @@ class Console:
             raise Trouble(describe_unusable(path, error)) from None
 
 
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--data": {
+        "metavar": "DIR",
+        "help": "data directory (default: VENUEBOX_DATA, else the platform's)",
+    },
+    "--environment": {"choices": ENVIRONMENTS, "required": True, "help": "live or test"},
+    "--environment?": {"choices": ENVIRONMENTS, "help": "live or test (default: both)"},
+    "--json": {"action": "store_true", "help": "print JSON"},
+}
+
+
 def add_command(
-    commands: Commands, name: str, run: Command | None, meaning: str
+    commands: Commands, name: str, run: Command | None, meaning: str, *options: str, **own: str
 ) -> argparse.ArgumentParser:
-    """A subcommand that `main` will run; its options are the caller's to add."""
+    """A subcommand that `main` will run, with some of the options that many commands have.
+
+    `called` is the help of `--name`, which a person will recognise in a list; `id` that of `ID`.
+    """
     parser: argparse.ArgumentParser = commands.add_parser(name, help=meaning, description=meaning)
     parser.set_defaults(run=run)
+    for option in options:
+        parser.add_argument(option.rstrip("?"), **_OPTIONS[option])
+    if "called" in own:
+        parser.add_argument("--name", type=_name, required=True, metavar="N", help=own["called"])
+    if "id" in own:
+        parser.add_argument("id", metavar="ID", help=own["id"])
     return parser
 
 
@@ -135,29 +181,44 @@ def add_group(commands: Commands, name: str, meaning: str) -> Commands:
 
 def add_data(parser: argparse.ArgumentParser) -> None:
     """`--data`."""
-    parser.add_argument(
-        "--data", metavar="DIR", help="data directory (default: VENUEBOX_DATA, else the platform's)"
-    )
-
-
-def add_environment(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """`--environment`."""
-    parser.add_argument(
-        "--environment",
-        choices=("live", "test"),
-        required=required,
-        help="live or test",
-    )
-
-
-def add_name(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """`--name`: something a person will recognise in a list."""
-    parser.add_argument("--name", type=_name, required=True, metavar="N", help=meaning)
+    parser.add_argument("--data", **_OPTIONS["--data"])
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", **_OPTIONS["--json"])
+
+
+def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
+    """A line for each row, as JSON or in words; the exit status."""
+    for described, words in rows:
+        if arguments.json:
+            print_json(described)
+        else:
+            print("  ".join(words))
+    return 0
+
+
+def print_answer(arguments: argparse.Namespace, described: object, words: str) -> int:
+    """One answer, as JSON or in words; the exit status."""
+    if arguments.json:
+        print_json(described)
+    else:
+        print(words)
+    return 0
+
+
+def tell_instant(at: int | None) -> str | None:
+    """`at`, in ms since 1970, as text."""
+    return None if at is None else format_instant(at)
+
+
+def read_argument(name: str) -> bytes:
+    """The file that the command line names; Trouble when it cannot be read."""
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        raise Trouble(f"{name} cannot be read: {error.strerror}") from None
 
 
 def print_json(data: object) -> None:

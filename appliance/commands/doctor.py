@@ -11,11 +11,9 @@ from appliance.commands.console import (
     print_json,
 )
 from appliance.data_directory import DataDirectory
-from appliance.doctor.check import Check, Said, worst
 from appliance.errors import Trouble
 from appliance.settings import Settings
 
-_WORDS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
 _FRENCH = ("fr", "ar")  # Morocco's machines: French is read where Arabic is
 
 
@@ -33,32 +31,41 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """One finding each, with its remedy; status 1 when one fails. Changes nothing but --fix."""
     # Mail and http come along: the other commands start without them.
+    from appliance.doctor.check import CheckContext, worst  # noqa: PLC0415
+    from appliance.doctor.data import fix_permissions  # noqa: PLC0415
     from appliance.doctor.examination import examine  # noqa: PLC0415
-    from appliance.doctor.files import fix_permissions  # noqa: PLC0415
-    from appliance.doctor.patient import Patient  # noqa: PLC0415
+    from appliance.i18n import load_languages  # noqa: PLC0415
 
     directory = console.directory(arguments)
     directory.check()
     changed = fix_permissions(directory) if arguments.fix else []
-    patient = Patient(
-        directory=directory,
-        settings=_settings(console, directory),
-        clock=console.clock,
-        zones=console.zones,
-        online=arguments.online,
+    settings = _settings(console, directory)
+    checks = examine(
+        CheckContext(directory, settings, console.clock, console.zones, arguments.online)
     )
-    checks = examine(patient)
+    languages = load_languages()
     if arguments.json:
-        print_json(
-            {"status": worst(checks), "checks": [_as_json(check) for check in checks],
-             "fixed": [str(path) for path in changed]}
-        )  # fmt: skip
+        found = [
+            {
+                "name": check.name,
+                "status": check.status,
+                "finding": {each.code: check.finding.text(each) for each in languages.all()},
+                "remedy": check.remedy
+                and {each.code: check.remedy.text(each) for each in languages.all()},
+            }
+            for check in checks
+        ]
+        print_json({"status": worst(checks), "checks": found, "fixed": [*map(str, changed)]})
     else:
-        french = _language(console).startswith(_FRENCH)
+        language = languages.get("fr" if _locale(console).startswith(_FRENCH) else "en")
+        fixed = language.gettext("fixed")
         for path in changed:
-            print(f"{'réparé' if french else 'fixed'}  {path}")
+            print(f"{fixed}  {path}")
         for check in checks:
-            _print(check, french=french)
+            word = check.status if check.status == "ok" else check.status.upper()
+            print(f"{word:4}  {check.name:12}  {check.finding.text(language)}")
+            if check.remedy is not None:
+                print(f"{'':18}  → {check.remedy.text(language)}")
     return 1 if worst(checks) == "fail" else 0
 
 
@@ -69,24 +76,6 @@ def _settings(console: Console, directory: DataDirectory) -> Settings | str:
         return str(trouble)
 
 
-def _language(console: Console) -> str:
+def _locale(console: Console) -> str:
     known = (console.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
     return next((text for text in known if text), "")
-
-
-def _as_json(check: Check) -> dict[str, object]:
-    return {
-        "name": check.name,
-        "status": check.status,
-        "finding": check.finding.texts(),
-        "remedy": check.remedy and check.remedy.texts(),
-    }
-
-
-def _print(check: Check, *, french: bool) -> None:
-    def say(said: Said) -> str:
-        return said.fr if french else said.en
-
-    print(f"{_WORDS[check.status]}  {check.name:12}  {say(check.finding)}")
-    if check.remedy is not None:
-        print(f"{'':18}  → {say(check.remedy)}")

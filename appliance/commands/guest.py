@@ -8,10 +8,8 @@ from appliance.commands.console import (
     Commands,
     Console,
     add_command,
-    add_data,
-    add_environment,
     add_group,
-    add_json,
+    print_answer,
     print_json,
 )
 from appliance.errors import Trouble
@@ -23,20 +21,17 @@ from appliance.upkeep.erasures import finish_erasures
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
     group = add_group(commands, "guest", "export or erase a guest's data")
-    export = add_command(group, "export", run_export, "print all data about a guest as JSON")
-    _add_options(export)
-    erase = add_command(group, "erase", run_erase, "erase a guest's name, contacts and notes")
-    _add_options(erase)
-    add_json(erase)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add_data(parser)
-    add_environment(parser)
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
-    who.add_argument("--email", metavar="E", help="guests with this email address")
-    who.add_argument("--phone", metavar="P", help="guests with this phone number, in any notation")
+    for name, run, meaning, *options in (
+        ("export", run_export, "print all data about a guest as JSON"),
+        ("erase", run_erase, "erase a guest's name, contacts and notes", "--json"),
+    ):
+        parser = add_command(group, name, run, meaning, "--data", "--environment", *options)
+        who = parser.add_mutually_exclusive_group(required=True)
+        who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
+        who.add_argument("--email", metavar="E", help="guests with this email address")
+        who.add_argument(
+            "--phone", metavar="P", help="guests with this phone number, in any notation"
+        )
 
 
 def run_export(arguments: argparse.Namespace, console: Console) -> int:
@@ -55,13 +50,10 @@ def run_erase(arguments: argparse.Namespace, console: Console) -> int:
             erase_guest(tx, reservation_id, actor="box")
         at = tx.now
     is_wiped = finish_erasures(directory.database(environment), environment, found, at)
-    if arguments.json:
-        print_json({"erased": found, "wiped": is_wiped})
-    else:
-        print(f"the guest of {len(found)} reservations is erased; earlier backups still contain")
-        if not is_wiped:
-            print("the database was in use: the box wipes its files tonight")
-    return 0
+    words = f"the guest of {len(found)} reservations is erased; earlier backups still contain"
+    if not is_wiped:
+        words += "\nthe database was in use: the box wipes its files tonight"
+    return print_answer(arguments, {"erased": found, "wiped": is_wiped}, words)
 
 
 def _find(reader: Reader, arguments: argparse.Namespace) -> list[str]:

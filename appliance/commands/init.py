@@ -1,15 +1,15 @@
-"""`venuebox init`: make the data directory of a new box from a venue file."""
+"""`venuebox init` and `venue apply`: make or change a box by a venue file."""
 
 import argparse
 import os
-from pathlib import Path
+from contextlib import ExitStack
 
 from appliance.actions.apply_venue import apply_venue
-from appliance.commands.console import Commands, Console, add_command
+from appliance.commands.console import Commands, Console, add_command, add_group, read_argument
 from appliance.data_directory import ENVIRONMENTS, DataDirectory, write_file
 from appliance.errors import Trouble
 from appliance.model.venue_file import UNFURNISHED, VenueFile, parse_venue_file
-from appliance.settings_file import settings_example
+from appliance.settings import settings_example
 from appliance.store.migrate import migrate
 from appliance.store.session import session
 from appliance.store.setup import begin_setup
@@ -20,10 +20,14 @@ _PRIVATE = 0o077
 
 
 def add(commands: Commands) -> None:
-    """Add the command to the command line."""
+    """Add the commands to the command line."""
     parser = add_command(commands, "init", run, "create a new box from a venue file")
     parser.add_argument("--data", metavar="DIR", help="an empty or new directory")
     parser.add_argument("--venue", metavar="FILE", required=True, help="venue file (TOML)")
+    group = add_group(commands, "venue", "the venue, its tables and its slots")
+    meaning = "change the venue, tables and slots to match a file"
+    parser = add_command(group, "apply", apply, meaning, "--data")
+    parser.add_argument("file", metavar="FILE", help="venue file (TOML)")
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -36,12 +40,22 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def apply(arguments: argparse.Namespace, console: Console) -> int:
+    """Apply to both environments; the running box shows it on its next answer."""
+    text = read_venue_file(arguments.file)
+    directory = console.directory(arguments)
+    venue = parse_venue_file(text, console.zones)
+    with ExitStack() as both:  # what one of them refuses is done in neither
+        for environment in ENVIRONMENTS:
+            apply_venue(both.enter_context(console.transaction(directory, environment)), venue)
+    print(f"{venue.name}: {len(venue.tables)} tables and {len(venue.slots)} slots applied")
+    return 0
+
+
 def read_venue_file(name: str) -> str:
     """Its text; Trouble when it cannot be read."""
     try:
-        return Path(name).read_text("utf-8")
-    except OSError as error:
-        raise Trouble(f"{name} cannot be read: {error.strerror}") from None
+        return read_argument(name).decode()
     except UnicodeDecodeError:
         raise Trouble(f"{name} is not UTF-8 text") from None
 

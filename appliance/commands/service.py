@@ -12,7 +12,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from appliance.commands.console import Commands, Console, add_command, add_data, add_group
+from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.data_directory import DataDirectory, choose_data_directory
 from appliance.errors import Trouble
 from appliance.file_ownership import acting_as, find_owner
@@ -28,8 +28,7 @@ _HOME_HIDDEN = "# Nobody's home is visible to it.\nProtectHome=yes\n"
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
     group = add_group(commands, "service", "run the box as a system service")
-    parser = add_command(group, "install", run, "write and enable the systemd unit")
-    add_data(parser)
+    parser = add_command(group, "install", run, "write and enable the systemd unit", "--data")
     parser.add_argument("--user", metavar="U", default="venuebox", help="user of the service")
     parser.add_argument("--print", action="store_true", help="print the unit and change nothing")
 

@@ -13,11 +13,10 @@ from appliance.commands.console import (
     Commands,
     Console,
     add_command,
-    add_data,
     add_group,
-    add_json,
-    add_name,
-    print_json,
+    print_answer,
+    print_rows,
+    tell_instant,
 )
 from appliance.environment import house_base, outside_base
 from appliance.errors import Trouble
@@ -30,29 +29,17 @@ from appliance.store.staff import list_staff
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "staff", "staff accounts")
-    parser = add_command(group, "create", create, "create an account; its link works once")
-    add_data(parser)
-    add_name(parser, "the person's name")
+    parser = add_command(group, "create", create, "create an account; its link works once",
+                         "--data", "--json", called="the person's name")  # fmt: skip
     parser.add_argument("--role", choices=ROLES, required=True, help="role")
-    add_json(parser)
-    parser = add_command(group, "list", show, "list accounts and roles")
-    add_data(parser)
-    add_json(parser)
-    parser = add_command(group, "reset", reset, "print a new link to set a password")
-    add_data(parser)
-    parser.add_argument("name", metavar="NAME", help="the person's name")
-    add_json(parser)
-    parser = add_command(group, "disable", disable, "disable an account")
-    add_data(parser)
-    parser.add_argument("name", metavar="NAME", help="the person's name")
-    parser = add_command(
-        group,
-        "remove-second-step",
-        remove_step,
-        "turn off two-factor sign-in (lost phone)",
-    )
-    add_data(parser)
-    parser.add_argument("name", metavar="NAME", help="the person's name")
+    add_command(group, "list", show, "list accounts and roles", "--data", "--json")
+    for name, run, meaning, *options in (
+        ("reset", reset, "print a new link to set a password", "--json"),
+        ("disable", disable, "disable an account"),
+        ("remove-second-step", remove_step, "turn off two-factor sign-in (lost phone)"),
+    ):
+        parser = add_command(group, name, run, meaning, "--data", *options)
+        parser.add_argument("name", metavar="NAME", help="the person's name")
 
 
 def create(arguments: argparse.Namespace, console: Console) -> int:
@@ -66,25 +53,23 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
     """One line for each person, those who left last."""
     with console.reading(console.directory(arguments), "live") as reader:
         people, with_code = list_staff(reader), list_second_steps(reader)
+    rows = []
     for person in people:
-        if arguments.json:
-            print_json(
-                {
-                    "id": person.id,
-                    "name": person.name,
-                    "role": person.role,
-                    "hasPassword": person.has_password,
-                    "hasSecondStep": person.id in with_code,
-                    "createdAt": format_instant(person.created_at),
-                    "disabledAt": _instant(person.disabled_at),
-                }
-            )
-        else:
-            left = f"disabled {_instant(person.disabled_at)}  " if person.disabled_at else ""
-            ready = "" if person.has_password else "no password yet  "
-            asked = "second step  " if person.id in with_code else ""
-            print(f"{person.id}  {person.role:7}  {left}{ready}{asked}{person.name}")
-    return 0
+        described = {
+            "id": person.id,
+            "name": person.name,
+            "role": person.role,
+            "hasPassword": person.has_password,
+            "hasSecondStep": person.id in with_code,
+            "createdAt": format_instant(person.created_at),
+            "disabledAt": tell_instant(person.disabled_at),
+        }
+        words = [person.id, f"{person.role:7}"]
+        words += [f"disabled {tell_instant(person.disabled_at)}"] if person.disabled_at else []
+        words += [] if person.has_password else ["no password yet"]
+        words += ["second step"] if person.id in with_code else []
+        rows.append((described, [*words, person.name]))
+    return print_rows(arguments, rows)
 
 
 def reset(arguments: argparse.Namespace, console: Console) -> int:
@@ -108,10 +93,8 @@ def remove_step(arguments: argparse.Namespace, console: Console) -> int:
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
         had_one = remove_second_step(tx, person.id)
-    if had_one:
-        print(f"{person.name} now signs in with the password only")
-    else:
-        print(f"{person.name} had no two-factor sign-in")
+    what = "now signs in with the password only" if had_one else "had no two-factor sign-in"
+    print(f"{person.name} {what}")
     return 0
 
 
@@ -128,14 +111,7 @@ def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invi
     places = console.links(directory, "live"), console.settings_in_force(directory).server
     path = f"/portal/welcome#{invitation.secret}"
     url, outside = f"{house_base(*places)}{path}", outside_base(*places)
-    if arguments.json:
-        print_json({"id": invitation.staff_id, "signInUrl": url})
-    else:
-        print(f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} alone.")
-        if outside:
-            print(f"From outside the venue: {outside}{path}")
-    return 0
-
-
-def _instant(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else format_instant(milliseconds)
+    words = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} alone."
+    if outside:
+        words += f"\nFrom outside the venue: {outside}{path}"
+    return print_answer(arguments, {"id": invitation.staff_id, "signInUrl": url}, words)

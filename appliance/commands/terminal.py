@@ -2,7 +2,6 @@
 
 import argparse
 from collections.abc import Iterator
-from contextlib import suppress
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.offer_pairing import offer_pairing
@@ -12,17 +11,14 @@ from appliance.commands.console import (
     Commands,
     Console,
     add_command,
-    add_data,
-    add_environment,
     add_group,
-    add_json,
-    add_name,
-    print_json,
+    print_answer,
+    print_rows,
+    tell_instant,
 )
-from appliance.data_directory import ENVIRONMENTS
-from appliance.environment import EnvironmentName, terminal_base, trust_page
-from appliance.errors import NotFound, Trouble
-from appliance.model.terminal import ROLES, Terminal
+from appliance.environment import terminal_base, trust_page
+from appliance.model.terminal import ROLES
+from appliance.store.connection import Transaction
 from appliance.store.terminals import list_terminals
 
 
@@ -30,31 +26,21 @@ def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "terminal", "terminals at the door")
     for name, run, meaning in (
-        (
-            "create",
-            create,
-            "create a terminal without a browser; its token is shown once",
-        ),
+        ("create", create, "create a terminal without a browser; its token is shown once"),
         ("pair", pair, "print a link and a one-time code that pair a phone"),
     ):
-        parser = add_command(group, name, run, meaning)
-        add_data(parser)
-        add_environment(parser)
-        add_name(parser, "name, such as its place or who carries it")
+        parser = add_command(group, name, run, meaning, "--data", "--environment", "--json",
+                             called="name, such as its place or who carries it")  # fmt: skip
         parser.add_argument(
             "--role",
             choices=ROLES,
             default="override",
             help="role; each includes the ones before it (default: override)",
         )
-        add_json(parser)
-    parser = add_command(group, "list", show, "list terminals and when they were last seen")
-    add_data(parser)
-    add_environment(parser, required=False)
-    add_json(parser)
-    parser = add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused")
-    add_data(parser)
-    parser.add_argument("id", metavar="ID", help="the terminal's id, as `terminal list` shows it")
+    add_command(group, "list", show, "list terminals and when they were last seen",
+                "--data", "--environment?", "--json")  # fmt: skip
+    add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",
+                "--data", id="the terminal's id, as `terminal list` shows it")  # fmt: skip
 
 
 def create(arguments: argparse.Namespace, console: Console) -> int:
@@ -62,11 +48,11 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
         terminal_id, token = issue_terminal(tx, arguments.name, arguments.role)
-    if arguments.json:
-        print_json({"id": terminal_id, "token": token})
-    else:
-        print(f"{token}\nStore it now: it is not shown again. Its id is {terminal_id}.")
-    return 0
+    return print_answer(
+        arguments,
+        {"id": terminal_id, "token": token},
+        f"{token}\nStore it now: it is not shown again. Its id is {terminal_id}.",
+    )
 
 
 def pair(arguments: argparse.Namespace, console: Console) -> int:
@@ -77,67 +63,51 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
     links = console.links(directory, arguments.environment)
     base = terminal_base(links, console.settings_in_force(directory).server)
     url = offered.link(base)
-    if arguments.json:
-        print_json({"url": url, "code": offered.code})
-    else:
-        print(
-            f"{offered.code}\nWorks once, for 10 minutes: open {url} on the phone. "
-            f"A device without a browser sends it to {base}/terminal/v1/pair"
-        )
-        if trust := trust_page(links, base):
-            print(f"A device that does not trust this box yet opens {trust} first.")
-    return 0
+    words = (
+        f"{offered.code}\nWorks once, for 10 minutes: open {url} on the phone. "
+        f"A device without a browser sends it to {base}/terminal/v1/pair"
+    )
+    if trust := trust_page(links, base):
+        words += f"\nA device that does not trust this box yet opens {trust} first."
+    return print_answer(arguments, {"url": url, "code": offered.code}, words)
 
 
 def show(arguments: argparse.Namespace, console: Console) -> int:
     """One line for each terminal."""
-    directory = console.directory(arguments)
-    for environment in ENVIRONMENTS:
-        if arguments.environment in {None, environment}:
-            with console.reading(directory, environment) as reader:
-                terminals = list_terminals(reader)
-            for terminal in terminals:
-                if arguments.json:
-                    print_json(_describe(environment, terminal))
-                else:
-                    print("  ".join(_words(environment, terminal)))
-    return 0
+    return print_rows(arguments, _rows(arguments, console))
 
 
 def revoke(arguments: argparse.Namespace, console: Console) -> int:
     """Revoke in whichever environment the terminal is."""
-    directory = console.directory(arguments)
-    for environment in ENVIRONMENTS:
-        with suppress(NotFound), console.transaction(directory, environment) as tx:
-            revoke_terminal(tx, arguments.id)
-            print(f"terminal {arguments.id} is revoked")
-            return 0
-    raise Trouble(f"there is no terminal {arguments.id}: venuebox terminal list shows them")
+
+    def revoke_here(tx: Transaction) -> bool:
+        revoke_terminal(tx, arguments.id)
+        return True
+
+    with console.transaction_where(arguments, "terminal", revoke_here):
+        pass
+    print(f"terminal {arguments.id} is revoked")
+    return 0
 
 
-def _describe(environment: EnvironmentName, terminal: Terminal) -> dict[str, object]:
-    return {
-        "id": terminal.id,
-        "environment": environment,
-        "name": terminal.name,
-        "role": terminal.role,
-        "language": terminal.language,
-        "createdAt": format_instant(terminal.created_at),
-        "lastSeenAt": _instant(terminal.last_seen_at),
-        "revokedAt": _instant(terminal.revoked_at),
-    }
-
-
-def _words(environment: EnvironmentName, terminal: Terminal) -> Iterator[str]:
-    yield terminal.id
-    yield f"{environment:4}"
-    yield f"{terminal.role:8}"
-    seen = _instant(terminal.last_seen_at)
-    yield "never seen" if seen is None else f"seen {seen}"
-    if terminal.revoked_at is not None:
-        yield f"revoked {_instant(terminal.revoked_at)}"
-    yield terminal.name
-
-
-def _instant(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else format_instant(milliseconds)
+def _rows(
+    arguments: argparse.Namespace, console: Console
+) -> Iterator[tuple[dict[str, object], list[str]]]:
+    for environment, reader in console.each_environment(arguments):
+        for terminal in list_terminals(reader):
+            seen, revoked = tell_instant(terminal.last_seen_at), tell_instant(terminal.revoked_at)
+            described: dict[str, object] = {
+                "id": terminal.id,
+                "environment": environment,
+                "name": terminal.name,
+                "role": terminal.role,
+                "language": terminal.language,
+                "createdAt": format_instant(terminal.created_at),
+                "lastSeenAt": seen,
+                "revokedAt": revoked,
+            }
+            words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
+            words.append(f"seen {seen}" if seen else "never seen")
+            if revoked:
+                words.append(f"revoked {revoked}")
+            yield described, [*words, terminal.name]

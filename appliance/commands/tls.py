@@ -1,7 +1,6 @@
 """`venuebox tls`: the certificates that the box shows, its own and an imported one."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from appliance.clock import format_instant
@@ -9,10 +8,9 @@ from appliance.commands.console import (
     Commands,
     Console,
     add_command,
-    add_data,
     add_group,
-    add_json,
     print_json,
+    read_argument,
 )
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
@@ -22,25 +20,21 @@ from appliance.poke import poke
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     group = add_group(commands, "tls", "the box's TLS certificates")
-    parser = add_command(group, "show", _show, "show names, expiry and fingerprints")
-    add_data(parser)
-    add_json(parser)
-    parser = add_command(group, "import", _import, "import a certificate for its names")
-    add_data(parser)
+    add_command(group, "show", _show, "show names, expiry and fingerprints", "--data", "--json")
+    parser = add_command(group, "import", _import, "import a certificate for its names", "--data")
     parser.add_argument("--cert", metavar="FILE", required=True, help="certificate and chain, PEM")
     parser.add_argument("--key", metavar="FILE", required=True, help="its private key, PEM")
-    parser = add_command(group, "renew", _renew, "issue a new certificate now")
-    add_data(parser)
+    parser = add_command(group, "renew", _renew, "issue a new certificate now", "--data")
     parser.add_argument(
         "--authority",
         action="store_true",
         help="also a new authority, which every device must trust",
     )
-    add_data(add_command(group, "forget", _forget, "remove the imported certificate"))
+    add_command(group, "forget", _forget, "remove the imported certificate", "--data")
 
 
 def _show(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.tls.showing import describe  # noqa: PLC0415 - cryptography is heavy
+    from appliance.tls.files import describe  # noqa: PLC0415 - cryptography is heavy
 
     found = describe(_directory(arguments, console).root / "tls", console.clock.now())
     if found is None:
@@ -70,9 +64,9 @@ def _by_eye(fingerprint: str) -> str:
 
 
 def _import(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.tls.importing import import_certificate  # noqa: PLC0415 - as above
+    from appliance.tls.files import import_certificate  # noqa: PLC0415 - as above
 
-    certificates, key = _read(arguments.cert), _read(arguments.key)
+    certificates, key = read_argument(arguments.cert), read_argument(arguments.key)
     directory = _directory(arguments, console)
     names = import_certificate(directory.root / "tls", certificates, key, console.clock.now())
     poke(directory.poke)
@@ -106,7 +100,7 @@ def _renew(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _forget(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.tls.importing import forget_imported  # noqa: PLC0415 - as above
+    from appliance.tls.files import forget_imported  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
     if not forget_imported(directory.root / "tls"):
@@ -120,10 +114,3 @@ def _directory(arguments: argparse.Namespace, console: Console) -> DataDirectory
     directory = console.directory(arguments)
     directory.check()
     return directory
-
-
-def _read(name: str) -> bytes:
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise Trouble(f"{name} cannot be read: {error.strerror}") from None

@@ -8,14 +8,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 import apsw
 
-from appliance.commands.console import Commands, Console, add_command, add_data
+from appliance.commands.console import Commands, Console, add_command
 from appliance.errors import Trouble
 
 
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
-    parser = add_command(commands, "version", run, "version, Python, SQLite, tz database")
-    add_data(parser)
+    parser = add_command(commands, "version", run, "version, Python, SQLite, tz database", "--data")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--sbom", action="store_true", help="components, as CycloneDX JSON")
     which.add_argument("--licences", action="store_true", help="licences of the components")

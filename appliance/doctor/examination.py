@@ -1,70 +1,59 @@
 """The list of checks, and how they are run. A new check is a function and its line here."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from appliance.doctor.backups import backups
-from appliance.doctor.certificate import certificate, tls_port
-from appliance.doctor.check import Check, say
+from appliance.doctor import data, machine, partners, service
+from appliance.doctor.check import Check, CheckContext, NotExamined, fail
 from appliance.doctor.conditions import conditions
-from appliance.doctor.databases import integrity, schema, signing_key, sqlite, wal
-from appliance.doctor.files import erasures, leftovers, master_key, permissions
-from appliance.doctor.machine import clock, disk, inodes, memory, time_zones, uplink
-from appliance.doctor.partners import deliveries, endpoints, mail, mail_server
-from appliance.doctor.patient import NotExamined, Patient
-from appliance.doctor.service import box, readers, settings
+from appliance.i18n import mark as _
 
 # A check is named as its function. It raises NotExamined where there is nothing to look at.
-CHECKS: tuple[Callable[[Patient], Check], ...] = (
-    box,
-    settings,
-    permissions,
-    master_key,
-    leftovers,
-    erasures,
-    sqlite,
-    integrity,
-    schema,
-    wal,
-    backups,
-    disk,
-    inodes,
-    memory,
-    clock,
-    time_zones,
-    signing_key,
-    uplink,
+CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
+    service.box,
+    service.settings,
+    data.permissions,
+    data.master_key,
+    data.leftovers,
+    data.erasures,
+    data.sqlite,
+    data.integrity,
+    data.schema,
+    data.wal,
+    data.backups,
+    machine.disk,
+    machine.inodes,
+    machine.memory,
+    machine.clock,
+    machine.time_zones,
+    data.signing_key,
+    machine.uplink,
     conditions,
-    mail,
-    mail_server,
-    endpoints,
-    deliveries,
-    readers,
-    certificate,
-    tls_port,
+    partners.mail,
+    partners.mail_server,
+    partners.endpoints,
+    partners.deliveries,
+    service.readers,
+    service.certificate,
+    service.tls_port,
 )
 
 
-def examine(patient: Patient, checks: Sequence[Callable[[Patient], Check]] = CHECKS) -> list[Check]:
+def examine(
+    context: CheckContext, checks: Sequence[Callable[[CheckContext], Check]] = CHECKS
+) -> list[Check]:
     """The findings in the order of the list. A check that breaks is a finding too."""
     found = []
     for check in checks:
         try:
-            found.append(check(patient))
+            result = check(context)
         except NotExamined:
             continue
         except Exception as error:  # noqa: BLE001 - the others still have something to tell
-            found.append(_broken(check.__name__, error))
+            result = fail(
+                _("This could not be examined (%(kind)s)."),
+                _("Look at the other findings; else keep this message for whoever helps you."),
+                kind=type(error).__name__,
+            )
+        found.append(replace(result, name=check.__name__))
     return found
-
-
-def _broken(name: str, error: Exception) -> Check:
-    kind = type(error).__name__
-    return Check(
-        name,
-        "fail",
-        say("Impossible à examiner ({kind}).", "It could not be examined ({kind}).", kind=kind),
-        say(
-            "Regardez les constats ci-dessus ; sinon, gardez ce message pour qui vous aide.",
-            "Look at the findings above; else keep this message for whoever helps you.",
-        ),
-    )

@@ -1,4 +1,4 @@
-"""Checks of what leaves the box: letters to guests, webhooks to partners."""
+"""Checks of what leaves the box: emails to guests, webhooks to partners."""
 
 import asyncio
 import contextlib
@@ -6,11 +6,9 @@ import ssl
 
 import aiosmtplib
 
-from appliance.clock import format_instant
 from appliance.data_directory import ENVIRONMENTS
-from appliance.doctor.check import Check, fail, warn, well
-from appliance.doctor.patient import NotExamined, Patient
-from appliance.doctor.words import Instant
+from appliance.doctor.check import SET, Check, CheckContext, NotExamined, fail, ok, utc, warn
+from appliance.i18n import mark as _
 from appliance.settings import MailSettings
 from appliance.store.endpoints import list_active_endpoints
 from appliance.store.examination import read_delivery_health
@@ -21,113 +19,85 @@ _HOUR = 3600 * 1000
 _MANY = 5  # failures in a row
 
 
-def mail(patient: Patient) -> Check:
-    """The settings with which letters are sent are complete."""
-    found = patient.known_settings().mail
+def mail(context: CheckContext) -> Check:
+    """The settings with which emails are sent are complete."""
+    found = context.known_settings().mail
     if not found.host:
-        return warn(
-            "mail",
-            "Aucun serveur de courrier : les invités ne reçoivent pas de lettre.",
-            "There is no mail server: guests get no letters.",
-            "Remplissez mail.host, mail.user, mail.password et mail.sender.",
-            "Fill in mail.host, mail.user, mail.password and mail.sender.",
-        )
+        finding = _("There is no mail server: guests get no emails.")
+        return warn(finding, SET, setting="mail.host, mail.user, mail.password, mail.sender")
     missing = "mail.sender" if not found.sender else (
         "mail.password" if found.user and not found.password else ""
     )  # fmt: skip
     if missing:
-        return fail(
-            "mail",
-            "{missing} manque : aucune lettre ne part.",
-            "{missing} is missing: no letter leaves.",
-            "Remplissez-le dans settings.toml et redémarrez la box.",
-            "Fill it in in settings.toml and restart the box.",
-            missing=missing,
-        )
+        return fail(_("%(setting)s is missing: no email is sent."), SET, setting=missing)
     if found.security == "none" and found.password:
-        return warn(
-            "mail",
-            "Le mot de passe du courrier voyage en clair.",
-            "The mail password travels unencrypted.",
-            "Choisissez starttls ou tls dans mail.security.",
-            "Choose starttls or tls in mail.security.",
-        )
-    return well("mail", "Les lettres partent par {host}.", "Letters leave by {host}.",
-                host=found.host)  # fmt: skip
+        setting = "mail.security (starttls, tls)"
+        return warn(_("The mail password travels unencrypted."), SET, setting=setting)
+    return ok(_("Emails are sent by %(server)s."), server=found.host)
 
 
-def mail_server(patient: Patient) -> Check:
-    """The mail server takes our sign-in, within 5 s. Only with `--online`."""
-    found = patient.known_settings().mail
-    if not patient.online or not found.host or not found.sender:
+def mail_server(context: CheckContext) -> Check:
+    """The mail server accepts our sign-in, within 5 s. Only with `--online`."""
+    found = context.known_settings().mail
+    if not context.online or not found.host or not found.sender:
         raise NotExamined
     server = f"{found.host}:{found.port}"
     trouble = asyncio.run(_sign_in(found))
     if trouble is not None:
         return fail(
-            "mail_server",
-            "{server} ne prend pas nos lettres : {trouble}.",
-            "{server} does not take our letters: {trouble}.",
-            "Vérifiez mail.* dans settings.toml et l'accès à internet.",
-            "Check mail.* in settings.toml and the way to the internet.",
+            _("%(server)s does not accept our emails: %(trouble)s."),
+            _("Check the mail settings and the connection to the internet."),
             server=server,
             trouble=trouble,
         )
-    return well("mail_server", "{server} nous accepte.", "{server} accepts us.", server=server)
+    return ok(_("%(server)s accepts our emails."), server=server)
 
 
-def endpoints(patient: Patient) -> Check:
-    """Partners' receivers take what they are sent."""
+def endpoints(context: CheckContext) -> Check:
+    """Partners' receivers accept what they are sent."""
     failing, active = [], 0
     for environment in ENVIRONMENTS:
-        with patient.rows(environment) as reader:
+        with context.rows(environment) as reader:
             found = list_active_endpoints(reader)
         active += len(found)
         failing += [e for e in found if e.failures_in_a_row >= _MANY or e.last_outcome == "blocked"]
     if failing:
         return warn(
-            "endpoints",
-            "Destinations de webhooks qui n'acceptent rien ({count}) : {named}.",
-            "Webhook endpoints that take nothing ({count}): {named}.",
-            "Prévenez le partenaire ; si l'adresse est bloquée, voyez webhooks.allow_networks.",
-            "Tell the partner; if the address is blocked, see webhooks.allow_networks.",
+            _("Webhook endpoints that accept nothing (%(count)s): %(names)s."),
+            _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml."),
             count=len(failing),
-            named=", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3]),
+            names=", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3]),
+            setting="webhooks.allow_networks",
         )
-    return well("endpoints", "Destinations de webhooks : {count}, aucune en échec.",
-                "Webhook endpoints: {count}, none failing.", count=active)  # fmt: skip
+    return ok(_("Webhook endpoints: %(count)s, none failing."), count=active)
 
 
-def deliveries(patient: Patient) -> Check:
+def deliveries(context: CheckContext) -> Check:
     """No delivery died in the last 7 days, and none waits for long."""
-    now, dead, pending, oldest = patient.clock.now(), 0, 0, None
+    now, dead, pending, oldest = context.clock.now(), 0, 0, None
     for environment in ENVIRONMENTS:
-        with patient.rows(environment) as reader:
+        with context.rows(environment) as reader:
             found = read_delivery_health(reader, now - _WEEK)
         dead, pending = dead + found.dead, pending + found.pending
         if found.oldest_pending is not None:
             oldest = min(oldest or found.oldest_pending, found.oldest_pending)
     if dead:
         return warn(
-            "deliveries",
-            "{count} envois abandonnés en 7 jours.",
-            "{count} deliveries died in the last 7 days.",
-            "Réparez avec le partenaire, puis renvoyez-les : venuebox deliveries les montre.",
-            "Mend it with the partner, then replay them: venuebox deliveries shows them.",
+            _("Deliveries given up in the last 7 days: %(count)s."),
+            _(
+                "Solve it with the partner, then replay them in the portal under “Integrations "
+                "and API”."
+            ),
             count=dead,
         )
     if oldest is not None and now - oldest > _HOUR:
         return warn(
-            "deliveries",
-            "{pending} envois attendent, le plus ancien depuis {oldest}.",
-            "{pending} deliveries wait, the oldest since {oldest}.",
-            "Si la box est en marche et internet là, le partenaire ne répond pas.",
-            "If the box runs and the internet is there, the partner does not answer.",
+            _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s."),
+            _("If the box runs and has internet, the partner does not answer."),
             pending=pending,
-            oldest=Instant(oldest, format_instant(oldest)),
+            oldest=utc(oldest),
         )
-    return well("deliveries", "{pending} envois attendent, aucun abandonné.",
-                "{pending} deliveries wait, none died.", pending=pending)  # fmt: skip
+    return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
 
 
 async def _sign_in(found: MailSettings) -> str | None:

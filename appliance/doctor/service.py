@@ -1,131 +1,195 @@
-"""Checks of the service: does the box run and answer, can guests and scanners reach it."""
+"""Checks of the service: the box runs and answers, guests, https and scanners reach it."""
 
 import os
+import socket
+import ssl
+from hashlib import sha256
+from typing import Any
 from urllib.parse import urlsplit
 
 from appliance.alone import is_alone
 from appliance.data_directory import ENVIRONMENTS
-from appliance.doctor.check import Check, fail, warn, well
-from appliance.doctor.patient import NotExamined, Patient
+from appliance.doctor.check import (
+    ASK,
+    HEALTH_DEADLINE,
+    RESTART,
+    SET,
+    Check,
+    CheckContext,
+    NotExamined,
+    at_least,
+    fail,
+    ok,
+    warn,
+)
+from appliance.i18n import mark as _
+from appliance.settings import ServerSettings
 from appliance.store.examination import list_terminal_names
-from appliance.tls.names import own_addresses
+from appliance.store.venue import get_venue
+from appliance.tls.files import describe
+from appliance.tls.names import Names, own_addresses, wanted_names
 
 _OK = 200
+_WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
 
 
-def box(patient: Patient) -> Check:
+def box(context: CheckContext) -> Check:
     """Whether a box serves this directory, and says that it is well within 2 s."""
-    if not patient.runs:
-        return warn(
-            "box",
-            "La box n'est pas en marche.",
-            "The box is not running.",
-            "Démarrez-la : venuebox serve.",
-            "Start it: venuebox serve.",
-        )
+    if not context.runs:
+        return warn(_("The box is not running."), ASK, command="venuebox serve")
     answers = {}
-    for url in _addresses(patient):
-        answers[url] = patient.machine.ask(f"{url}/health")
+    for url in _addresses(context):
+        answers[url] = context.machine.ask(f"{url}/health")
         if answers[url] == _OK:
-            return well("box", "La box est en marche et répond.", "The box is running and answers.")
+            return ok(_("The box is running and answers."))
     if any(answers.values()):
         return fail(
-            "box",
-            "La box est en marche, mais ne peut plus écrire.",
-            "The box is running, but cannot write any more.",
-            "Regardez le disque ci-dessus et le journal de la box, puis redémarrez-la.",
-            "Look at the disk above and at the log of the box, then restart it.",
+            _("The box is running, but cannot write any more."),
+            _("Free space if the disk is full, look at the log of the box, then restart it."),
         )
-    return fail(
-        "box",
-        "La box est en marche, mais ne répond pas sur {where}.",
-        "The box is running, but does not answer at {where}.",
-        "Redémarrez-la ; si elle écoute ailleurs, indiquez-le dans server.port.",
-        "Restart it; if it listens elsewhere, say so in server.port.",
-        where=", ".join(answers) or "?",
-    )
+    finding = _("The box is running, but does not answer at %(where)s.")
+    return fail(finding, RESTART, where=", ".join(answers) or "?", setting="server.port")
 
 
-def settings(patient: Patient) -> Check:
+def settings(context: CheckContext) -> Check:
     """The settings can be read, and guests can use the address in them."""
-    if isinstance(patient.settings, str):
-        return fail(
-            "settings",
-            "Les réglages ne peuvent pas être lus : {trouble}.",
-            "The settings cannot be read: {trouble}.",
-            "Corrigez settings.toml : la box ne démarre pas sans cela.",
-            "Correct settings.toml: the box does not start without it.",
-            trouble=patient.settings,
-        )
-    url = patient.settings.server.app_url
+    if isinstance(context.settings, str):
+        finding = _("The settings cannot be read: %(trouble)s.")
+        remedy = _("Do not restart the box before %(file)s is corrected: it would not start.")
+        return fail(finding, remedy, trouble=context.settings, file="settings.toml")
+    url = context.settings.server.app_url
     if not url:
-        return warn(
-            "settings",
-            "server.app_url est vide : les liens des invités portent une adresse devinée.",
-            "server.app_url is empty: guests' links carry a guessed address.",
-            "Indiquez dans settings.toml l'adresse par laquelle les invités joignent la box.",
-            "Set in settings.toml the address under which guests reach the box.",
-        )
+        finding = _("No public address is set: guests' links contain a guessed address.")
+        return warn(finding, SET, setting="server.app_url")
     if urlsplit(url).scheme == "http" and not is_alone(urlsplit(url).hostname or ""):
         return warn(
-            "settings",
-            "{url} n'est pas chiffré : ni caméra ni page hors ligne sur les téléphones.",
-            "{url} is not encrypted: phones give it neither camera nor offline page.",
-            "Mettez un certificat devant la box et une adresse https dans server.app_url.",
-            "Put a certificate in front of the box and an https address into server.app_url.",
+            _("%(url)s is not encrypted: phones allow it neither camera nor offline pages."),
+            _("Ask whoever installed the box for an https address."),
             url=url,
         )
-    return well("settings", "Les invités joignent la box sur {url}.",
-                "Guests reach the box at {url}.", url=url)  # fmt: skip
+    return ok(_("Guests reach the box at %(url)s."), url=url)
 
 
-def readers(patient: Patient) -> Check:
+def readers(context: CheckContext) -> Check:
     """Every scanner of the settings is plugged in and stands for a terminal that exists."""
-    known = patient.known_settings().readers
+    known = context.known_settings().readers
     if not known:
         raise NotExamined
     for scanner in known:
         if scanner.kind != "tcp" and not os.access(scanner.device, os.R_OK):
             return fail(
-                "readers",
-                "Le lecteur {place} n'est pas branché, ou pas lisible.",
-                "The reader {place} is not plugged in, or cannot be read.",
-                "Branchez-le ; sinon, donnez à la box le droit de lire (groupes dialout, input).",
-                "Plug it in; else let the box read it (groups dialout, input).",
+                _("The scanner %(place)s is not plugged in, or cannot be read."),
+                _("Plug it in. If it is, let the box read it (groups %(groups)s)."),
                 place=scanner.place,
+                groups="dialout, input",
             )
     for environment in ENVIRONMENTS:
         wanted = {r.terminal for r in known if r.environment == environment}
-        with patient.rows(environment) as reader:
-            missing = wanted - list_terminal_names(reader)
+        with context.rows(environment) as reader:
+            missing = ", ".join(sorted(wanted - list_terminal_names(reader)))
         if missing:
-            return fail(
-                "readers",
-                "Aucun terminal ne s'appelle {named} ({environment}).",
-                "There is no terminal called {named} ({environment}).",
-                "Créez-le avec venuebox terminal create, ou corrigez settings.toml.",
-                "Create it with venuebox terminal create, or correct settings.toml.",
-                named=", ".join(sorted(missing)),
-                environment=environment,
-            )
-    return well("readers", "{count} lecteurs branchés.", "{count} readers plugged in.",
-                count=len(known))  # fmt: skip
+            finding = _("There is no terminal called %(names)s (%(environment)s).")
+            remedy = _("Create it in the portal under “Door”, or correct settings.toml.")
+            return fail(finding, remedy, names=missing, environment=environment)
+    return ok(_("Scanners plugged in: %(count)s."), count=len(known))
 
 
-def _addresses(patient: Patient) -> list[str]:
+def certificate(context: CheckContext) -> Check:
+    """They last, and each is for the names that it is to be shown under."""
+    server, found = _look(context)
+    imported, covered = found["imported"], _imported_names(found)
+    own_days, days = found["daysLeft"], min(found["daysLeft"], (imported or found)["daysLeft"])
+    lasting = at_least(
+        days, _WARN_DAYS, _FAIL_DAYS, _("Days until the certificate expires: %(days)s."), ASK,
+        days=days, command="venuebox tls import" if days < own_days else "venuebox tls renew",
+    )  # fmt: skip
+    if lasting.status != "ok":
+        return lasting
+    url = urlsplit(server.app_url)
+    host = url.hostname or ""
+    if imported and url.scheme == "https" and not covered.cover(host):
+        return warn(
+            _("The imported certificate is for %(names)s, but guests reach the box at %(host)s."),
+            _("Import a certificate for that address, or remove this one: %(command)s"),
+            names=", ".join(imported["names"][:5]),
+            host=host,
+            command="venuebox tls forget",
+        )
+    with context.rows("live") as reader:
+        wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
+    unnamed = {*wanted.dns, *wanted.addresses} - set(found["names"])
+    missing = sorted(name for name in unnamed if not covered.cover(name))
+    if missing:
+        return warn(
+            _("The certificate is not for %(names)s."),
+            _(
+                "Ask whoever installed the box: %(command)s. If that changes nothing, add "
+                "%(option)s and trust the box again on each phone (%(page)s)."
+            ),
+            names=", ".join(missing[:5]),
+            command="venuebox tls renew",
+            option="--authority",
+            page="/trust",
+        )
+    return lasting
+
+
+def tls_port(context: CheckContext) -> Check:
+    """`server.tls_port` answers over TLS, with the certificates of the files."""
+    server, found = _look(context)
+    if not context.runs:
+        raise NotExamined
+    host = _listening_host(server.host)
+    where = f"{host}:{server.tls_port}"
+    covered = _imported_names(found)
+    expected = {"": found["fingerprint"]}
+    for name in [name.replace("*", "www") for name in covered.dns][:1]:
+        expected[name] = (found["imported"] if covered.cover(name) else found)["fingerprint"]
+    try:
+        shown = {name: _ask(host.strip("[]"), server.tls_port, name) for name in expected}
+    except OSError:
+        finding = _("Nothing answers over https at %(where)s.")
+        return fail(finding, RESTART, where=where, setting="server.tls_port")
+    if shown != expected:
+        finding = _("%(where)s shows another certificate than the box's.")
+        return warn(finding, _("Restart the box."), where=where)
+    return ok(_("https answers at %(where)s."), where=where)
+
+
+def _imported_names(found: dict[str, Any]) -> Names:
+    return Names(tuple(found["imported"]["names"]) if found["imported"] else (), ())
+
+
+def _ask(host: str, port: int, name: str) -> str:
+    """The SHA-256 of the certificate that is shown to who asks for `name`, or for none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is compared
+    with (
+        socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
+        context.wrap_socket(plain, server_hostname=name or None) as secure,
+    ):
+        return sha256(secure.getpeercert(binary_form=True) or b"").hexdigest()
+
+
+def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
+    """Settings and certificates of a box that speaks TLS; NotExamined for the others."""
+    server = context.known_settings().server
+    found = describe(context.directory.root / "tls", context.clock.now())
+    if is_alone(server.host) or not server.tls_port or found is None:
+        raise NotExamined
+    return server, found
+
+
+def _addresses(context: CheckContext) -> list[str]:
     """Where the box may answer on this machine: as it remembers, and as its settings say."""
     found = []
-    remembered = urlsplit(patient.directory.remembered_address() or "")
-    try:
-        known = patient.known_settings()
-    except NotExamined:
-        known = None
+    remembered = urlsplit(context.directory.remembered_address() or "")
     if remembered.port:
         found.append(f"http://127.0.0.1:{remembered.port}")
         if remembered.hostname in own_addresses():  # it may listen there alone
             found.append(f"http://{remembered.netloc}")
-    if known is not None and known.server.port:
-        found.append(f"http://{_listening_host(known.server.host)}:{known.server.port}")
+    if not isinstance(context.settings, str) and (server := context.settings.server).port:
+        found.append(f"http://{_listening_host(server.host)}:{server.port}")
     return list(dict.fromkeys(found))
 
 

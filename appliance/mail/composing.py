@@ -1,33 +1,154 @@
-"""Compose a letter: contents in, an `EmailMessage` out. Pure, and slow enough for a thread."""
+"""Compose an email: its contents are read from the reservation as it is now, not as it was queued.
 
+`Composer.compose` is pure, and slow enough for a thread.
+"""
+
+import asyncio
 import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import jinja2
-from babel import Locale
 from babel.dates import format_date
 
-from appliance.mail.arabic import ARABIC
-from appliance.mail.contents import Contents
-from appliance.mail.english import ENGLISH
-from appliance.mail.french import FRENCH
-from appliance.mail.words import Words, name_to_greet, one_line
-from appliance.model.calendar_entry import CalendarEntry
-from appliance.model.letter import WITH_CALENDAR, WITH_PASS
+from appliance.environment import Environment
+from appliance.i18n import Language, load_languages
+from appliance.i18n import mark as _
+from appliance.model.calendar_entry import CalendarEntry, hours_of
+from appliance.model.evening import evening_end
+from appliance.model.letter import UNASKED, WITH_CALENDAR, WITH_PASS, Letter
 from appliance.model.qr import qr_png
+from appliance.model.reservation import Reservation
+from appliance.model.venue import Venue
+from appliance.store.connection import Reader
+from appliance.store.guest_passes import pass_text
+from appliance.store.history import sum_payments
+from appliance.store.letters import get_letter, was_written_to
+from appliance.store.reservations import get_reservation
+from appliance.store.venue import find_table, get_venue, list_slots
 
-CATALOGUES = {words.language: words for words in (FRENCH, ENGLISH, ARABIC)}
 _NO_SENDER = Address("", "letters", "venuebox.invalid")  # in the outbox, while none is set
 _PASS_SCALE = 10  # pixels a module: shown at half size, so that it is sharp on every screen
 _NOT_IN_ADDRESSES = re.compile(r"""[\s<>()\[\]\\,;:"'@\x00-\x1f\x7f-\x9f]""")
 _PARTS_ADDRESSES = re.compile(r'[()<>\[\]:;@\\,"=?]')
 _DISPLAY_NAME_MAX = 45  # bytes of UTF-8: 60 characters of Base64
 _POLICY = SMTP.clone(cte_type="7bit")
+_UNSEEN = {"Cc", "Cs", "Zl", "Zp"}
+_TURNING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # bidi overrides, isolates
+_FIRST_NAME_MAX = 40
+
+
+class Texts(NamedTuple):
+    """What one kind of email says."""
+
+    subject: str
+    heading: str
+    intro: str
+
+
+TEXTS: Mapping[str, Texts] = {
+    "confirmation": Texts(
+        _("Your reservation: %(venue)s, %(day)s"),
+        _("Your reservation is confirmed"),
+        _("%(venue)s is expecting you. Here is all you need for the evening."),
+    ),
+    "requested": Texts(
+        _("Your request: %(venue)s, %(day)s"),
+        _("Your request has arrived"),
+        _(
+            "%(venue)s will answer you soon in another message. Until then, the table is kept "
+            "for you."
+        ),
+    ),
+    "accepted": Texts(
+        _("Request accepted: %(venue)s, %(day)s"),
+        _("Your request is accepted"),
+        _("%(venue)s is expecting you. Here is all you need for the evening."),
+    ),
+    "declined": Texts(
+        _("Request declined: %(venue)s, %(day)s"),
+        _("Your request could not be accepted"),
+        _("We are sorry: %(venue)s had no room that evening. Another one may suit you."),
+    ),
+    "cancelled": Texts(
+        _("Reservation cancelled: %(venue)s, %(day)s"),
+        _("Your reservation is cancelled"),
+        _(
+            "The table has been freed, and your pass is no longer good. We would be glad to "
+            "welcome you at %(venue)s another evening."
+        ),
+    ),
+    "reminder": Texts(
+        _("Reminder: %(venue)s, %(day)s"),
+        _("See you soon"),
+        _("%(venue)s is expecting you soon. Here again is all you need for the evening."),
+    ),
+    "payment_due": Texts(
+        _("Payment due: %(venue)s, %(day)s"),
+        _("Your payment is still due"),
+        _(
+            "The table is kept for you. The reservation is confirmed as soon as %(venue)s has "
+            "received your payment."
+        ),
+    ),
+}
+
+# In which states of its reservation a letter is still true.
+_TRUE_OF = {
+    "confirmation": {"confirmed", "completed", "pending", "partial", "requested"},
+    "requested": {"requested"},
+    "accepted": {"confirmed", "completed"},
+    "declined": {"declined"},
+    "cancelled": {"cancelled"},
+    "reminder": {"confirmed"},
+    "payment_due": {"pending", "partial"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A letter with all that it speaks of. `at` is its date, in ms since 1970.
+
+    `hours` are minutes after midnight; None where the venue offers no slot that day. Amounts
+    are whole currency units. `stop_url` is there where a guest may want no more of its kind,
+    `undo_url` where there is something to cancel.
+    """
+
+    letter: Letter
+    reservation: Reservation
+    venue: Venue
+    pass_text: str
+    access_url: str
+    undo_url: str | None
+    stop_url: str | None
+    zone: ZoneInfo
+    hours: tuple[int, int] | None
+    minimum_spend: int
+    received: int
+    at: int
+    evening_is_over: bool
+    was_written_to: bool
+
+    @property
+    def moot(self) -> str | None:
+        """Why this letter must not be sent any more, or None."""
+        if self.letter.recipient is None:
+            return "the address was erased"
+        if self.reservation.status not in _TRUE_OF[self.letter.kind]:
+            return f"the reservation is {self.reservation.status}"
+        if self.letter.kind == "cancelled" and not self.was_written_to:
+            return "the guest was never told of this reservation"
+        if self.evening_is_over:
+            return "the evening is over"
+        return None
 
 
 class UnusableAddress(ValueError):
@@ -66,8 +187,8 @@ class Composer:
 
         Without a sender it can be looked at only. UnusableAddress when the recipient's is.
         """
-        words = CATALOGUES[contents.letter.language]
-        told = _tell(contents, words)
+        language = load_languages().get(contents.letter.language)
+        told = _tell(contents, language)
         sender, recipient = self._sender or _NO_SENDER, _address(contents.letter.recipient)
         foreign = not (sender.addr_spec + recipient.addr_spec).isascii()
         message = EmailMessage(policy=_POLICY.clone(utf8=foreign))  # raw UTF-8 needs SMTPUTF8
@@ -88,56 +209,108 @@ class Composer:
         if contents.letter.kind in WITH_PASS:
             _add_picture(message, contents, told["picture_id"])
         if contents.letter.kind in WITH_CALENDAR:
-            _add_calendar(message, contents, told, words)
-        message["Content-Language"] = words.language  # earlier, it would move into a part
+            _add_calendar(message, contents, told, language)
+        message["Content-Language"] = language.code  # earlier, it would move into a part
         return message
 
 
-def _tell(contents: Contents, words: Words) -> dict[str, Any]:
-    """Every text of the letter, filled in."""
-    reservation = contents.reservation
+async def render_letter(environment: Environment, letter_id: str) -> EmailMessage:
+    """The email as it would be received, kept and sent ones too; NotFound when there is none."""
+    contents = await environment.database.read(read_contents, environment, letter_id)
+    return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)
+
+
+def read_contents(reader: Reader, environment: Environment, letter_id: str) -> Contents:
+    """The contents of that letter; NotFound when there is none."""
+    letter = get_letter(reader, letter_id)
+    reservation = get_reservation(reader, letter.reservation_id)
+    venue = get_venue(reader)
+    day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
+    now = reader.now
+    token = environment.keyring.access_token(reservation.id)
+    table = find_table(reader, reservation.table_id)
+    return Contents(
+        letter=letter,
+        reservation=reservation,
+        venue=venue,
+        pass_text=pass_text(reader, environment.keyring, environment.name, reservation),
+        access_url=environment.links.access(token),
+        undo_url=(
+            environment.links.undo(environment.keyring.claim_token(reservation.id))
+            if reservation.holds
+            else None
+        ),
+        stop_url=environment.links.no_reminders(token) if letter.kind in UNASKED else None,
+        zone=zone,
+        hours=hours_of(reservation, tuple(list_slots(reader)), venue.evening_ends_at),
+        minimum_spend=table.minimum_spend if table else 0,
+        received=sum_payments(reader, reservation.id),
+        at=now if letter.state == "waiting" else letter.sent_at or letter.created_at,
+        evening_is_over=now >= evening_end(day, zone, venue.evening_ends_at),
+        was_written_to=was_written_to(reader, reservation.id),
+    )
+
+
+def one_line(text: str) -> str:
+    """`text` without line breaks, control characters and marks that turn the writing around.
+
+    What a guest or an owner typed cannot leave its line, be it in a header or in the body:
+    Python's own header writer decodes what looks like an encoded word, line breaks included.
+    """
+    kept = (" " if unicodedata.category(c) in _UNSEEN else c for c in text if c not in _TURNING)
+    return " ".join("".join(kept).replace("=?", "= ?").split())
+
+
+def name_to_greet(given_name: str | None) -> str | None:
+    """The first name, when it is one: an address typed as a name must not become a link."""
+    name = one_line(given_name or "")
+    letters = all(unicodedata.category(c)[0] in "LM" or c in "-'’ʼ " for c in name)
+    return name if name and letters and len(name) <= _FIRST_NAME_MAX else None
+
+
+def _tell(contents: Contents, language: Language) -> dict[str, Any]:
+    """Every text of the email, filled in."""
+    reservation, gettext = contents.reservation, language.gettext
     venue, code = one_line(contents.venue.name), reservation.access_code or ""
-    locale, day = Locale.parse(words.locale), date.fromisoformat(reservation.date)
-    kind, name = words.kinds[contents.letter.kind], name_to_greet(reservation.customer_given_name)
-    plural = words.party[locale.plural_form(reservation.guests)]
-    in_full = format_date(day, "EEEE d MMMM y", locale=locale)
-    address = one_line(contents.venue.address or "") if reservation.holds else ""
-    evening = words.during if reservation.slot else words.whole_evening
+    kind, name = TEXTS[contents.letter.kind], name_to_greet(reservation.customer_given_name)
+    day = format_date(date.fromisoformat(reservation.date), "EEEE d MMMM", language.locale)
+    in_full = format_date(date.fromisoformat(reservation.date), "EEEE d MMMM y", language.locale)
+    ends = f"{reservation.ends // 60 % 24:02d}:{reservation.ends % 60:02d}"
+    evening = (
+        gettext("%(day)s, %(start)s to %(end)s", day=in_full, start=reservation.slot, end=ends)
+        if reservation.slot
+        else gettext("%(day)s, the whole evening", day=in_full)
+    )
+    currency = one_line(contents.venue.currency)
+    amounts = (
+        (gettext("Minimum of the table"), contents.minimum_spend),
+        (gettext("Received so far"), contents.received),
+    )
     return {
-        "words": words,
+        "_": gettext,
+        "language": language,
         "venue": venue,
         "code": code,
-        "subject": kind.subject.format(
-            venue=venue, day=format_date(day, "EEEE d MMMM", locale=locale)
-        ),
-        "heading": kind.heading,
-        "intro": kind.intro.format(venue=venue),
-        "greeting": words.greeting.format(name=name) if name else words.greeting_without_name,
-        "evening": _capitalised(
-            evening.format(day=in_full, start=reservation.slot, end=_clock_time(reservation.ends))
-        ),
+        "subject": language.plain(kind.subject, venue=venue, day=day),
+        "heading": gettext(kind.heading),
+        "intro": gettext(kind.intro, venue=venue),
+        "greeting": gettext("Hello %(name)s,", name=name) if name else gettext("Hello,"),
+        "evening": evening[:1].upper() + evening[1:],
         "table": one_line(reservation.table_name),
-        "party": plural.format(count=reservation.guests),
-        "address": address,
+        "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
+        "address": one_line(contents.venue.address or "") if reservation.holds else "",
         "way": contents.venue.way,
-        "amounts": _amounts(contents, words),
+        "amounts": [
+            (label, f"{amount} {currency}")
+            for label, amount in amounts
+            if amount and contents.letter.kind == "payment_due"
+        ],
         "shows_pass": contents.letter.kind in WITH_PASS,
-        "picture": words.picture.format(code=code),
         "picture_id": f"pass.{contents.letter.id}@venuebox.invalid",
         "access_url": contents.access_url,
         "undo_url": contents.undo_url,
         "stop_url": contents.stop_url,
-        "footer": words.footer.format(venue=venue),
     }
-
-
-def _amounts(contents: Contents, words: Words) -> list[tuple[str, str]]:
-    """What is to be paid, and what was: as `500 MAD`."""
-    if contents.letter.kind != "payment_due":
-        return []
-    currency = one_line(contents.venue.currency)
-    amounts = ((words.minimum_spend, contents.minimum_spend), (words.received, contents.received))
-    return [(label, f"{amount} {currency}") for label, amount in amounts if amount]
 
 
 def _add_picture(message: EmailMessage, contents: Contents, picture_id: str) -> None:
@@ -150,19 +323,19 @@ def _add_picture(message: EmailMessage, contents: Contents, picture_id: str) -> 
 
 
 def _add_calendar(
-    message: EmailMessage, contents: Contents, told: dict[str, Any], words: Words
+    message: EmailMessage, contents: Contents, told: dict[str, Any], language: Language
 ) -> None:
-    code = f"{words.code}{words.colon}{told['code']}" if contents.reservation.holds else ""
+    gettext = language.gettext
+    code = gettext("%(field)s: %(rule)s", field=gettext("Your code"), rule=told["code"])
+    lines = (told["table"], told["party"], code * contents.reservation.holds, contents.access_url)
     entry = CalendarEntry(
         reservation=contents.reservation,
         day=date.fromisoformat(contents.reservation.date),
         hours=contents.hours,
         zone=contents.zone,
-        summary=words.calendar_title.format(venue=told["venue"]),
+        summary=gettext("Table at %(venue)s", venue=told["venue"]),
         location=", ".join(filter(None, (told["venue"], told["address"]))),
-        description="\n".join(
-            filter(None, (told["table"], told["party"], code, contents.access_url))
-        ),
+        description="\n".join(filter(None, lines)),
         url=contents.access_url,
     )
     message.add_attachment(
@@ -188,11 +361,3 @@ def _address(text: str | None) -> Address:
         return Address("", username, domain.encode("idna").decode("ascii"))
     except ValueError:
         raise UnusableAddress from None
-
-
-def _clock_time(minutes: int) -> str:
-    return f"{minutes // 60 % 24:02d}:{minutes % 60:02d}"
-
-
-def _capitalised(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

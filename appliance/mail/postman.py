@@ -16,8 +16,7 @@ from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import Unavailable
 from appliance.mail.composing import Composer
-from appliance.mail.sending import MailServer, send_letter
-from appliance.mail.smtp import SmtpSender
+from appliance.mail.smtp import MailServer, SmtpSender, send_letter
 from appliance.model.letter import RETRY_SECONDS, Outcome, remaining_delay
 from appliance.store.letters import letter_state, list_waiting_letters
 

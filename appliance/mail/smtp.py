@@ -2,19 +2,24 @@
 
 import asyncio
 import contextlib
+import email.utils
 import re
 import socket
 import ssl
 from email.headerregistry import Address
 from email.message import EmailMessage
+from typing import Protocol
 
 import aiosmtplib
 
+from appliance.environment import Environment
+from appliance.mail.composing import Composer, UnusableAddress, read_contents
 from appliance.model.letter import SETTINGS_TROUBLE, Outcome
 from appliance.settings import MailSettings
 
 SPEAK_WITHIN = 60.0  # seconds until the server is ready to be given a letter
 TAKE_WITHIN = 600.0  # seconds to take it: who gives up sooner sends it twice (RFC 5321, 4.5.3.2.6)
+TRIAL_WITHIN = 15.0  # seconds somebody waits for the answer to a trial letter
 
 _ENHANCED = re.compile(r"[245]\.\d{1,3}\.\d{1,3}(?!\d)")
 _SIGN_IN_FIRST = {530, 534, 535, 538}
@@ -30,6 +35,16 @@ class Undelivered(Exception):
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(outcome.trouble)
         self.outcome = outcome
+
+
+class MailServer(Protocol):
+    """Where letters are handed over, one at a time."""
+
+    async def send(self, message: EmailMessage) -> None:
+        """Returns once the server has taken the letter; Undelivered when it has not."""
+
+    def part(self) -> None:
+        """Nothing more is handed over for now."""
 
 
 class SmtpSender:
@@ -117,6 +132,65 @@ class SmtpSender:
             local_hostname=sender.domain,  # else the library asks the name service first
             timeout=None,
         )
+
+
+async def send_letter(
+    environment: Environment, composer: Composer, server: MailServer, letter_id: str
+) -> Outcome:
+    """What became of it. Raises nothing but the caller's own cancellation."""
+    try:
+        await server.send(await _written(environment, composer, letter_id))
+    except Undelivered as undelivered:
+        outcome = undelivered.outcome
+    except UnusableAddress:
+        outcome = Outcome("refused", "the address cannot be used")
+    except Exception as error:  # noqa: BLE001 - a letter is never forgotten
+        outcome = Outcome("deferred", f"our own fault: {type(error).__name__}")
+    else:
+        outcome = Outcome("accepted")
+    return outcome
+
+
+async def _written(environment: Environment, composer: Composer, letter_id: str) -> EmailMessage:
+    """The letter, composed in a thread; Undelivered when it should not be sent (any more)."""
+    contents = await environment.database.read(read_contents, environment, letter_id)
+    if contents.moot is not None:
+        raise Undelivered(Outcome("refused", contents.moot))
+    if not composer.has_sender:
+        trouble = f"{SETTINGS_TROUBLE}mail.sender is not an address"
+        raise Undelivered(Outcome("unreachable", trouble))
+    return await asyncio.to_thread(composer.compose, contents)
+
+
+async def send_trial(settings: MailSettings, recipient: str, subject: str, text: str) -> Outcome:
+    """Send one letter by these settings; what came of it, within 15 s. Nothing is kept."""
+    if not settings.host or not settings.sender:
+        return Outcome("unreachable", f"{SETTINGS_TROUBLE}mail.host or mail.sender is empty")
+    try:
+        message = _compose(settings.sender, recipient, subject, text)
+    except (ValueError, IndexError):
+        return Outcome("refused", "an address cannot be used")
+    server = SmtpSender(settings)
+    try:
+        async with asyncio.timeout(TRIAL_WITHIN):
+            await server.send(message)
+    except Undelivered as undelivered:
+        return undelivered.outcome
+    except TimeoutError:
+        return Outcome("unreachable", "the mail server did not answer in time")
+    server.part()
+    return Outcome("accepted")
+
+
+def _compose(sender: str, recipient: str, subject: str, text: str) -> EmailMessage:
+    message = EmailMessage()
+    message["From"] = Address(addr_spec=sender)
+    message["To"] = Address(addr_spec=recipient)
+    message["Subject"] = subject
+    message["Date"] = email.utils.localtime()
+    message["Message-ID"] = email.utils.make_msgid("trial", "venuebox.invalid")
+    message.set_content(text)
+    return message
 
 
 async def _connect(client: aiosmtplib.SMTP) -> None:

@@ -17,8 +17,7 @@ from appliance.errors import (
     InvalidGuests,
     InvalidSlot,
     InvalidTable,
-    Rule,
-    ValidationError,
+    field_invalid,
 )
 from appliance.model.evening import is_slot, parse_date
 from appliance.model.letter import LANGUAGES
@@ -86,10 +85,10 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     check_phone(phone, "customer.phone")
     language = body["customer"].get("language")
     if language is not None and language not in LANGUAGES:
-        raise field_invalid("customer.language", "fr, en ou ar attendu.", "fr, en or ar expected.")
+        raise field_invalid("customer.language", "language")
     notify = body.get("notifyCustomer", True)
     if not isinstance(notify, bool):
-        raise field_invalid("notifyCustomer", "true ou false attendu.", "true or false expected.")
+        raise field_invalid("notifyCustomer", "true_or_false")
     return Booking(
         table_id=table_id,
         date=day,
@@ -158,30 +157,18 @@ def _absent_if_empty(contact: Any) -> Any:
 def check_phone(phone: object, field: str) -> None:
     """ValidationError of `field` unless a phone number is absent or holds 6 to 20 digits."""
     if phone is not None and not is_phone(phone):
-        raise field_invalid(
-            field,
-            "6 à 20 chiffres attendus, en {longest} caractères au plus.",
-            "6 to 20 digits expected, in at most {longest} characters.",
-            longest=PHONE_MAX,
-        )
+        raise field_invalid(field, "phone", longest=PHONE_MAX)
 
 
 def _optional_text(value: Any, field: str, longest: int) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise field_invalid(field, "texte attendu.", "text expected.")
+        raise field_invalid(field, "text")
     _check_length(value, field, longest)
     return value or None
 
 
 def _check_length(value: str, field: str, longest: int) -> None:
     if len(value) > longest:
-        raise field_invalid(
-            field, "{longest} caractères au plus.", "at most {longest} characters.", longest=longest
-        )
-
-
-def field_invalid(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:
-    """The refusal of one field; what was expected in French and English, filled from `blanks`."""
-    return ValidationError.of(field, Rule(rule_fr, rule, blanks))
+        raise field_invalid(field, "at_most", longest=longest)

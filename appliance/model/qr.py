@@ -8,8 +8,6 @@ import pyqrcode
 QUIET_ZONE = 4
 # Most consoles write light on dark: what is light in the code is written.
 _BLOCKS = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
-# Dark modules stay as dark as the console; what is light is drawn.
-_HALVES = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
 
 
 def qr_svg(text: str) -> str:
@@ -41,16 +39,8 @@ def link_svg(url: str) -> str:
 
 
 def link_blocks(url: str) -> str:
-    """An address in half blocks, light on dark, for a console; two modules of height a line."""
-    rows = _link(url).code
-    side = len(rows) + 2 * QUIET_ZONE
-    blank = [[0] * side for _ in range(QUIET_ZONE)]
-    aside = [0] * QUIET_ZONE
-    padded = [*blank, *([*aside, *row, *aside] for row in rows), *blank, [1] * side]
-    return "\n".join(
-        "".join(_HALVES[upper, lower] for upper, lower in zip(*pair, strict=True))
-        for pair in zip(padded[: side + side % 2 : 2], padded[1 : side + side % 2 : 2], strict=True)
-    )
+    """An address in half blocks for a console, as `qr_blocks` draws it."""
+    return _blocks(_link(url).code)
 
 
 def qr_png(text: str, scale: int) -> bytes:
@@ -61,17 +51,17 @@ def qr_png(text: str, scale: int) -> bytes:
 
 
 def qr_blocks(text: str) -> str:
-    """The same for a console: two modules in each character, dark on light."""
-    rows = _modules(text)
+    """The same for a console, light on dark: two modules of height in each character."""
+    return _blocks(_modules(text))
+
+
+def _blocks(rows: list[list[int]]) -> str:
     side = len(rows) + 2 * QUIET_ZONE
-    empty = [0] * QUIET_ZONE
-    full = [[0] * side for _ in range(QUIET_ZONE)]
-    square = [*full, *([*empty, *row, *empty] for row in rows), *full]
-    if len(square) % 2:
-        square.append([0] * side)
-    pairs = zip(square[::2], square[1::2], strict=True)
+    aside, blank = [0] * QUIET_ZONE, [[0] * side] * QUIET_ZONE
+    padded = [*blank, *([*aside, *row, *aside] for row in rows), *blank]
+    pairs = itertools.zip_longest(padded[::2], padded[1::2], fillvalue=[1] * side)
     return "\n".join(
-        "".join(_BLOCKS[top, bottom] for top, bottom in zip(*pair, strict=True)) for pair in pairs
+        "".join(_BLOCKS[upper, lower] for upper, lower in zip(*pair, strict=True)) for pair in pairs
     )
 
 

@@ -26,17 +26,6 @@ def write_cells(cells: Iterable[str]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def read_cells(line: bytes) -> list[str]:
-    """The cells of a line without its end. Earlier exports have commas, and few quotes.
-
-    ValueError or csv.Error for anything else.
-    """
-    text = line.decode()
-    separator = _SEPARATOR if text.startswith('"') else ","
-    [cells] = csv.reader([text], delimiter=separator, strict=True)
-    return cells
-
-
 def write_cell(value: Any) -> str:
     """`value` as the text of a cell, on one line, that no spreadsheet takes for a formula.
 
@@ -51,11 +40,6 @@ def write_cell(value: Any) -> str:
 def phone_text(number: str | None) -> str | None:
     """`tel:+212600123457`: no formula, and no number that loses its zeros."""
     return f"tel:{number}" if number else None
-
-
-def read_cell(cell: str) -> str:
-    """The text that `write_cell` wrote, but for line breaks and control characters."""
-    return "".join(part.removeprefix("'") for part in _SEPARATORS.split(cell))
 
 
 def _is_formula(part: str) -> bool:

@@ -13,8 +13,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
-from appliance.errors import Trouble, ValidationError
-from appliance.model.booking import field_invalid
+from appliance.errors import Trouble, ValidationError, field_invalid
 from appliance.model.evening import is_slot, minutes
 from appliance.model.venue import Slot, Table, Venue
 
@@ -69,50 +68,42 @@ UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "st
 def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
     """ValidationError of the first field that cannot be so."""
     if not venue.name.strip():
-        raise field_invalid("name", "il faut un nom.", "please give a name.")
+        raise field_invalid("name", "name")
     _check_length("name", venue.name, _VENUE_NAME_MAX)
     if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
         raise field_invalid(
             "slug",
-            "il faut des minuscules sans accent et des chiffres, joints par des tirets.",
-            "please give lower-case letters and digits, joined by hyphens.",
+            "slug",
         )
     for name, value, choices in (
         ("status", venue.status, STATUSES),
         ("reservation_mode", venue.reservation_mode, MODES),
     ):
         if value not in choices:
-            raise field_invalid(name, "une valeur de la liste.", "one of the list.")
+            raise field_invalid(name, "one_of_the_list")
     if not 1 <= venue.request_expiry_hours <= HOURS_MAX:
         raise field_invalid(
             "request_expiry_hours",
-            "de 1 à {longest} heures.",
-            "1 to {longest} hours.",
+            "hours",
             longest=HOURS_MAX,
         )
     if not re.fullmatch("[A-Z]{3}", venue.currency):
         raise field_invalid(
             "currency",
-            "il faut trois lettres majuscules, telles que MAD.",
-            "please give three capital letters, such as MAD.",
+            "currency",
         )
     if not is_slot(venue.evening_ends_at) or minutes(venue.evening_ends_at) > _LATEST_END:
-        raise field_invalid(
-            "evening_ends_at", "une heure de 00:00 à 12:00.", "a time from 00:00 to 12:00."
-        )
+        raise field_invalid("evening_ends_at", "evening_end")
     _check_length("address", venue.address or "", ADDRESS_MAX)
     if venue.map_url is not None and not _MAP_URL.fullmatch(venue.map_url):
-        raise field_invalid(
-            "map_url", "une adresse en https://.", "an address that begins with https://."
-        )
+        raise field_invalid("map_url", "map_url")
     _check_zone(venue.time_zone, zones)
 
 
 def _check_zone(name: str, zones: ZoneDatabase) -> None:
     fault = field_invalid(
         "time_zone",
-        "il faut un nom de la liste, tel que Africa/Casablanca.",
-        "please give a name of the list, such as Africa/Casablanca.",
+        "time_zone",
     )
     if not _ZONE.fullmatch(name):
         raise fault
@@ -127,14 +118,13 @@ def check_table(table: Table, taken: Collection[str]) -> None:
     if table.number in taken:
         raise field_invalid(
             "number",
-            "une autre table porte le numéro {number}.",
-            "another table has the number {number}.",
+            "number_taken",
             number=table.number,
         )
     for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
         value = getattr(table, name)
         if not value.strip():
-            raise field_invalid(name, "numéro, nom et type requis.", "number, name, type needed.")
+            raise field_invalid(name, "table_texts")
         _check_length(name, value, longest)
     for name, value, smallest, largest in (
         ("capacity_min", table.capacity_min, 1, CAPACITY_MAX),
@@ -144,16 +134,14 @@ def check_table(table: Table, taken: Collection[str]) -> None:
         if not smallest <= value <= largest:
             raise field_invalid(
                 name,
-                "il faut un nombre entier de {smallest} à {largest}.",
-                "please give a whole number from {smallest} to {largest}.",
+                "whole_between",
                 smallest=smallest,
                 largest=largest,
             )
     if table.capacity_max < table.capacity_min:
         raise field_invalid(
             "capacity_max",
-            "le maximum est au moins le minimum.",
-            "the most is not below the fewest.",
+            "capacities",
         )
 
 
@@ -161,17 +149,16 @@ def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
     """The same of a slot beside the `others`."""
     for name, value in (("start", slot.start), ("end", slot.end)):
         if not is_slot(value):
-            raise field_invalid(name, "une heure telle que 19:30.", "a time such as 19:30.")
+            raise field_invalid(name, "time")
     _check_length("name", slot.name, NAME_MAX)
     days = set(slot.days_of_week)
     if not days or not days <= _WEEK or len(days) < len(slot.days_of_week):
-        raise field_invalid("days", "au moins un jour.", "at least one day.")
+        raise field_invalid("days", "a_day")
     for other in others:
         if other.start == slot.start and days & set(other.days_of_week):
             raise field_invalid(
                 "start",
-                "« {name} » commence déjà à {start} l'un de ces jours.",
-                "“{name}” starts at {start} on one of these days already.",
+                "slot_taken",
                 name=other.name,
                 start=slot.start,
             )
@@ -179,9 +166,7 @@ def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
 
 def _check_length(name: str, value: str, longest: int) -> None:
     if len(value) > longest:
-        raise field_invalid(
-            name, "{longest} caractères au plus.", "at most {longest} characters.", longest=longest
-        )
+        raise field_invalid(name, "at_most", longest=longest)
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:

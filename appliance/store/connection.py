@@ -1,7 +1,6 @@
 """Connections to a box database, and what an action or a query is handed."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
@@ -21,10 +20,6 @@ Ts = TypeVarTuple("Ts")
 _CACHE, _READER_CACHE = -32_000, -8_000  # KiB; several read beside the one who writes
 _CHECKSUM_BYTES = 8  # at the end of each page; see check_pages
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file when it is reset
-_CHANGES = re.compile(
-    r"\b(?:INTO|UPDATE|FROM)\s+(?:venue|venue_table|slot|closing_day|endpoint)\b", re.IGNORECASE
-)
-_APPENDED = re.compile(r"\b(?:event|delivery|history)\b")
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -51,8 +46,9 @@ def check_pages() -> None:
         connection.close()
 
 
-def reserve_checksums(connection: apsw.Connection) -> None:
-    """Leave room for a checksum in each page of a new database; without it, it gets none."""
+def lay_out_pages(connection: apsw.Connection, size: int) -> None:
+    """Give a new database pages of `size` bytes, each with room for its checksum."""
+    connection.execute(f"PRAGMA page_size = {size}")
     connection.reserve_bytes("main", _CHECKSUM_BYTES)
 
 
@@ -96,18 +92,6 @@ def configure(connection: apsw.Connection) -> None:
 
 
 @cache
-def _changes_what_is_recalled(sql: str) -> bool:
-    """Whether a statement may change rows that `recall` keeps: the venue's, and endpoints."""
-    return _CHANGES.search(sql) is not None
-
-
-@cache
-def _reads_what_is_appended(sql: str) -> bool:
-    """Whether a statement is about rows that actions `append`."""
-    return _APPENDED.search(sql) is not None
-
-
-@cache
 def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
     names = ", ".join(f'"{name}"' for name in columns)
     places = ", ".join(f":{name}" for name in columns)
@@ -143,30 +127,6 @@ class Reader:
         return None if found is None else found[0]
 
 
-class Batch:
-    """What the actions that are committed together share."""
-
-    __slots__ = ("appended", "clock", "connection", "memory", "now", "numbers", "tokens", "zones")
-
-    def __init__(
-        self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
-    ) -> None:
-        self.connection = connection
-        self.clock = clock
-        self.zones = zones
-        self.tokens = tokens
-        self.now = clock.now()
-        self.memory: dict[Any, Any] = {}
-        self.numbers: dict[str, int] = {}
-        self.appended: dict[str, list[Mapping[str, Any]]] = {}
-
-    def write_appended(self) -> None:
-        """Write the rows that actions have appended, in their order; before the COMMIT."""
-        for sql, rows in self.appended.items():
-            self.connection.executemany(sql, rows)
-        self.appended.clear()
-
-
 class Transaction(Reader):
     """What an action is handed: the connection, one reading of the clock, and randomness.
 
@@ -174,121 +134,62 @@ class Transaction(Reader):
     change opens a SAVEPOINT: an action that refuses before it has none to undo.
     """
 
-    __slots__ = (
-        "_appended",
-        "_batch",
-        "_has_savepoint",
-        "_now",
-        "_others",
-        "notices",
-        "tokens",
-    )
+    __slots__ = ("_has_savepoint", "_now", "notices", "tokens")
 
-    def __init__(self, batch: Batch) -> None:
-        super().__init__(batch.connection, batch.clock, batch.zones)
-        self._batch = batch
-        self._appended: list[tuple[str, Mapping[str, Any]]] = []
+    def __init__(
+        self, connection: apsw.Connection, clock: Clock, zones: ZoneDatabase, tokens: Tokens
+    ) -> None:
+        super().__init__(connection, clock, zones)
         self._has_savepoint = False
-        self._others: dict[str, list[Mapping[str, Any]]] = {}
-        self._now = batch.now
-        self.tokens = batch.tokens
+        self._now = clock.now()
+        self.tokens = tokens
         self.notices: list[object] = []
 
     @property
     def now(self) -> int:
-        """Milliseconds since 1970, read once for all that is committed together."""
+        """Milliseconds since 1970, read once."""
         return self._now
 
     def execute(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> int:
         """Run a statement; the number of rows it changed."""
-        self._write_appended_before(sql)
-        self._save(sql)
+        self._save()
         self.connection.execute(sql, parameters)
         return self.connection.changes()
 
     def execute_each(self, sql: str, rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> None:
         """Run a statement once for each of these rows of parameters, named or in their order."""
-        self._write_appended_before(sql)
-        self._save(sql)
+        self._save()
         self.connection.executemany(sql, rows)
 
     def rows(self, sql: str, parameters: Mapping[str, Any] = _NOTHING) -> Iterator[Row]:
         """The rows of a query, or of a statement that returns what it changed."""
-        self._write_appended_before(sql)
         if not sql.lstrip().startswith("SELECT"):
-            self._save(sql)
+            self._save()
         return self.connection.execute(sql, parameters)
 
     def insert(self, table: str, values: Mapping[str, Any]) -> int:
         """Insert one row; its rowid. Column names come from the code, never from outside."""
-        sql = _insert_statement(table, tuple(values))
-        self._save(sql)
-        self.connection.execute(sql, values)
+        self._save()
+        self.connection.execute(_insert_statement(table, tuple(values)), values)
         return self.connection.last_insert_rowid()
-
-    def append(self, table: str, values: Mapping[str, Any]) -> None:
-        """Insert one row later, together with others of its table.
-
-        For event, delivery and history, which grow with every action: their rows are
-        written at the end of the batch, or before a statement that is about them.
-        """
-        self._appended.append((_insert_statement(table, tuple(values)), values))
-
-    def next_number(self, table: str) -> int:
-        """The next AUTOINCREMENT number of a table whose rows are all appended."""
-        numbers = self._batch.numbers
-        if table not in numbers:
-            last = self.value("SELECT seq FROM sqlite_sequence WHERE name = :t", {"t": table})
-            numbers[table] = last or 0
-        numbers[table] += 1
-        return numbers[table]
-
-    def recall(self, query: Callable[[Reader, *Ts], T], *args: *Ts) -> T:
-        """The result of `query(tx, *args)`, read once for all that are committed together.
-
-        For the venue, its tables and slots, and the endpoints: a statement that may change
-        them makes it forget.
-        """
-        name = (query, args)
-        if name not in self._batch.memory:
-            self._batch.memory[name] = query(self, *args)
-        found: T = self._batch.memory[name]
-        return found
 
     def undo(self) -> None:
         """Take back every change of this action."""
-        self._batch.memory.clear()
         if self._has_savepoint:
             self.connection.execute("ROLLBACK TO action")
             self.connection.execute("RELEASE action")
-            self._batch.appended.update(self._others)
 
     def keep(self) -> None:
         """End the action; its changes wait for the commit."""
         if self._has_savepoint:
             self.connection.execute("RELEASE action")
-        for sql, values in self._appended:
-            self._batch.appended.setdefault(sql, []).append(values)
 
     def new_id(self) -> str:
         """A fresh UUID for a row of this transaction."""
         return self.tokens.new_id(self._now)
 
-    def _write_appended_before(self, sql: str) -> None:
-        if (self._appended or self._batch.appended) and _reads_what_is_appended(sql):
-            if self._has_savepoint:  # others' rows must survive an undo of this action
-                for name, rows in self._batch.appended.items():
-                    self._others[name] = list(rows)
-            self._batch.write_appended()
-            self._save(sql)
-            for statement, values in self._appended:
-                self.connection.execute(statement, values)
-            self._appended.clear()
-
-    def _save(self, sql: str) -> None:
-        """Before a change: open the SAVEPOINT, and forget what the change makes untrue."""
+    def _save(self) -> None:
+        """Open the SAVEPOINT before the first change."""
         if not self._has_savepoint:
             self.connection.execute("SAVEPOINT action")
             self._has_savepoint = True
-        if self._batch.memory and _changes_what_is_recalled(sql):
-            self._batch.memory.clear()

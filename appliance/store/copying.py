@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.store.connection import reserve_checksums
+from appliance.store.connection import lay_out_pages
 from appliance.store.unusable import quota_as_full
 
 _WITHOUT_CHECKSUMS = "unix"
@@ -40,7 +40,7 @@ def _copy_pages(bare: Path, copy: Path) -> None:
     target = apsw.Connection(str(copy))
     try:
         copy.chmod(0o600)
-        reserve_checksums(target)
+        lay_out_pages(target, source.pragma("page_size"))
         target.pragma("journal_mode", "off")  # nobody relies on it before it is whole
         target.pragma("synchronous", "off")
         target.execute("CREATE TABLE first_page(content)")

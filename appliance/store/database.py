@@ -13,7 +13,7 @@ import apsw
 from appliance.accidents import log_accident
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Unavailable
-from appliance.store.connection import Batch, Reader, Transaction, open_connection
+from appliance.store.connection import Reader, Transaction, open_connection
 from appliance.store.folding import Folder
 from appliance.store.watermark import FilesBeside, Watermark
 from appliance.store.wiping import is_lost, wipe
@@ -61,7 +61,7 @@ class Database:
         self._beside = FilesBeside(path)
         self._writer = Writer(
             self._writer_connection,
-            lambda: Batch(self._writer_connection, clock, zones, tokens),
+            lambda: Transaction(self._writer_connection, clock, zones, tokens),
             self._tell,
             on_broken or (lambda _: None),
             Watermark(self._writer_connection, self._beside).rise,
@@ -148,15 +148,6 @@ class Database:
         if self._shut:
             raise Unavailable
         return self._snapshot(self._peeker, query, args, kwargs)
-
-    def look_up(
-        self, query: Callable[Concatenate[Reader, P], R], /, *args: P.args, **kwargs: P.kwargs
-    ) -> R:
-        """As `peek`, for a query that is a single statement: it is a snapshot by itself."""
-        if self._shut:
-            raise Unavailable
-        with _refusing_trouble():
-            return query(self._peeker, *args, **kwargs)
 
     async def wipe(self) -> bool:
         """As `wiping.wipe`, beside the work. A disk that keeps nothing ends the service."""

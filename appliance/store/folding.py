@@ -19,8 +19,8 @@ from appliance.store.unusable import quota_as_full
 
 log = logging.getLogger(__name__)
 
-DUE_PAGES = 1000  # 4 MB of log
-_FEW_PAGES = 150  # no commit waits noticeably for so many
+DUE_PAGES = 4000  # 4 MB of log
+_FEW_PAGES = 600  # no commit waits noticeably for so many
 _MOST_PASSES = 4
 
 

@@ -11,9 +11,8 @@ from appliance.errors import Trouble
 from appliance.store.connection import (
     check_engine,
     check_pages,
-    reserve_checksums,
+    lay_out_pages,
 )
-from appliance.store.live_files import guard_live_file
 from appliance.store.snapshot import read_schema_number
 from appliance.store.unusable import (
     describe_missing,
@@ -26,6 +25,9 @@ from appliance.store.upgrade_copies import keep_copy
 from appliance.store.waiting import wait_for_others
 
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
+
+# A commit writes whole pages. A booking changes about forty places: small pages spare the card.
+PAGE_BYTES = 1024
 
 
 def list_migrations() -> list[tuple[int, str]]:
@@ -61,7 +63,6 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     check_pages()
     if not create and not path.exists():
         raise Trouble(describe_missing(path))
-    guard_live_file(path)
     connection = apsw.Connection(str(path))
     try:
         wait_for_others(connection)
@@ -93,7 +94,7 @@ def _migrate(
     if found:
         keep_copy(connection, path, found, clock)
     else:
-        reserve_checksums(connection)
+        lay_out_pages(connection, PAGE_BYTES)
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.pragma("journal_mode", "wal")

@@ -2,16 +2,15 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
-from appliance.model.access_code import lookalikes, parse_access_code
+from appliance.model.access_code import lookalikes
 from appliance.model.evening import tonight
-from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
+from appliance.model.guest_pass import GuestPass, ReadPass
 from appliance.model.guest_search import is_name, search_by_name
-from appliance.model.scan import Reading
+from appliance.model.scan import Reading, classify, read_pass
 from appliance.store.connection import Reader
 from appliance.store.guest_passes import get_venue_tag
 from appliance.store.reservations import list_evening
@@ -19,9 +18,7 @@ from appliance.store.signing_keys import find_leaked_key, find_verifying_key
 from appliance.store.venue import get_venue
 from appliance.tokens import Keyring
 
-_LINK = re.compile(r"/access/([A-Za-z0-9_-]+)/?(?:[?#].*)?$")
 _REPLACED = -1  # a generation that no reservation is at: what a leaked key signed
-_DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
 
 
 def read_code(
@@ -37,22 +34,22 @@ def read_code(
 
     `at`: when it was read, in ms since 1970, if not now; tonight is the evening of then.
     """
-    access_code = parse_access_code(text)
-    if access_code is None and resembles_pass(text):
+    kind, value = classify(text)
+    if kind == "pass":
         return _read_pass(reader, keyring, environment_name, text)
-    link = _LINK.search(text.strip())
-    reservation_id = keyring.read_access_token(link[1]) if link else None
+    reservation_id = keyring.read_access_token(value) if kind == "link" and value else None
     if reservation_id is not None:
         return Reading("link", (reservation_id,))
     evening = find_tonight(reader, at).isoformat()
-    found = _find_by_code(reader, access_code, evening) if access_code else ()
+    found = _find_by_code(reader, value, evening) if kind == "code" else ()
     if found:
         return Reading("code", found)
     named = _find_by_name(reader, text, evening) if by_name and is_name(text) else ()
     if named:
         return Reading("name", named)
-    kind = "code" if access_code else "other"
-    return Reading(kind, refused="unknown_code", read_hash=_hash(text))
+    return Reading(
+        "code" if kind == "code" else "other", refused="unknown_code", read_hash=_hash(text)
+    )
 
 
 def find_tonight(reader: Reader, at: int | None = None) -> date:
@@ -63,32 +60,19 @@ def find_tonight(reader: Reader, at: int | None = None) -> date:
 
 
 def _read_pass(reader: Reader, keyring: Keyring, environment_name: str, text: str) -> Reading:
-    likeliest: ReadPass | None = None
-    for read in decode_passes(text):
-        private_key = find_verifying_key(reader, keyring, read.guest_pass.kid)
-        if private_key is not None and read.is_signed_with(private_key):
-            foreign = _find_foreign(reader, environment_name, read)
-            if foreign is None:
-                return Reading("pass", guest_pass=read.guest_pass)
-            return Reading("pass", refused=foreign, read_hash=_hash(text))
+    def verify(read: ReadPass) -> GuestPass | None:
+        key = find_verifying_key(reader, keyring, read.guest_pass.kid)
+        if key is not None and read.is_signed_with(key):
+            return read.guest_pass
         leaked = find_leaked_key(reader, keyring, read.guest_pass.kid)
         if leaked is not None and read.is_signed_with(leaked):
-            return Reading("pass", guest_pass=replace(read.guest_pass, generation=_REPLACED))
-        likeliest = likeliest or read
-    foreign = _find_foreign(reader, environment_name, likeliest) if likeliest else None
-    return Reading("pass", refused=foreign or "bad_signature", read_hash=_hash(text))
+            return replace(read.guest_pass, generation=_REPLACED)
+        return None
 
-
-def _find_foreign(reader: Reader, environment_name: str, read: ReadPass) -> str | None:
-    """Where else a pass claims to belong: to the other environment, to another venue, or None.
-
-    Theirs are signed with keys that this box does not know, so the claim has to do.
-    """
-    if read.guest_pass.version != VERSIONS[environment_name]:
-        return "test_code"
-    pairs = zip(read.guest_pass.venue_tag, get_venue_tag(reader), strict=True)
-    different = sum(theirs != ours for theirs, ours in pairs)
-    return "wrong_venue" if different > _DAMAGED_BYTES else None
+    found = read_pass(text, environment_name, get_venue_tag(reader), verify)
+    if isinstance(found, GuestPass):
+        return Reading("pass", guest_pass=found)
+    return Reading("pass", refused=found, read_hash=_hash(text))
 
 
 def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ def add_history(
     tx: Transaction, reservation_id: str, what: str, actor: str, detail: str | None = None
 ) -> None:
     """Record who did what; `detail` is JSON without personal data."""
-    tx.append(
+    tx.insert(
         "history",
         {"reservation_id": reservation_id, "at": tx.now, "what": what, "actor": actor,
          "detail": detail},

@@ -128,6 +128,11 @@ def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
     return int(seq)
 
 
+def count_scans(reader: Reader) -> int:
+    """How many rows the log has."""
+    return int(reader.value("SELECT count(*) FROM scan"))
+
+
 def find_broken_link(reader: Reader) -> int | None:
     """The first row of the log that does not follow from the one before, or None.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from appliance.clock import Clock, ZoneDatabase
 from appliance.errors import Trouble
-from appliance.store.connection import Batch, Transaction, open_connection
+from appliance.store.connection import Transaction, open_connection
 from appliance.store.log_again import secure_log
 from appliance.store.start_check import refuse_damaged_log
 from appliance.store.unusable import UNUSABLE, describe_unusable, quota_as_full
@@ -31,12 +31,10 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
         secure_log(connection, path)
         connection.execute("BEGIN IMMEDIATE")
         try:
-            batch = Batch(connection, clock, zones, tokens)
-            tx = Transaction(batch)
+            tx = Transaction(connection, clock, zones, tokens)
             yield tx
             with quota_as_full(connection):
                 tx.keep()
-                batch.write_appended()
                 connection.execute("COMMIT")
             with closing(FilesBeside(path)) as files:
                 Watermark(connection, files).rise()

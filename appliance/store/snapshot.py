@@ -7,7 +7,6 @@ import apsw
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection, open_for_command
 from appliance.store.copying import write_copy
-from appliance.store.live_files import guard_live_file
 from appliance.store.unusable import describe_unopenable, is_unopenable
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
@@ -19,7 +18,6 @@ def copy_database(path: Path, copy: Path) -> None:
     Trouble when a page of it is damaged: such a copy would be none. OSError when there is no
     room.
     """
-    guard_live_file(path)
     try:
         connection = open_for_command(path)
         try:
@@ -88,7 +86,6 @@ def describe_venue(path: Path) -> tuple[str, str, str]:
 
 def make_live(path: Path) -> None:
     """Let a copy be served from now on: with a write-ahead log, as every live file."""
-    guard_live_file(path)
     connection = open_connection(path)
     try:
         connection.pragma("journal_mode", "wal")

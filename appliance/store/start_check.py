@@ -8,7 +8,6 @@ import apsw
 
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection
-from appliance.store.live_files import guard_live_file
 from appliance.store.log_again import secure_log
 from appliance.store.snapshot import DAMAGE
 from appliance.store.unusable import describe_unopenable, is_unopenable
@@ -28,7 +27,6 @@ def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
     """
     if not path.exists():
         return
-    guard_live_file(path)
     try:
         connection = open_connection(path)
         try:

@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from appliance.errors import Unavailable
-from appliance.store.connection import Batch, Transaction
+from appliance.store.connection import Transaction
 from appliance.store.unusable import is_over_quota
 from appliance.store.waiting import wait_for_others
 
@@ -55,7 +55,7 @@ class Writer:
     def __init__(
         self,
         connection: apsw.Connection,
-        new_batch: Callable[[], Batch],
+        new_transaction: Callable[[], Transaction],
         on_commit: Callable[[Sequence[object]], None],
         on_broken: Callable[[BaseException], None],
         on_durable: Callable[[], None] = lambda: None,
@@ -67,7 +67,7 @@ class Writer:
         self.commits = 0
         self.on_full: Callable[[], None] = lambda: None
         self._connection = connection
-        self._new_batch = new_batch
+        self._new_transaction = new_transaction
         self._on_commit = on_commit
         self._on_broken = on_broken
         self._on_durable = on_durable
@@ -144,12 +144,10 @@ class Writer:
 
     def _run(self, batch: list[_Waiting]) -> None:
         """Every statement of the batch, but for its COMMIT."""
-        together = self._new_batch()
         before = self._connection.total_changes()
         try:
             for waiting in batch:
-                self._run_alone(waiting, together)
-            together.write_appended()
+                self._run_alone(waiting)
             is_for_the_disk = self._connection.total_changes() != before
             if not is_for_the_disk:
                 self._connection.execute("COMMIT")
@@ -161,8 +159,8 @@ class Writer:
         else:
             self._answer(batch)
 
-    def _run_alone(self, waiting: _Waiting, together: Batch) -> None:
-        tx = Transaction(together)
+    def _run_alone(self, waiting: _Waiting) -> None:
+        tx = self._new_transaction()
         try:
             waiting.result = waiting.action(tx, *waiting.arguments, **waiting.keywords)
         except _FATAL:

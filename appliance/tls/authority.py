@@ -19,7 +19,6 @@ from appliance.tls.names import Names
 AUTHORITY_DAYS = 3650
 LEAF_DAYS = 820  # Apple's phones take 825 at most
 RENEW_DAYS = 30
-_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +46,9 @@ def make_authority(venue: str, names: Names, now: int) -> Identity:
     subject = _subject(f"{venue} (venuebox)")
     permitted: list[x509.GeneralName] = [x509.DNSName(name) for name in names.dns]
     permitted += [x509.IPAddress(network) for network in names.ranges()]
-    begins = _begins(now)
-    certificate = (
-        _builder(subject, subject, key.public_key(), begins, AUTHORITY_DAYS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.NameConstraints(permitted, None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return Identity(key, certificate)
+    builder = _builder(subject, subject, key, now, AUTHORITY_DAYS, signs=True)
+    builder = builder.add_extension(x509.NameConstraints(permitted, None), critical=True)
+    return Identity(key, builder.sign(key, hashes.SHA256()))
 
 
 def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
@@ -67,18 +59,14 @@ def make_leaf(authority: Identity, names: Names, now: int) -> Identity:
     said += [x509.IPAddress(ip_address(text)) for text in allowed.addresses]
     subject = _subject(next((name for name in allowed.dns if name != "localhost"), "localhost"))
     issuer = authority.certificate
-    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
-    certificate = (
-        _builder(subject, issuer.subject, key.public_key(), _begins(now), LEAF_DAYS)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(said), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(identifier, critical=False)
-        .sign(authority.key, hashes.SHA256())
-    )
-    return Identity(key, certificate, (issuer,))
+    builder = _builder(subject, issuer.subject, key, now, LEAF_DAYS, signs=False)
+    for extension in (
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.SubjectAlternativeName(said),
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()),
+    ):
+        builder = builder.add_extension(extension, critical=False)
+    return Identity(key, builder.sign(authority.key, hashes.SHA256()), (issuer,))
 
 
 def within(authority: x509.Certificate, names: Names) -> Names:
@@ -115,39 +103,40 @@ def ends_at(certificate: x509.Certificate) -> int:
 def _builder(
     subject: x509.Name,
     issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    begins: datetime,
+    key: ec.EllipticCurvePrivateKey,
+    now: int,
     days: int,
+    *,
+    signs: bool,
 ) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(begins)
-        .not_valid_after(begins + timedelta(days=days))
-    )
-
-
-def _begins(now: int) -> datetime:
-    """A day ago, for phones whose clock is behind; never before this program was built."""
-    return datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - _DAY
-
-
-def _subject(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
+    """Valid from a day ago, for phones whose clock is behind; never before the program's build."""
+    begins = datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - timedelta(days=1)
+    usage = x509.KeyUsage(
+        digital_signature=not signs,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
         key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
+        key_cert_sign=signs,
+        crl_sign=signs,
         encipher_only=False,
         decipher_only=False,
     )
+    constraints = x509.BasicConstraints(ca=signs, path_length=0 if signs else None)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begins)
+        .not_valid_after(begins + timedelta(days=days))
+        .add_extension(constraints, critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(identifier, critical=False)
+    )
+
+
+def _subject(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])

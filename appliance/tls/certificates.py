@@ -23,6 +23,7 @@ from appliance.tls.authority import (
 )
 from appliance.tls.files import (
     AUTHORITY,
+    DAY_MS,
     GIVEN,
     IMPORTED,
     LEAF,
@@ -34,7 +35,6 @@ from appliance.tls.names import Names
 
 log = logging.getLogger(__name__)
 
-DAY_MS = 86_400_000
 # ECDHE with AES-GCM or ChaCha20, which is what TLS 1.2 has left; TLS 1.3 chooses its own.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 

@@ -1,17 +1,25 @@
-"""The files of `tls/`: each holds a key with its certificates, 0600, replaced as a whole."""
+"""The files of `tls/`: each holds a key with its certificates, 0600, replaced as a whole.
+
+The owner's own certificate is kept beside the one that the box signs for itself.
+"""
 
 import stat
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from appliance.clock import format_instant
 from appliance.data_directory import write_file
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
-from appliance.tls.authority import Identity
+from appliance.tls.authority import Identity, ends_at, names_in
+from appliance.tls.names import Names
 
+DAY_MS = 86_400_000
 AUTHORITY, LEAF, IMPORTED = "authority.pem", "box.pem", "own.pem"
 GIVEN = "given"  # the fingerprint of the authority that a device was given to trust
 
@@ -49,3 +57,76 @@ def read_certificate(path: Path) -> x509.Certificate | None:
         return x509.load_pem_x509_certificates(path.read_bytes())[0]
     except (OSError, ValueError):
         return None
+
+
+def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) -> Names:
+    """Keep an own certificate with its chain and key (PEM) in `tls/`; what it is for.
+
+    Trouble says what is wrong with it, and then nothing has changed.
+    """
+    try:
+        chain = x509.load_pem_x509_certificates(certificates)
+    except ValueError:
+        raise Trouble("the certificate is not in PEM: it begins with BEGIN CERTIFICATE") from None
+    try:
+        private = serialization.load_pem_private_key(key, None)
+    except TypeError:
+        raise Trouble("the key is locked by a password: give one without") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise Trouble("the key is not in PEM: it begins with BEGIN PRIVATE KEY") from None
+    form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):
+        raise Trouble("key and certificate do not belong together: the box's own comes first")
+    if ends_at(chain[0]) <= now:
+        raise Trouble("the certificate has ended: renew it first")
+    names = names_in(chain[0])
+    if not names.dns:
+        raise Trouble("the certificate names no host: phones refuse it")
+    kept = private.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    make_folder(folder)
+    pems = [c.public_bytes(serialization.Encoding.PEM) for c in chain]
+    write_file(folder / IMPORTED, kept + b"".join(pems))
+    return names
+
+
+def forget_imported(folder: Path) -> bool:
+    """Serve the box's own alone; False when there was nothing to forget."""
+    try:
+        (folder / IMPORTED).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def describe(folder: Path, now: int) -> dict[str, Any] | None:
+    """The box's own certificate, in JSON's types, with its `authority` and the `imported` one.
+
+    None when there is none yet.
+    """
+    own = read_certificate(folder / LEAF)
+    if own is None:
+        return None
+    authority, imported = read_certificate(folder / AUTHORITY), read_certificate(folder / IMPORTED)
+    return {
+        **_describe(own, now),
+        "authority": None if authority is None else _fingerprint(authority),
+        "imported": None if imported is None else _describe(imported, now),
+    }
+
+
+def _describe(certificate: x509.Certificate, now: int) -> dict[str, Any]:
+    names = names_in(certificate)
+    return {
+        "names": [*names.dns, *names.addresses],
+        "endsAt": format_instant(ends_at(certificate)),
+        "daysLeft": (ends_at(certificate) - now) // DAY_MS,
+        "fingerprint": _fingerprint(certificate),
+    }
+
+
+def _fingerprint(certificate: x509.Certificate) -> str:
+    return certificate.fingerprint(hashes.SHA256()).hex()

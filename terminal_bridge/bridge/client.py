@@ -1,22 +1,26 @@
-"""The bridge's calls to the box: each has a deadline, and an outcome that tells what to do."""
+"""A bridge's pairing and its calls to the box: each has a deadline, and an outcome."""
 
 import asyncio
+import base64
 import json
+import re
 import ssl
 from collections.abc import Callable
-from types import TracebackType
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 
+from appliance.data_directory import write_file
 from appliance.errors import Trouble
-from terminal_bridge.bridge.identity import Identity
 
 SCAN_SECONDS = 2.0
 OTHERWISE_SECONDS = 10.0
 _SILENT_SECONDS = 60.0  # the feed has a heartbeat every 20 s
 _HEARTBEAT = b":"
-_LARGEST_ANSWER = 32 * 1024 * 1024
+_PIN = re.compile(r"[0-9a-f]{64}")
 
 
 class OutOfReach(Exception):
@@ -33,6 +37,83 @@ class Refused(Exception):
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The content of `bridge.json`. `keys` are the box's Ed25519 public keys by their id.
+
+    `box` is the base of the environment, without a slash at its end. `ca` is a certificate's
+    text, `pin` the SHA-256 of one in hex; both empty for plain http and for public ones.
+    """
+
+    box: str
+    ca: str = ""
+    pin: str = ""
+    token: str = ""
+    terminal: str = ""
+    language: str = "fr"
+    venue_tag: str = ""
+    time_zone: str = "Africa/Casablanca"
+    evening_ends_at: str = "06:00"
+    keys: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def environment(self) -> str:
+        """live, or test for a base that ends in /test."""
+        return "test" if self.box.endswith("/test") else "live"
+
+    def public_key(self, kid: int) -> bytes | None:
+        """The 32 bytes that verify what the box signed under `kid`."""
+        text = dict(self.keys).get(kid)
+        return None if text is None else base64.urlsafe_b64decode(text + "=")
+
+    def introduced(self, me: dict[str, Any]) -> "Identity":
+        """With what `GET /me` tells of the terminal, the venue and the keys."""
+        return replace(
+            self,
+            terminal=me["terminal"]["name"],
+            language=me["terminal"]["language"],
+            venue_tag=me["venue"]["tag"],
+            time_zone=me["venue"]["timeZone"],
+            evening_ends_at=me["venue"]["eveningEndsAt"],
+            keys=tuple((key["kid"], key["publicKey"]) for key in me["publicKeys"]),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write it, readable by its owner alone: whoever has the token is this bridge."""
+        write_file(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
+
+
+def load_identity(folder: Path) -> Identity | None:
+    """What was saved in `folder`, or None; Trouble when it cannot be read."""
+    path = folder / "bridge.json"
+    try:
+        kept = json.loads(path.read_text("utf-8"))
+        keys = tuple((int(kid), str(key)) for kid, key in kept.pop("keys"))
+        return Identity(**kept, keys=keys)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise Trouble(f"{path} cannot be read: pair this bridge again with --pair") from None
+
+
+def parse_box(url: str) -> str:
+    """The base address; Trouble when it is none."""
+    base = url.strip().rstrip("/")
+    parts = urlsplit(base)
+    plain = not (parts.query or parts.fragment or parts.username)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
+        raise Trouble(f"--box is {url!r}: an address such as https://box.local is allowed")
+    return base
+
+
+def parse_pin(text: str) -> str:
+    """A fingerprint in hex, with or without colons; Trouble when it is none."""
+    pin = text.replace(":", "").strip().lower()
+    if not _PIN.fullmatch(pin):
+        raise Trouble("--pin must be the SHA-256 of the box's certificate: 64 hex digits")
+    return pin
 
 
 class BoxClient:
@@ -52,23 +133,17 @@ class BoxClient:
         )
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         if self._session is not None:
             await self._session.close()
 
     async def pair(self, code: str, name: str | None) -> dict[str, Any]:
         """`POST /pair`."""
-        body = {"code": code} | ({"name": name} if name else {})
-        return await self._call("POST", "/pair", body, OTHERWISE_SECONDS)
+        return await self._call("POST", "/pair", {"code": code} | ({"name": name} if name else {}))
 
     async def me(self) -> dict[str, Any]:
         """`GET /me`."""
-        return await self._call("GET", "/me", None, OTHERWISE_SECONDS)
+        return await self._call("GET", "/me")
 
     async def scan(self, body: dict[str, Any]) -> dict[str, Any]:
         """`POST /scans`, within two seconds: somebody is standing at the door."""
@@ -76,14 +151,13 @@ class BoxClient:
 
     async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:
         """`POST /sync`: the box's verdict on each. `sent_at` is what the bridge's clock says."""
-        body = {"sentAt": sent_at, "scans": scans}
-        answer = await self._call("POST", "/sync", body, OTHERWISE_SECONDS)
+        answer = await self._call("POST", "/sync", {"sentAt": sent_at, "scans": scans})
         results: list[dict[str, Any]] = answer["results"]
         return results
 
     async def snapshot(self) -> dict[str, Any]:
         """`GET /snapshot`: payload, key id and signature."""
-        return await self._call("GET", "/snapshot", None, OTHERWISE_SECONDS)
+        return await self._call("GET", "/snapshot")
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """`GET /events`: call `heard` when something has changed, until the feed ends."""
@@ -91,8 +165,8 @@ class BoxClient:
         try:
             async with self._session.get(
                 f"{self.identity.box}/terminal/v1/events",
-                headers=self._headers,
                 allow_redirects=False,
+                headers=self._headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_read=_SILENT_SECONDS),
             ) as response:
                 async for chunk in response.content.iter_any():
@@ -106,7 +180,11 @@ class BoxClient:
         return {"Authorization": f"Bearer {self.identity.token}"}
 
     async def _call(
-        self, method: str, path: str, body: dict[str, Any] | None, within: float
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        within: float = OTHERWISE_SECONDS,
     ) -> dict[str, Any]:
         assert self._session is not None  # noqa: S101 - used as a context
         try:
@@ -120,10 +198,7 @@ class BoxClient:
                     allow_redirects=False,
                 ) as response,
             ):
-                raw = await response.content.read(_LARGEST_ANSWER)
-                while chunk := await response.content.read(_LARGEST_ANSWER):
-                    raw += chunk
-                status = response.status
+                status, raw = response.status, await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise OutOfReach(_describe(error)) from None
         return _judge(status, raw)

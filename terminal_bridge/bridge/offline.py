@@ -3,47 +3,35 @@
 Green only for who is listed, not yet in, and while the snapshot is under twelve hours old.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from types import MappingProxyType
 
 from appliance.clock import ZoneDatabase
-from appliance.model.access_code import lookalikes, parse_access_code
+from appliance.i18n import load_languages
+from appliance.i18n import mark as _
+from appliance.model.access_code import lookalikes
 from appliance.model.evening import instant, minutes, tonight
-from appliance.model.guest_pass import VERSIONS, ReadPass, decode_passes, resembles_pass
+from appliance.model.guest_pass import GuestPass, ReadPass
 from appliance.model.guest_search import is_name
 from appliance.model.reservation import Reservation
+from appliance.model.scan import classify, read_pass
 from appliance.model.verdict import COLOURS, FirstCheckIn, Verdict, judge, see
-from appliance.model.verdict_sentences import LANGUAGES, phrase
-from terminal_bridge.bridge.identity import Identity
+from appliance.model.verdict_sentences import phrase
+from terminal_bridge.bridge.client import Identity
 from terminal_bridge.bridge.snapshot import Snapshot
-from terminal_bridge.readers.answer import ARRIVALS, Answer
+from terminal_bridge.readers.reader import ARRIVALS, Answer
 
 _MINUTE = 60_000
-_DAMAGED_BYTES = 2  # a tag that differs in no more is ours with a fault in it
-_LINK = re.compile(r"/access/[A-Za-z0-9_-]+")
-# Amber results that only somebody without the box comes to: (French, Arabic, English).
-OFFLINE: Mapping[str, tuple[str, str, str]] = MappingProxyType(
-    {
-        "unlisted": (
-            "Pass authentique, absent de la liste : voyez avec l'accueil.",
-            "الرمز أصلي لكنه غير مدرج في القائمة: راجعوا الاستقبال.",
-            "Genuine pass that is not on the list: ask the host.",
-        ),
-        "old_list": (
-            "Liste trop ancienne, box hors de portée : voyez avec l'accueil.",
-            "القائمة قديمة ولا يمكن الوصول إلى الجهاز: راجعوا الاستقبال.",
-            "The list is too old and the box out of reach: ask the host.",
-        ),
-        "needs_box": (
-            "Box hors de portée : demandez le QR code.",
-            "لا يمكن الوصول إلى الجهاز: اطلبوا رمز QR.",
-            "The box is out of reach: ask for the QR code.",
-        ),
-    }
-)
+# Amber results that only somebody without the box comes to.
+OFFLINE: Mapping[str, str] = {
+    "unlisted": _("Genuine pass that is not on the list: ask the host."),
+    "old_list": _("The list is too old and the box out of reach: ask the host."),
+    "needs_box": _("The box is out of reach: ask for the QR code."),
+}
+# A genuine pass of another evening, of a guest who is not on tonight's list.
+_OF_A_GUEST = frozenset({"not_yet", "too_late"})
+_DATE_ONLY = _("Pass of another evening: ask the host.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,36 +57,32 @@ class Local:
 
 def decide_offline(code: str, known: Known) -> Local:
     """The verdict on what was read; the caller keeps whom it admits."""
-    access_code = parse_access_code(code)
-    if access_code is None and resembles_pass(code):
+    kind, value = classify(code)
+    if kind == "pass":
         return _decide_pass(code, known)
-    if access_code is not None:
-        return _decide_access_code(access_code, known, may_be_name=_is_word(code, access_code))
-    only_the_box = known.snapshot is None or _LINK.search(code) or is_name(code)
+    if kind == "code":
+        return _decide_access_code(value, known, may_be_name=_is_word(code, value))
+    only_the_box = known.snapshot is None or kind in {"link", "name"}
     return _say("needs_box" if only_the_box else "unknown_code", known)
 
 
 def _decide_pass(code: str, known: Known) -> Local:
-    likeliest: ReadPass | None = None
-    for read in decode_passes(code):
-        key = known.identity.public_key(read.guest_pass.kid)
-        if key is not None and read.is_signed_by(key):
-            return _decide_genuine(read, known)
-        likeliest = likeliest or read
-    return _say((likeliest and _find_foreign(likeliest, known)) or "bad_signature", known)
+    identity = known.identity
 
+    def verify(read: ReadPass) -> GuestPass | None:
+        key = identity.public_key(read.guest_pass.kid)
+        return read.guest_pass if key is not None and read.is_signed_by(key) else None
 
-def _decide_genuine(read: ReadPass, known: Known) -> Local:
-    foreign = _find_foreign(read, known)
-    if foreign is not None:
-        return _say(foreign, known)
-    listed = known.snapshot.passes if known.snapshot else ()
-    found = next((one for one in listed if one.pass_id == read.guest_pass.pass_id), None)
-    if found is not None:
-        return _decide_guest(found, read.guest_pass.generation, known)
+    found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
+    if isinstance(found, str):
+        return _say(found, known)
+    passes = known.snapshot.passes if known.snapshot else ()
+    listed = next((one for one in passes if one.pass_id == found.pass_id), None)
+    if listed is not None:
+        return _decide_guest(listed, found.generation, known)
     evening = _tonight(known)
-    if read.guest_pass.evening != evening:
-        return _say("not_yet" if read.guest_pass.evening > evening else "too_late", known)
+    if found.evening != evening:
+        return _say("not_yet" if found.evening > evening else "too_late", known)
     return _say(
         "unlisted" if known.snapshot and known.snapshot.is_fresh(known.now) else "old_list", known
     )
@@ -161,14 +145,6 @@ def _tonight(known: Known) -> date:
     return tonight(known.now, known.zones.zone(identity.time_zone), identity.evening_ends_at)
 
 
-def _find_foreign(read: ReadPass, known: Known) -> str | None:
-    if read.guest_pass.version != VERSIONS[known.identity.environment]:
-        return "test_code"
-    ours = bytes.fromhex(known.identity.venue_tag)
-    pairs = zip(read.guest_pass.venue_tag, ours, strict=True)
-    return "wrong_venue" if sum(a != b for a, b in pairs) > _DAMAGED_BYTES else None
-
-
 def _say(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
     language = known.identity.language
     table = party = ""
@@ -177,10 +153,9 @@ def _say(result: str, known: Known, guest: Reservation | None = None, admitted: 
         seen = see(guest, arrived=guest.arrived + admitted)
         table, party = seen.table_name, f"{seen.arrived}/{seen.guests}"
     if result in OFFLINE:
-        place = LANGUAGES.index(language) if language in LANGUAGES else 0
-        sentence = OFFLINE[result][place]
+        sentence = load_languages().get(language).plain(OFFLINE[result])
     elif result in _OF_A_GUEST and seen is None:
-        sentence = _DATE_ONLY[LANGUAGES.index(language) if language in LANGUAGES else 0]
+        sentence = load_languages().get(language).plain(_DATE_ONLY)
     else:
         first = _find_first_check_in(guest, known) if guest else None
         sentence = phrase(Verdict(result, seen, admitted, first), language).staff
@@ -190,18 +165,8 @@ def _say(result: str, known: Known, guest: Reservation | None = None, admitted: 
 
 def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | None:
     """As the list tells it; of whom was let in here since it tells nothing."""
-    entry = known.snapshot.entries.get(guest.id) if known.snapshot else None
-    if entry is None:
+    first = known.snapshot.entries.get(guest.id) if known.snapshot else None
+    if first is None:
         return None
     zone = known.zones.zone(known.identity.time_zone)
-    clock = datetime.fromtimestamp(entry.at / 1000, zone).strftime("%H:%M")
-    return FirstCheckIn(entry.at, clock, entry.terminal, entry.by)
-
-
-# A genuine pass of another evening, of a guest who is not on tonight's list.
-_OF_A_GUEST = frozenset({"not_yet", "too_late"})
-_DATE_ONLY = (
-    "Pass d'une autre soirée : voyez avec l'accueil.",
-    "الرمز لأمسية أخرى: راجعوا الاستقبال.",
-    "Pass of another evening: ask the host.",
-)
+    return replace(first, clock=datetime.fromtimestamp(first.at / 1000, zone).strftime("%H:%M"))

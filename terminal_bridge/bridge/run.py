@@ -6,18 +6,25 @@ import logging
 import os
 import signal
 import tomllib
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from appliance.commands.console import Console
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
+from appliance.i18n import load_languages
 from appliance.settings_readers import ReaderSettings, parse_readers
-from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.desk import Desk
-from terminal_bridge.bridge.identity import Identity, load_identity, parse_box, parse_pin
-from terminal_bridge.bridge.link import Link
+from terminal_bridge.bridge.client import (
+    BoxClient,
+    Identity,
+    NotPaired,
+    OutOfReach,
+    Refused,
+    load_identity,
+    parse_box,
+    parse_pin,
+)
+from terminal_bridge.bridge.desk import Desk, Link
 from terminal_bridge.bridge.spool import open_spool
 from terminal_bridge.readers.readers import Readers
 
@@ -39,6 +46,7 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
         raise Trouble(f"{directory.root} cannot be made: {error.strerror}") from None
     with directory.lock():
         readers = read_bridge_settings(directory.settings_file)
+        load_languages()  # now, so that no guest waits for it
         return asyncio.run(_run(arguments, console, directory, readers))
 
 
@@ -84,9 +92,7 @@ async def _run(
             await stopped.wait()
             await readers.close()
             bringing.cancel()
-            with suppress(asyncio.CancelledError, TimeoutError):
-                async with asyncio.timeout(_STOP_SECONDS):
-                    await bringing
+            await asyncio.wait([bringing], timeout=_STOP_SECONDS)
     finally:
         await spool.close()
     return 0
@@ -123,9 +129,7 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             return replace(identity, token=answer["token"]).introduced(answer)
         except OutOfReach as why:
             raise Trouble(f"{why}: is {identity.box} right?") from None
-        except NotPaired as why:
-            raise Trouble(str(why)) from None
-        except Refused as why:
+        except (NotPaired, Refused) as why:
             raise Trouble(f"the box refused the pairing: {why}") from None
         except (KeyError, TypeError):
             raise Trouble(f"{identity.box} does not answer as a box does") from None

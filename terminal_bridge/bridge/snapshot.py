@@ -13,26 +13,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from appliance.clock import parse_instant
 from appliance.model.reservation import Reservation
-from terminal_bridge.bridge.identity import Identity
+from appliance.model.verdict import FirstCheckIn
+from terminal_bridge.bridge.client import Identity
 
 _CONTEXT = b"svc-snapshot-v1"
 _AHEAD_MS = 10 * 60_000  # one from further in the future was made by another clock
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """When the first of a party came in (ms since 1970), at which terminal, let in by whom."""
-
-    at: int
-    terminal: str | None
-    by: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Tonight's passes as the box knew them at `made_at` (ms since 1970).
 
-    `entries`: of the parties that were in, by reservation.
+    `entries`: when the first of a party came in, by reservation; `clock` is left empty.
     """
 
     made_at: int
@@ -42,7 +34,7 @@ class Snapshot:
     time_zone: str
     evening_ends_at: str
     passes: tuple[Reservation, ...]
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, FirstCheckIn]
 
     def is_fresh(self, now: int) -> bool:
         """Whether it may let anybody in: under 12 h old, by a clock that makes sense."""
@@ -88,8 +80,8 @@ def _is_signed(payload: str, signed: dict[str, Any], identity: Identity) -> bool
     return True
 
 
-def _entry(first: dict[str, Any]) -> Entry:
-    return Entry(parse_instant(first["at"]), first.get("terminal"), first.get("by"))
+def _entry(first: dict[str, Any]) -> FirstCheckIn:
+    return FirstCheckIn(parse_instant(first["at"]), "", first.get("terminal"), first.get("by"))
 
 
 def _reservation(listed: dict[str, Any], evening: str) -> Reservation:

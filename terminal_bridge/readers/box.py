@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 
 from appliance.box import Box
 from appliance.environment import Environment
@@ -16,54 +17,54 @@ from appliance.store.conditions import (
     put_condition,
 )
 from appliance.store.connection import Reader, Transaction
-from appliance.store.terminals import list_terminals, touch_terminal
-from terminal_bridge.readers.answer import ARRIVALS, Answer, Decide, answer_of
-from terminal_bridge.readers.readers import Readers, Undecided
-from terminal_bridge.readers.state import ReaderState
+from appliance.store.terminals import list_terminals
+from terminal_bridge.authentication import touch
+from terminal_bridge.readers.reader import (
+    ARRIVALS,
+    Answer,
+    Decide,
+    ReaderState,
+    Undecided,
+    answer_of,
+)
+from terminal_bridge.readers.readers import Readers
 from terminal_bridge.reading import Request
 from terminal_bridge.scans import decide_code
 
 READER_TROUBLE = "reader_trouble"  # the condition's name
-_MINUTE = 60_000
 
 
 def readers_of(box: Box) -> Readers:
-    """The readers that the box's settings name."""
-    noting = _Noting(box)
-    return Readers(
-        box.settings.readers,
-        lambda settings: _decider(box, settings),
-        box.clock,
-        noting.note,
-        noting.forget,
-    )
+    """The readers that the box's settings name.
 
+    Their troubles are noted where `venuebox doctor` finds them from outside.
+    """
+    writing: set[asyncio.Task[None]] = set()
 
-class _Noting:
-    """Puts the troubles of readers where `venuebox doctor` finds them, from outside too."""
+    def note(state: ReaderState) -> None:
+        """In the background: a full disk does not close the door."""
+        task = asyncio.ensure_future(_note(_environment(box, state.environment), state))
+        writing.add(task)
+        task.add_done_callback(writing.discard)
 
-    def __init__(self, box: Box) -> None:
-        self._box = box
-        self._writing: set[asyncio.Task[None]] = set()
-
-    def note(self, state: ReaderState) -> None:
-        """In the background: a full disk shuts no door for that."""
-        task = asyncio.ensure_future(self._write(state))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
-
-    async def forget(self) -> None:
-        """What was noted before a restart, perhaps of readers that are no more."""
-        for environment in self._box.environments:
-            if environment.database.look_up(_has_any):
+    async def forget() -> None:
+        """Drop what was noted before a restart, perhaps of readers that are no more."""
+        for environment in box.environments:
+            if environment.database.peek(_has_any):
                 with suppress(Unavailable):
                     await environment.database.write(drop_conditions, [READER_TROUBLE])
 
-    async def _write(self, state: ReaderState) -> None:
-        box = self._box
-        environment = box.live if state.environment == "live" else box.test
-        with suppress(Unavailable):
-            await environment.database.write(_put, state)
+    decider = partial(_decider, box)
+    return Readers(box.settings.readers, decider, box.clock, note, forget)
+
+
+def _environment(box: Box, name: str) -> Environment:
+    return box.live if name == "live" else box.test
+
+
+async def _note(environment: Environment, state: ReaderState) -> None:
+    with suppress(Unavailable):
+        await environment.database.write(_put, state)
 
 
 def _has_any(reader: Reader) -> bool:
@@ -79,11 +80,11 @@ def _put(tx: Transaction, state: ReaderState) -> None:
 
 
 def _decider(box: Box, settings: ReaderSettings) -> Decide:
-    environment = box.live if settings.environment == "live" else box.test
+    environment = _environment(box, settings.environment)
 
     async def decide(code: str) -> Answer:
         terminal = environment.database.peek(find_terminal, settings.terminal)
-        await _touch(environment, terminal)
+        await touch(environment, terminal)
         now = box.clock.now()
         wish = Request(box.tokens.new_id(now), ARRIVALS, None, simulate=False, device_at=None)
         try:
@@ -111,11 +112,3 @@ def find_terminal(reader: Reader, named: str) -> Terminal:
     if found[0].revoked_at is not None:
         raise Undecided(f"the terminal {named} was revoked: name another in the settings")
     return found[0]
-
-
-async def _touch(environment: Environment, terminal: Terminal) -> None:
-    """As for a terminal that calls: noted once a minute, and a full disk shuts no door."""
-    seen = terminal.last_seen_at
-    if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
-        with suppress(Unavailable):
-            await environment.database.write(touch_terminal, terminal.id)

@@ -3,36 +3,31 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from dataclasses import replace
 
 from appliance.accidents import log_accident
 from appliance.clock import Clock
 from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.answer import Answer, Decide
-from terminal_bridge.readers.device import DeviceReader
-from terminal_bridge.readers.once import Once
-from terminal_bridge.readers.state import ReaderState, Watch
+from terminal_bridge.readers.device import OPENERS, DeviceReader
+from terminal_bridge.readers.reader import (
+    TROUBLE,
+    Answer,
+    Decide,
+    ReaderState,
+    Undecided,
+    Watch,
+)
 from terminal_bridge.readers.tcp import TcpReader
 
-
-class Undecided(Exception):
-    """A scan cannot be decided, for a reason that whoever runs the box can mend."""
+REPEATED_WITHIN_SECONDS = 3.0
 
 
-class Reader(Protocol):
-    """Something that reads codes by itself."""
-
-    async def start(self) -> None:
-        """Begin."""
-        ...
-
-    async def close(self) -> None:
-        """Stop within about a second."""
-        ...
+async def _nothing() -> None:
+    pass
 
 
 class Readers:
-    """Every configured reader. The trouble of one touches no other and nothing else."""
+    """Every configured reader. A failure of one does not affect the others."""
 
     def __init__(
         self,
@@ -40,7 +35,7 @@ class Readers:
         decider: Callable[[ReaderSettings], Decide],
         clock: Clock,
         on_change: Callable[[ReaderState], None] = lambda _: None,
-        before: Callable[[], Awaitable[None]] | None = None,
+        before: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
         """`decider` gives, for each reader, what decides its codes.
 
@@ -48,15 +43,12 @@ class Readers:
         awaited before the first of them starts.
         """
         self._before = before
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._on_change = on_change
-        self._readers: list[Reader] = []
-        self._watches: list[Watch] = []
-        for one in settings:
-            watch = Watch(one, clock, self._tell)
-            decide = Once(_watched(decider(one), watch), clock)
-            self._watches.append(watch)
-            self._readers.append(_make(one, decide, watch))
+        self._watches = [Watch(one, clock, self._tell) for one in settings]
+        self._readers = [
+            _make(one, Once(_watched(decider(one), watch), clock), watch)
+            for one, watch in zip(settings, self._watches, strict=True)
+        ]
 
     @property
     def states(self) -> list[ReaderState]:
@@ -66,24 +58,48 @@ class Readers:
     async def start(self) -> None:
         """Start all."""
         self._loop = asyncio.get_running_loop()
-        if self._before is not None:
-            await self._before()
+        await self._before()
         for reader in self._readers:
             await reader.start()
 
     async def close(self) -> None:
         """Stop all at once."""
-        ends = await asyncio.gather(
-            *(reader.close() for reader in self._readers), return_exceptions=True
-        )
-        for end in ends:
+        closing = (reader.close() for reader in self._readers)
+        for end in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(end, Exception):
                 log_accident("stopping a reader", end)
 
     def _tell(self, state: ReaderState) -> None:
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is gone, and nobody wants to know
-                self._loop.call_soon_threadsafe(self._on_change, state)
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._on_change, state)
+
+
+class Once:
+    """Decides each code once in three seconds: people hold a pass until something happens.
+
+    A repetition gets the same answer, marked so.
+    """
+
+    def __init__(self, decide: Decide, clock: Clock) -> None:
+        self._decide = decide
+        self._clock = clock
+        self._shown: dict[str, tuple[float, asyncio.Future[Answer]]] = {}
+
+    async def __call__(self, code: str) -> Answer:
+        """The answer to `code`. A grey one is not repeated: the next scan tries again."""
+        now = self._clock.monotonic()
+        self._shown = {
+            text: (at, decision)
+            for text, (at, decision) in self._shown.items()
+            if 0 <= now - at < REPEATED_WITHIN_SECONDS
+        }
+        is_repeated = code in self._shown
+        if not is_repeated:
+            self._shown[code] = now, asyncio.ensure_future(self._decide(code))
+        answer = await asyncio.shield(self._shown[code][1])
+        if answer.colour == "grey":
+            self._shown.pop(code, None)
+        return replace(answer, is_repeated=is_repeated)
 
 
 def _watched(decide: Decide, watch: Watch) -> Decide:
@@ -93,21 +109,16 @@ def _watched(decide: Decide, watch: Watch) -> Decide:
         except Undecided as why:
             watch.decided(str(why))
             return Answer("grey", "error", sentence=str(why))
+        except Exception as error:  # noqa: BLE001 - the guest gets the grey answer
+            log_accident(f"reader {watch.state.place}", error)
+            return TROUBLE
         watch.decided(None)
         return answer
 
     return decided
 
 
-def _make(settings: ReaderSettings, decide: Decide, watch: Watch) -> Reader:
-    """Each kind loads what it needs: a box without scanners loads none of it."""
+def _make(settings: ReaderSettings, decide: Decide, watch: Watch) -> TcpReader | DeviceReader:
     if settings.kind == "tcp":
         return TcpReader(settings, decide, watch)
-    from terminal_bridge.readers.serial_port import SerialRelay, open_serial  # noqa: PLC0415 - as said
-
-    relay = SerialRelay(settings) if settings.answer_device else None
-    if settings.kind == "serial":
-        return DeviceReader(settings, open_serial, decide, watch, relay)
-    from terminal_bridge.readers.evdev import open_keyboard  # noqa: PLC0415 - as said
-
-    return DeviceReader(settings, open_keyboard, decide, watch, relay)
+    return DeviceReader(settings, OPENERS[settings.kind], decide, watch)

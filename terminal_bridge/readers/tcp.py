@@ -1,15 +1,15 @@
 """A line reader on the network: a line in, a line out (docs/guide/scanners.md)."""
 
 import asyncio
-from contextlib import suppress
+from collections import Counter
+from dataclasses import dataclass
 
-from appliance.accidents import log_accident
 from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.answer import TROUBLE, Answer, Decide, line_of
-from terminal_bridge.readers.connections import Connection, Connections
 from terminal_bridge.readers.lines import PAUSE_SECONDS, Lines
-from terminal_bridge.readers.state import Watch
+from terminal_bridge.readers.reader import TROUBLE, Answer, Decide, Watch, line_of
 
+MOST_CONNECTIONS = 16
+MOST_OF_AN_ADDRESS = 8  # a serial server with eight scanners is one address
 IDLE_SECONDS = 600.0
 _WRITTEN_WITHIN = 5.0
 _ANSWER_PAUSE_SECONDS = 0.5
@@ -17,6 +17,16 @@ _FIRST_WAIT = 0.25
 _LONGEST_WAIT = 5.0
 _CHUNK = 4096
 _FULL = b"GREY error - - Trop de connexions.\r\n"
+
+
+@dataclass(eq=False, slots=True)
+class _Connection:
+    """One that is served by `task`. `heard_at` is the loop's time of its latest bytes."""
+
+    address: str
+    task: asyncio.Task[None]
+    heard_at: float
+    is_busy: bool = False
 
 
 class TcpReader:
@@ -35,70 +45,84 @@ class TcpReader:
         self._watch = watch
         self._idle_seconds = idle_seconds
         self._listening: asyncio.Task[None] | None = None
-        self._server: asyncio.Server | None = None
-        self._serving: set[asyncio.Task[None]] = set()
-        self._connections = Connections()
+        self._connections: set[_Connection] = set()
 
     async def start(self) -> None:
-        """Begin; an address that cannot be had is tried again."""
-        if not await self._listen():
-            self._listening = asyncio.create_task(self._listen_later())
+        """Begin; an address that cannot be bound is tried again."""
+        server = await self._listen()
+        self._listening = asyncio.create_task(self._serve(server))
 
     async def close(self) -> None:
-        """Stop at once; nobody is left talking."""
-        if self._listening is not None:
-            self._listening.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._listening
-        if self._server is not None:
-            self._server.close()
-        for task in self._serving:
+        """Stop at once and close every connection."""
+        tasks = [each.task for each in self._connections]
+        tasks += [self._listening] if self._listening else []
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._serving, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _listen_later(self) -> None:
+    async def _serve(self, server: asyncio.Server | None) -> None:
         wait = _FIRST_WAIT
-        while True:
+        while server is None:
             await asyncio.sleep(wait)
-            if await self._listen():
-                return
+            server = await self._listen()
             wait = min(wait * 2, _LONGEST_WAIT)
-
-    async def _listen(self) -> bool:
         try:
-            self._server = await asyncio.start_server(
+            await asyncio.Event().wait()
+        finally:
+            server.close()
+
+    async def _listen(self) -> asyncio.Server | None:
+        try:
+            server = await asyncio.start_server(
                 self._accept, self._settings.host, self._settings.port, limit=_CHUNK
             )
         except OSError as error:
             self._watch.disconnected(f"cannot be listened on ({error.strerror or error})")
-            return False
+            return None
         self._watch.connected()
-        return True
+        return server
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 - a coroutine that runs is in a task
-        self._serving.add(task)
         peer = writer.get_extra_info("peername")
         address = str(peer[0]) if peer else ""  # None: it has left already
-        place = self._connections.enter(address, task, asyncio.get_running_loop().time())
+        connection = _Connection(address, task, asyncio.get_running_loop().time())
         try:
-            if place is None:
-                writer.write(_FULL)
+            if self._make_room(address):
+                self._connections.add(connection)
+                await self._talk(reader, writer, connection)
             else:
-                await self._talk(reader, writer, place)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # it left, or says nothing any more
-        except asyncio.CancelledError:
-            pass  # the box stops, or another took its place; asyncio would log what tasks raise
+                writer.write(_FULL)
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            pass  # it left or is shown out; asyncio would log what tasks raise
         finally:
-            self._serving.discard(task)
-            if place is not None:
-                self._connections.leave(place)
+            self._connections.discard(connection)
             writer.close()
 
+    def _make_room(self, address: str) -> bool:
+        """Whether there is room for another, if need be in place of the one idle longest.
+
+        Too many of one address make room among themselves. Otherwise the address that holds
+        the most gives way: no device shuts the others out by holding many.
+        """
+        held = Counter(each.address for each in self._connections)
+        if held[address] >= MOST_OF_AN_ADDRESS:
+            giving = {address}
+        elif held.total() >= MOST_CONNECTIONS:
+            giving = {each for each, count in held.items() if count == max(held.values())}
+        else:
+            return True
+        quiet = [each for each in self._connections if each.address in giving and not each.is_busy]
+        if not quiet:
+            return False
+        idlest = min(quiet, key=lambda each: each.heard_at)
+        self._connections.discard(idlest)
+        idlest.task.cancel()
+        return True
+
     async def _talk(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: Connection
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: _Connection
     ) -> None:
         lines, loop = Lines(), asyncio.get_running_loop()
         is_over = False
@@ -121,17 +145,10 @@ class TcpReader:
             place.is_busy = True
             for code in codes:
                 self._watch.read()
-                answer = await self._ask(code)
+                answer = await self._decide(code)
                 if self._settings.answers(answer.colour, is_repeated=answer.is_repeated):
                     await self._send(writer, answer)
             place.is_busy = False
-
-    async def _ask(self, code: str) -> Answer:
-        try:
-            return await self._decide(code)
-        except Exception as error:  # noqa: BLE001 - whoever asks gets the grey answer
-            log_accident(f"reader {self._settings.place}", error)
-            return TROUBLE
 
     async def _send(self, writer: asyncio.StreamWriter, answer: Answer) -> None:
         """The line, or the bytes that the settings have for this colour instead."""

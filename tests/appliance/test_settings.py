@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from appliance.errors import Trouble
-from appliance.settings import Settings, describe_settings, parse_settings, read_settings
-from appliance.settings_file import change_settings, settings_example
+from appliance.settings import (
+    Settings,
+    change_settings,
+    describe_settings,
+    parse_settings,
+    read_settings,
+    settings_example,
+)
 from appliance.settings_readers import parse_readers
 
 ABSENT = Path("there-is-no-such-file.toml")

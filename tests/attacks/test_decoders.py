@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import resources
+from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -22,7 +23,7 @@ from hypothesis import strategies as st
 from appliance.backup.recovery_key import RecoveryKey, parse_recovery_key
 from appliance.backup.sealed import Header, SealedReader, SealedWriter, read_header
 from appliance.clock import newest_zone_database
-from appliance.door_log.statement import Statement, read_statement, sign_statement
+from appliance.door_log import check_export, sign_statement
 from appliance.errors import Refusal, Trouble
 from appliance.i18n import load_languages
 from appliance.model.access_code import parse_access_code
@@ -34,14 +35,12 @@ from appliance.model.strict_json import parse_object
 from appliance.model.terminal import Terminal
 from appliance.model.venue_file import parse_venue_file
 from appliance.model.venue_list import parse_tables
-from appliance.settings import parse_settings
-from appliance.settings_file import settings_example
+from appliance.settings import parse_settings, settings_example
 from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring
 from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
-from terminal_bridge.bridge.client import OutOfReach, _judge
-from terminal_bridge.bridge.identity import Identity
+from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
 from terminal_bridge.bridge.snapshot import read_snapshot
 from terminal_bridge.readers.lines import Lines
 from terminal_bridge.reading import parse_apart_scans, parse_request
@@ -126,7 +125,10 @@ SAID = {"environment": SIGNING_BRIDGE.environment, "venueTag": SIGNING_BRIDGE.ve
 
 CERTIFICATE = make_authority("Riad Atlas", Names(("riad-atlas.local",), ()), 0).certificate
 BRIDGE = Identity("http://box", keys=((1, "A" * 43),))
-STATEMENT = Statement({"format": "svc-door-log-v1"}, 0, None, None, None, None, "")
+STATEMENT = {"header": {"format": "svc-door-log-v1"}, "count": 0}
+LOG = Path(__file__).parents[1] / "appliance" / "door_log" / "exports" / "sealed.jsonl"
+LOG_HEADER = LOG.read_bytes().partition(b"\n")[0] + b"\n"
+LOG_KEY = SIGNER.public_key().public_bytes_raw()
 VENUE = resources.files("web").joinpath("demo/venue.toml").read_bytes()
 DECODERS = {
     "guest pass": Decoder(of_text(lambda text: list(decode_passes(text))), PASS.encode()),
@@ -160,8 +162,9 @@ DECODERS = {
         lambda raw: SealedReader(io.BytesIO(raw), KEY).finish(), a_backup(), (Trouble,)
     ),
     "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (Trouble,)),
-    "statement of a door log": Decoder(
-        of_text(read_statement), sign_statement(STATEMENT, SIGNER).encode()
+    "door log": Decoder(
+        lambda raw: check_export(iter(io.BytesIO(LOG_HEADER + raw)), lambda _: [LOG_KEY]),
+        sign_statement(STATEMENT, SIGNER),
     ),
     "snapshot": Decoder(
         of_json(lambda signed: read_snapshot(signed, BRIDGE)),

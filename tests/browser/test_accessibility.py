@@ -12,8 +12,7 @@ from appliance.actions.announce import announce
 from appliance.actions.ask_erasure import ask_erasure
 from appliance.actions.queue_letter import queue_letter
 from appliance.actions.register_endpoint import register_endpoint
-from appliance.mail.composing import Composer
-from appliance.mail.contents import read_contents
+from appliance.mail.composing import Composer, read_contents
 from appliance.model.letter import KINDS, WITH_PASS
 from appliance.settings import MailSettings
 from appliance.store.conditions import Condition, put_condition

@@ -20,13 +20,14 @@ from appliance.clock import newest_zone_database
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 from appliance.store.database import Database
+from appliance.store.migrate import PAGE_BYTES
 from appliance.store.session import session
 from appliance.store.snapshot import list_faults
 from appliance.store.start_check import check_before_serving
 from appliance.tokens import Tokens
 from tests.appliance.backup.making import KEY_TEXT, a_box_with_guests, a_maker
 
-FRAME, PAGE = 24, 4096
+FRAME, PAGE = 24, PAGE_BYTES
 ZONES = newest_zone_database()
 FOUNDED_WITH = 24  # hours until a request expires
 DAMAGED = "venuebox restore --latest"
@@ -69,7 +70,7 @@ def test_a_byte_of_any_page_is_found_at_the_start_and_at_night(furnished, tmp_pa
     size = source.stat().st_size
     places = [draw.randrange(size) for _ in range(15)]
     for pages in pages_by_kind(source).values():
-        places += [(draw.choice(pages) - 1) * 4096 + draw.randrange(100, 4096) for _ in range(3)]
+        places += [(draw.choice(pages) - 1) * PAGE + draw.randrange(100, PAGE) for _ in range(3)]
     path = tmp_path / "live.db"
 
     for at in places:
@@ -346,7 +347,7 @@ def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(tmp_path):
             prove(file, key, tmp_path, box.clock, ZONES)
 
     root = pages_by_kind(box.root / "live.db")["table"][3]
-    flip(box.root / "live.db", (root - 1) * 4096 + 2000, 2)
+    flip(box.root / "live.db", (root - 1) * PAGE + PAGE // 2, 2)
     with pytest.raises(Trouble, match="damaged"):
         maker.make()
     assert [each.name for each in path.parent.iterdir()] == [path.name]

@@ -25,10 +25,10 @@ from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
 from appliance.store.connection import Reader, open_connection
 from appliance.store.guest_passes import pass_text
+from appliance.store.migrate import PAGE_BYTES
 from appliance.store.reservations import get_reservation
 from appliance.store.security_log import list_security_entries
-from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, read_identity
-from appliance.tls.importing import import_certificate
+from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity
 from appliance.tokens import Keyring
 from tests.appliance.tls.test_importing import NOW, a_certificate, pem_of
 from tests.faults.leaping_time import LeapingTime
@@ -203,7 +203,7 @@ def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_p
     made_at = show_header(backup).made_at
     path = founded.data / "live.db"
     with path.open("r+b") as file:
-        file.seek(4096 * 3 + 2000)
+        file.seek(int(PAGE_BYTES * 3.5))
         file.write(b"\xff")
     hurt = path.read_bytes()
     with pytest.raises(AssertionError, match=r"venuebox restore --latest"):

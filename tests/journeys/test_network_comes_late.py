@@ -15,7 +15,7 @@ from tests.namespaces import Cable, ip, may_make_namespaces
 
 HOME, GUEST = "10.214.7.1", "10.214.7.2"
 PORT, TLS_PORT = 18080, 18443
-__test__ = may_make_namespaces()  # elsewhere tests/web/names/test_whereabouts.py alone shows it
+__test__ = may_make_namespaces()  # elsewhere tests/web/names/test_announcing.py alone shows it
 
 
 @pytest.fixture
@@ -96,4 +96,4 @@ def test_an_address_that_comes_after_the_start_is_in_links_and_in_the_certificat
     granted = cable.within(ask, box, "/v1/reservations", wish)
     assert granted["guestAccessUrl"].startswith(f"http://{GUEST}:{PORT}/access/")
     until(lambda: cable.within(certified))
-    assert "telling the box's name" not in (box.data.parent / "log").read_text()
+    assert "following the box's addresses" not in (box.data.parent / "log").read_text()

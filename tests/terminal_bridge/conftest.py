@@ -15,10 +15,11 @@ from appliance.clock import StoppedClock
 from appliance.environment import Environment
 from appliance.errors import Refusal
 from appliance.model.reservation import Reservation
+from appliance.rate_limit import RateLimit
 from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import get_reservation
-from terminal_bridge.context import ENVIRONMENT, PAIRING_TRIES, SEARCH_PHONES
-from terminal_bridge.pairing_tries import PairingTries
+from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, SEARCH_PHONES
+from terminal_bridge.pairing import pairing_tries
 from terminal_bridge.routes import TERMINAL_ROUTES, Handler
 from terminal_bridge.wire import answer
 from tests.appliance.arrivals import add_reservation
@@ -119,8 +120,9 @@ async def client(
     """The terminal's routes, plain and under /test."""
     app = web.Application(middlewares=[_answer_refusals], client_max_size=64 * 1024)
     # Which device a request came from is what a test says; by itself it is always the same one.
-    app[PAIRING_TRIES] = PairingTries(clock, lambda request: request.headers.get("X-Device", "one"))
-    app[SEARCH_PHONES] = lambda _terminal_id: None
+    app[CALLER_OF] = lambda request: request.headers.get("X-Device", "one")
+    app[PAIRING_TRIES] = pairing_tries(clock)
+    app[SEARCH_PHONES] = RateLimit(clock, 1000)
     app.on_shutdown.append(_end_feeds(box))
     for environment in box.environments:
         for method, path, handler in TERMINAL_ROUTES:

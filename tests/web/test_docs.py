@@ -91,7 +91,7 @@ async def tried(running, prefix):
     asked = paths["/v1/availability"]["get"]["parameters"]
     body = paths["/v1/reservations"]["post"]["requestBody"]["content"]["application/json"]
     query = {parameter["name"]: parameter["example"] for parameter in asked}
-    return query, body["examples"]["slot"]["value"]
+    return query, body["examples"]["example"]["value"]
 
 
 @pytest.mark.parametrize("prefix", ["", "/test"])

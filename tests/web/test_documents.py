@@ -10,9 +10,7 @@ import pytest
 
 from appliance.actions.announce import EVENT_TYPES
 from tests.readme import ROOT
-from web.api.openapi import samples
-from web.api.openapi.document import build_document
-from web.api.openapi.events import sample_event
+from web.api.openapi import build_document, example, sample_event
 from web.documents import Documents, headings
 from web.routes import PARTNER_ROUTE_TABLE
 
@@ -171,5 +169,7 @@ def test_the_guide_shows_every_event_and_the_bodies_of_the_description():
 
     assert events == list(EVENT_TYPES)
     assert shown == [
-        samples.booking(samples.Wish()), samples.CREATION, sample_event("reservation.created"),
-    ]  # fmt: skip
+        example("CreateReservation"),
+        example("CreationResult"),
+        sample_event("reservation.created"),
+    ]

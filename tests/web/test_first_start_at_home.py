@@ -12,8 +12,8 @@ from appliance.settings import Settings
 from appliance.tokens import Tokens
 from tests.conftest import running_box, with_settings
 from web.first_start import FIRST_START, show_setup_link
+from web.names.addresses import ANY, find_local_address
 from web.names.secure import SECURE
-from web.names.whereabouts import ANY, find_local_address
 
 LOCAL = "http://127.0.0.1:8080"
 AT_HOME = "https://192.168.1.20:8443"

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,10 +12,9 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
 from appliance import house_errors  # noqa: F401 - its refusals are found by their base
-from appliance.errors import Refusal
+from appliance.errors import RULES, Refusal, Rule, ValidationError
 from appliance.house_errors import NameTaken
 from appliance.i18n import isolate, load_languages
-from appliance.model.booking import field_invalid
 from appliance.store.security_log import SecurityEntry
 from web.portal.answer import refusal_text, rule_text
 from web.portal.forms import Form
@@ -62,7 +62,8 @@ def said_in(name: str, locale: str = "ar") -> set[str]:
 @cache
 def messages_in_the_pages():
     words = {"_": None, "gettext": None, "ngettext": (1, 2)}
-    kinds = [("**.py", "python"), ("templates/**.html", "jinja2")]
+    kinds = [("**.py", "python"), ("**/templates/**.html", "jinja2"),
+             ("**/templates/**.txt", "jinja2")]  # fmt: skip
     wanted = (found for package in ("appliance", "terminal_bridge", "web") for found in
         extract_from_dir(ROOT / package, kinds, keywords=words,
             directory_filter=lambda folder: Path(folder).name not in {"frontend", "static"},
@@ -89,10 +90,11 @@ def calls(*folders: str):
 
 def rules_in_the_code():
     """The English of every rule that a form of the portal can run into."""
-    before = {"field_error": "please give ", "needed": "please give ", "field_invalid": ""}
     for name, call in calls("web/portal", "appliance/actions", "appliance/model"):
-        if name in before and len(call.args) > 2:
-            yield before[name] + call.args[2].value
+        if name in {"field_error", "needed"} and len(call.args) > 2:
+            yield f"please give {call.args[2].value}"
+        if name == "field_invalid":
+            yield RULES[call.args[1].value][1]
         for word in call.keywords if name == "ValidationError" else ():
             if word.arg == "rule" and isinstance(word.value, ast.Constant):
                 yield re.sub(r"^\w+: ", "", word.value.value)
@@ -101,6 +103,19 @@ def rules_in_the_code():
 def test_every_refusal_and_every_rule_is_said_in_arabic():
     assert said_in("refusals.ar.po") == {refusal.english for refusal in all_refusals()}
     assert set(rules_in_the_code()) - said_in("rules.ar.po") == set()
+
+
+def test_every_row_of_the_table_of_refusals_is_a_class_and_the_other_way_round():
+    table = tomllib.loads((ROOT / "appliance" / "refusals.toml").read_text("utf-8"))
+    ours = {each.__name__ for each in all_refusals() if each.__module__.startswith("appliance.")}
+    assert set(table) - {"rules"} == ours
+
+
+def test_what_programs_get_has_plain_spaces_and_apostrophes():
+    sentence = "Too early: expected on %(when)s."
+    assert "\N{NO-BREAK SPACE}" in FRENCH.gettext(sentence, when="x")
+    said = FRENCH.plain(sentence, when="21\N{NO-BREAK SPACE}h")
+    assert said.count("\N{NO-BREAK SPACE}") == 1, "what fills it stays as it is"
 
 
 @cache
@@ -127,7 +142,9 @@ def test_each_entry_of_the_security_log_has_words(code):
 
 
 def test_a_value_in_a_sentence_stays_as_it_was_typed():
-    refusal = field_invalid("number", "le numéro {number}.", "the number {number}.", number="{x}")
+    refusal = ValidationError.of(
+        "number", Rule("le numéro {number}.", "the number {number}.", {"number": "{x}"})
+    )
     assert rule_text(refusal, FRENCH) == "Le numéro {x}."
     assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
     with pytest.raises(Refusal) as raised:

@@ -15,10 +15,16 @@ from appliance.store.reservations import page_reservations
 from appliance.store.venue import get_venue
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
+from web.api.wire import (
+    ReservationPage,
+    cancellation_answer,
+    creation_answer,
+    reservation_answer,
+)
 from web.authentication import KEY
 from web.context import SERVICES, Services
 from web.reading import ReservationQuery, read_notify_customer, read_reservation_query
-from web.wire import answer, cancellation_answer, creation_answer, reservation_answer
+from web.wire import answer
 
 
 async def list_reservations(request: web.Request) -> web.Response:
@@ -26,16 +32,16 @@ async def list_reservations(request: web.Request) -> web.Response:
     query, key = read_reservation_query(request), request[KEY]
     shows_contacts, items, total = await request[ENVIRONMENT].database.read(_read_page, query)
     return answer(
-        {
-            "items": [
+        ReservationPage(
+            items=[
                 reservation_answer(item, lineage=key.lineage, shows_contacts=shows_contacts)
                 for item in items
             ],
-            "page": query.page,
-            "limit": query.limit,
-            "total": total,
-            "contactDetailsIncluded": shows_contacts,
-        }
+            page=query.page,
+            limit=query.limit,
+            total=total,
+            contact_details_included=shows_contacts,
+        )
     )
 
 

@@ -13,8 +13,9 @@ from appliance.store.connection import Reader
 from appliance.store.reservations import list_holds
 from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
+from web.api.wire import availability_answer, venue_answer
 from web.reading import read_availability_query
-from web.wire import answer, availability_answer, venue_answer
+from web.wire import answer
 
 
 async def show_venue(request: web.Request) -> web.Response:

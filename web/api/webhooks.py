@@ -1,7 +1,5 @@
 """`/v1/webhooks`: list, register, deactivate, try (interface, sections 2.8 and 4)."""
 
-from typing import Any
-
 from aiohttp import web
 
 from appliance.actions.announce import EVENT_TYPES
@@ -10,13 +8,18 @@ from appliance.actions.register_endpoint import parse_event_types
 from appliance.actions.register_with_room import register_with_room
 from appliance.actions.send_test_event import send_test_event
 from appliance.clock import format_instant
-from appliance.errors import NotFound, ValidationError
-from appliance.model.api_key import ApiKey
+from appliance.errors import NotFound, field_invalid
 from appliance.model.booking import parse_uuid
-from appliance.model.endpoint import Endpoint
 from appliance.store.endpoints import list_endpoints
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT, look_again
+from web.api.wire import (
+    DeactivatedWebhookEndpoint,
+    NewWebhookEndpoint,
+    WebhookEndpointList,
+    WebhookTestResult,
+    endpoint_answer,
+)
 from web.authentication import KEY
 from web.context import SERVICES
 from web.wire import answer
@@ -25,8 +28,8 @@ from web.wire import answer
 async def list_webhooks(request: web.Request) -> web.Response:
     """Every endpoint of the venue, and the event types there are."""
     endpoints = request[ENVIRONMENT].database.peek(list_endpoints)
-    items = [_seen_by(request[KEY], e) for e in endpoints]
-    return answer({"items": items, "events": list(EVENT_TYPES)})
+    items = [endpoint_answer(each, request[KEY]) for each in endpoints]
+    return answer(WebhookEndpointList(items=items, events=EVENT_TYPES))
 
 
 async def create_webhook(request: web.Request) -> web.Response:
@@ -45,7 +48,8 @@ async def create_webhook(request: web.Request) -> web.Response:
         lineage=request[KEY].lineage,
         actor=f"key:{request[KEY].id}",
     )
-    return answer({**_endpoint(endpoint), "secret": secret}, 201)
+    created_at = format_instant(endpoint.created_at)
+    return answer(NewWebhookEndpoint.of(endpoint, created_at=created_at, secret=secret), 201)
 
 
 async def delete_webhook(request: web.Request) -> web.Response:
@@ -54,7 +58,7 @@ async def delete_webhook(request: web.Request) -> web.Response:
     if endpoint_id is None:
         raise NotFound
     await request[ENVIRONMENT].database.write(deactivate_by_key, endpoint_id, request[KEY])
-    return answer({"id": endpoint_id, "active": False})
+    return answer(DeactivatedWebhookEndpoint(id=endpoint_id, active=False))
 
 
 async def send_test_webhook(request: web.Request) -> web.Response:
@@ -62,35 +66,14 @@ async def send_test_webhook(request: web.Request) -> web.Response:
     body = await read_object(request, optional=True)
     endpoint_id = _parse_endpoint_id(body.get("endpointId"))
     delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, endpoint_id)
-    return answer({"queued": len(delivery_ids), "deliveryIds": delivery_ids}, 202)
-
-
-def _seen_by(key: ApiKey, endpoint: Endpoint) -> dict[str, Any]:
-    """In the list. What stands in the query of somebody else's URL may be a secret of theirs."""
-    own = endpoint.lineage == key.lineage
-    told = {**_endpoint(endpoint), "createdByThisKey": own}
-    return told if own else {**told, "url": endpoint.url.partition("?")[0]}
-
-
-def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    return {
-        "id": endpoint.id,
-        "url": endpoint.url,
-        "events": list(endpoint.events),
-        "active": endpoint.active,
-        "createdAt": format_instant(endpoint.created_at),
-    }
+    return answer(WebhookTestResult(queued=len(delivery_ids), delivery_ids=delivery_ids), 202)
 
 
 def _parse_endpoint_id(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise ValidationError(
-            field="endpointId",
-            rule_fr="endpointId : texte attendu.",
-            rule="endpointId: text expected.",
-        )
+        raise field_invalid("endpointId", "text")
     endpoint_id = parse_uuid(value)
     if endpoint_id is None:
         raise NotFound

@@ -5,15 +5,14 @@ from pathlib import Path
 
 from appliance.actions.offer_pairing import PAIRING_LIFE_MS
 from web.demo.evening import FREE_SLOT, FREE_TABLE, Prepared
-from web.demo.receiver import Receiver
 
 _GUIDE = """\
 Riad Atlas is open for the evening of {tonight}. This is a demo: it listens on this
 machine alone{lifetime}.
 
-1. Book table {table} at {slot} tonight, as a partner does:
+1. Book table {table} at {slot} tonight in the test environment, as a partner does:
 
-BOOKING=$(curl -s {base}/v1/reservations -H 'Authorization: Bearer {key}' \
+BOOKING=$(curl -s {test_base}/v1/reservations -H 'Authorization: Bearer {test_key}' \
 -H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
 
 2. Open the guest's link: the code to show at the door.
@@ -23,12 +22,12 @@ LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
 3. Scan the code at the door. Its text stands in the page; the link itself is read as well.
 
 PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
-curl -s {base}/terminal/v1/scans -H 'Authorization: Bearer {terminal}' \
+curl -s {test_base}/terminal/v1/scans -H 'Authorization: Bearer {test_terminal}' \
 -H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
 
-4. See reservation.created and reservation.checked_in arrive, signed, at the partner's server:
+4. See reservation.created and reservation.checked_in arrive, signed, at an echo receiver:
 
-{receiver}/
+{watch}
 
 Where to look
   portal              {base}/portal
@@ -45,20 +44,21 @@ Where to look
   test                {test_base}   key {test_key}
   scanner, live       terminal token {terminal}
   scanner, test       terminal token {test_terminal}
-  partner's server    {receiver}/   (as JSON: {receiver}/received.json)
+  echo receiver       {watch}   (as JSON: {receiver})
   letters of test     {test_base}/outbox
-  what was sent       {program} deliveries --data {directory} --environment live --json
+  what was sent       {program} deliveries --data {directory} --environment test --json
 """
 
 
 def make_guide(
-    live: Prepared, test: Prepared, *, receiver: Receiver, welcome: str, directory: Path,
+    live: Prepared, test: Prepared, *, token: str, welcome: str, directory: Path,
     passing: bool, scan_id: str, program: str,
 ) -> str:  # fmt: skip
     """The guide. Every command in it is one line, so that it survives being copied."""
+    test_base = test.environment.links.base
     booking = {
-        "tableId": live.free_table_id,
-        "date": live.tonight,
+        "tableId": test.free_table_id,
+        "date": test.tonight,
         "slot": FREE_SLOT,
         "guests": 2,
         "customer": {"name": "Amina Idrissi", "phone": "+212 611 111 111"},
@@ -71,7 +71,7 @@ def make_guide(
         table=FREE_TABLE,
         slot=FREE_SLOT,
         base=live.environment.links.base,
-        test_base=test.environment.links.base,
+        test_base=test_base,
         key=live.key,
         test_key=test.key,
         booking=json.dumps(booking),
@@ -83,6 +83,7 @@ def make_guide(
         welcome=welcome,
         pairing=live.pairing_link,
         minutes=PAIRING_LIFE_MS // 60_000,
-        receiver=f"http://{receiver.authority}",
+        receiver=f"{test_base}/echo/{token}",
+        watch=f"{test_base}#{token}",
         directory=directory,
     )

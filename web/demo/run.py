@@ -1,9 +1,8 @@
-"""Run the demo: a box of its own, its evening, and the partner's receiver beside it."""
+"""Run the demo: a box of its own, its evening, and the guide through it."""
 
 import argparse
 import shlex
 import shutil
-import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -17,13 +16,13 @@ from appliance.alone import is_alone
 from appliance.box import Box
 from appliance.commands.console import Console
 from appliance.commands.init import found_box
-from appliance.data_directory import DataDirectory, write_file
+from appliance.data_directory import DataDirectory
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.model.venue_file import parse_venue_file
 from appliance.settings import BookingSettings, DoorSettings, Settings, WebhookSettings
 from web.demo.evening import invite_owner, prepare_evening
 from web.demo.guide import make_guide
-from web.demo.receiver import Receiver
 from web.names.listening import listen
 from web.serve import serve_directory
 
@@ -51,38 +50,27 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
             said = "server.app_url is left aside: links of the demo lead to this machine"
             print(f"venuebox: {said}", file=sys.stderr)
         port = settings.server.port if arguments.port is None else arguments.port
-        with (
-            listen(host, port, _ELSEWHERE) as listener,
-            _listen_beside(listener) as receiver_listener,
-        ):
+        with listen(host, port, _ELSEWHERE) as listener:
             _found(directory, console)
-            receiver = Receiver(console.clock, receiver_listener)
 
             @asynccontextmanager
             async def beside(box: Box) -> AsyncIterator[None]:
-                async with receiver.running():
-                    await _explain(box, receiver, directory, passing=arguments.data is None)
-                    yield
+                await _explain(box, directory, passing=arguments.data is None)
+                yield
 
             return serve_directory(
-                directory,
-                _demo_settings(settings, receiver),
-                console,
-                listener,
-                host=host,
-                beside=beside,
+                directory, _demo_settings(settings), console, listener, host=host, beside=beside
             )
 
 
-async def _explain(
-    box: Box, receiver: Receiver, directory: DataDirectory, *, passing: bool
-) -> None:
-    live = await prepare_evening(box.live, receiver)
-    test = await prepare_evening(box.test, receiver)
+async def _explain(box: Box, directory: DataDirectory, *, passing: bool) -> None:
+    token = box.test.keyring.echo_token(box.tokens.new_id(box.clock.now()))
+    live = await prepare_evening(box.live, None)
+    test = await prepare_evening(box.test, f"{box.test.links.base}/echo/{token}")
     guide = make_guide(
         live,
         test,
-        receiver=receiver,
+        token=token,
         welcome=await invite_owner(box),
         directory=directory.root,
         passing=passing,
@@ -113,15 +101,15 @@ def _found(directory: DataDirectory, console: Console) -> None:
             directory.forget()
     text = resources.files("web.demo").joinpath("venue.toml").read_text("utf-8")
     found_box(directory, parse_venue_file(text, console.zones), console)
-    write_file(mark, b"")
+    atomic_write(mark, b"")
 
 
-def _demo_settings(settings: Settings, receiver: Receiver) -> Settings:
+def _demo_settings(settings: Settings) -> Settings:
     """Other defaults: open for receivers on this machine, and for guests at any hour.
 
     What was set stays set, or is added to.
     """
-    opened = (*settings.webhooks.allow_networks, *_LOOPBACK_NETWORKS, receiver.authority)
+    opened = (*settings.webhooks.allow_networks, *_LOOPBACK_NETWORKS)
     return replace(
         settings,
         server=replace(settings.server, app_url=""),
@@ -139,15 +127,6 @@ def _unless_set(section: Section, **defaults: Any) -> Section:
     usual = type(section)()
     unset = {n: v for n, v in defaults.items() if getattr(section, n) == getattr(usual, n)}
     return replace(section, **unset)
-
-
-def _listen_beside(listener: socket.socket) -> socket.socket:
-    """The port after the box's own, or any that is free."""
-    port = listener.getsockname()[1] + 1
-    try:
-        return listen(_LOOPBACK, port)
-    except (Trouble, OverflowError):
-        return listen(_LOOPBACK, 0)
 
 
 def _program() -> str:

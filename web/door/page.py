@@ -6,14 +6,14 @@ worker may keep it. What it shows comes over the terminal protocol.
 
 import hashlib
 import json
+from functools import cache
 
 from aiohttp import web
 
 from appliance.i18n import Language
 from terminal_bridge.context import ENVIRONMENT
-from web.door.words import door_words
 from web.names.secure import SECURE
-from web.rendering import LANGUAGES, page_headers, render
+from web.rendering import LANGUAGES, make_templates, page_headers, render
 from web.static_files import STATIC_FILES
 
 _HEADERS = {
@@ -30,6 +30,7 @@ _HEADERS = {
 _READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
 _SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
 _WASM = "zxing_reader.wasm"
+_COUNTED = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
 _ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
 
 
@@ -97,6 +98,20 @@ async def reader(request: web.Request) -> web.StreamResponse:
     response = request.config_dict[STATIC_FILES].respond(_READER, request.query.get("v", ""))
     response.headers["Content-Security-Policy"] = _READER_POLICY
     return response
+
+
+@cache
+def door_words(language: Language) -> dict[str, str]:
+    """The app's words by the names that its script calls them by; it fills `{name}` in a text.
+
+    `guests.<category>` is the plural form of that category of Unicode's plural rules.
+    """
+    template = make_templates().get_template("door/words.html")
+    words: dict[str, str] = dict(vars(template.make_module({"_": language.gettext}))["words"])
+    for category, number in _COUNTED.items():
+        guests = language.ngettext("%(count)s guest", "%(count)s guests", number, count="{count}")
+        words[f"guests.{category}"] = guests
+    return words
 
 
 def _page(request: web.Request, language: Language) -> str:

@@ -8,9 +8,9 @@ from appliance.box import Box
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import RateLimited
+from appliance.rate_limit import RateLimit
 from terminal_bridge.context import ENVIRONMENT
 from web.peer import household_of, is_private, networks_of, peer_of
-from web.rate_limit import RateLimit
 
 _TAPS_A_MINUTE = 60  # of one address: a whole party behind one router
 _AN_HOUR = 3600.0

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from appliance.actions.stop_reminders import stop_reminders
+from appliance.actions.remind import stop_reminders
 from appliance.store.reservations import find_reservation
 from web.guest.answer import dead_link, environment_of, page
 

@@ -1,15 +1,11 @@
 """One announcement by multicast DNS, for as long as it is true."""
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 
-from zeroconf import Error, IPVersion
+from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
-
-log = logging.getLogger(__name__)
 
 
 def describe(
@@ -30,31 +26,12 @@ def describe(
 
 @asynccontextmanager
 async def announced(info: AsyncServiceInfo, addresses: Sequence[str]) -> AsyncIterator[None]:
-    """Announce on these addresses while the block lasts.
-
-    Without a network the box runs all the same, unannounced.
-
-    Asking whether the name is free takes a second: nothing waits for that.
-    """
-    try:
-        responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
-    except OSError as error:
-        log.warning("the box's name is not announced: %s", error.strerror)
-        yield
-        return
-    task = asyncio.get_running_loop().create_task(_register(responder, info))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await responder.async_unregister_all_services()
-        await responder.async_close()
-
-
-async def _register(responder: AsyncZeroconf, info: AsyncServiceInfo) -> None:
+    """Announce on these addresses while the block lasts; OSError or zeroconf's Error."""
+    responder = AsyncZeroconf(interfaces=list(addresses), ip_version=IPVersion.All)
     try:
         # Another box of that name gets it with a number behind it; the host's name stays.
         await responder.async_register_service(info, allow_name_change=True)
-    except (Error, OSError) as error:
-        log.warning("the box's name is not announced: %s", type(error).__name__)
+        yield
+    finally:
+        await responder.async_unregister_all_services()
+        await responder.async_close()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from appliance.alone import speaks_tls
 from appliance.errors import Trouble
-from web.names.whereabouts import in_url
+from web.names.addresses import in_url
 
 
 @dataclass(slots=True)

@@ -94,7 +94,7 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
         return database.peek(get_venue).name
 
     def has_terminals() -> bool:
-        return any(each.database.look_up(list_terminals) for each in box.environments)
+        return any(each.database.peek(list_terminals) for each in box.environments)
 
     found = Certificates(directory.root / "tls", box.clock, venue, wanted, has_terminals)
     found.prepare()

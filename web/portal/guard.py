@@ -74,7 +74,7 @@ def find_living_session(request: web.Request, house: Environment) -> Session | N
     secret = session_secret(request)
     if secret is None:
         return None
-    session = house.database.look_up(find_session, hash_token(secret))
+    session = house.database.peek(find_session, hash_token(secret))
     if session is None or session.is_over(house.database.clock.now()):
         return None
     return session

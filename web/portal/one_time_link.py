@@ -14,6 +14,7 @@ from appliance.actions.set_up import found_owner
 from appliance.clock import Clock
 from appliance.errors import RateLimited, ValidationError
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN, StaffMember
+from appliance.rate_limit import RateLimit
 from appliance.store.connection import Reader
 from appliance.store.setup import is_setup_link
 from appliance.store.staff import find_invited, has_owner
@@ -27,7 +28,6 @@ from web.portal.forms import read_form
 from web.portal.navigation import Handler
 from web.portal.passwords import PASSWORDS, password_problem
 from web.portal.session_cookie import describe_browser, device_secret, keep_session
-from web.rate_limit import RateLimit
 from web.rendering import LANGUAGES
 
 _TRIES_PER_MINUTE = 10

@@ -11,7 +11,7 @@ from aiohttp import web
 from appliance.clock import format_instant
 from appliance.environment import Environment
 from appliance.errors import KeyRevoked, NotFound, ScopeMissing, Unauthorized
-from appliance.mail.outbox import render_letter
+from appliance.mail.composing import render_letter
 from appliance.model.booking import parse_uuid
 from appliance.store.keys import find_key_by_hash
 from appliance.store.letters import list_letters

@@ -21,6 +21,7 @@ from appliance.actions.sign_in import (
 from appliance.clock import Clock
 from appliance.errors import RateLimited, Refusal, ValidationError
 from appliance.house_errors import CodeLater
+from appliance.rate_limit import RateLimit
 from appliance.store.sessions import is_device_of_house
 from appliance.store.staff import has_owner, set_language
 from appliance.store.venue import get_venue
@@ -41,7 +42,6 @@ from web.portal.session_cookie import (
     forget_session,
     keep_session,
 )
-from web.rate_limit import RateLimit
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
@@ -149,7 +149,7 @@ def _who_tries(request: web.Request) -> str:
     known = device_secret(request)
     if known is not None:
         device = hash_token(known)
-        if environment_of(request).database.look_up(is_device_of_house, device):
+        if environment_of(request).database.peek(is_device_of_house, device):
             return f"device {device.hex()}"
     return request.app[SECURE].caller_of(request)
 

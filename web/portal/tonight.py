@@ -10,8 +10,7 @@ from aiohttp import web
 
 from appliance.environment import Environment
 from appliance.errors import InvalidDate, Unavailable
-from appliance.live.change import Change
-from appliance.live.listener import Listener
+from appliance.live import Change, Listener
 from appliance.model.evening import parse_date
 from appliance.store.connection import Reader
 from appliance.store.venue import get_venue

@@ -29,10 +29,10 @@ from appliance.actions.edit_venue import (
     remove_slot,
     remove_table,
 )
-from appliance.errors import InvalidDate, InvalidJson, NotFound, Refusal
+from appliance.errors import InvalidDate, InvalidJson, NotFound, Refusal, field_invalid
 from appliance.house_errors import ChangedMeanwhile
 from appliance.i18n import Language
-from appliance.model.booking import field_invalid, parse_uuid
+from appliance.model.booking import parse_uuid
 from appliance.model.evening import interval, minutes, parse_date
 from appliance.model.strict_json import parse_object
 from appliance.model.venue import Closing, Slot, Table, Venue, fingerprint
@@ -264,8 +264,7 @@ async def close(request: web.Request) -> web.Response:
     if last < first:
         raise field_invalid(
             "last",
-            "le dernier jour ne vient pas avant le premier.",
-            "the last day does not come before the first.",
+            "last_day",
         )
     reason = form.text("reason", NAME_MAX)
     return await _save_or_ask(request, "/venue/closings", close_days, first, last, reason)

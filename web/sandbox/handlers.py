@@ -6,16 +6,15 @@ from aiohttp import web
 
 from appliance.clock import Clock
 from appliance.errors import MalformedRequest, NotFound, ValidationError
+from appliance.rate_limit import RateLimit
 from terminal_bridge.body import read_body, read_object
 from terminal_bridge.context import ENVIRONMENT
 from web.docs import page_addresses
 from web.middleware import Handler
 from web.names.secure import SECURE
 from web.public_page import public_page, wants_page
-from web.rate_limit import RateLimit
 from web.routes import Route
-from web.sandbox.behaviour import Behaviour, parse_behaviour
-from web.sandbox.receivers import KEPT_DELIVERIES
+from web.sandbox.receivers import KEPT_DELIVERIES, MODES
 from web.sandbox.sandbox import Sandbox
 from web.wire import answer
 
@@ -65,7 +64,7 @@ class SandboxPages:
                 {"id": endpoint.id, "events": list(endpoint.events)}
                 for endpoint in self._sandbox.endpoints_of(token)
             ],
-            "behaviour": _behaviour(receiver.behaviour),
+            "mode": receiver.mode,
             "received": receiver.received,
             "items": [echo.told() for echo in receiver.after(_after(request))],
         }
@@ -74,8 +73,14 @@ class SandboxPages:
     async def switch(self, request: web.Request) -> web.Response:
         """`PUT /test/echo/{token}`: how it answers from now on."""
         receiver = self._sandbox.find(self._token_of(request))
-        receiver.behaviour = parse_behaviour(await read_object(request))
-        return answer(_behaviour(receiver.behaviour))
+        mode = (await read_object(request)).get("mode")
+        if not isinstance(mode, str) or mode not in MODES:
+            known = ", ".join(MODES)
+            raise ValidationError(
+                field="mode", rule_fr=f"mode : parmi {known}.", rule=f"mode: one of {known}."
+            )
+        receiver.mode = mode
+        return answer({"mode": mode})
 
     def _token_of(self, request: web.Request) -> str:
         """The token of a receiver that was made here; NotFound, or RateLimited for its caller."""
@@ -98,10 +103,6 @@ class SandboxPages:
     def key_routes(self) -> tuple[Route, ...]:
         """What needs a test key, relative to the environment's base."""
         return (Route("POST", "/echo", "webhooks:manage", self.create, "createEchoReceiver"),)
-
-
-def _behaviour(behaviour: Behaviour) -> dict[str, Any]:
-    return {"mode": behaviour.mode, "seconds": behaviour.seconds, "status": behaviour.status}
 
 
 def _after(request: web.Request) -> int:

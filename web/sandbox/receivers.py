@@ -1,18 +1,67 @@
-"""What echo receivers remember: the last deliveries of each, in memory alone."""
+"""Echo receivers: how each answers, and its last deliveries with the steps of their check.
 
+They are kept in memory alone. The steps are those of a partner (interface, sections 6.1 and 6.3).
+"""
+
+import hmac
 import json
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from web.sandbox.behaviour import Behaviour
-from web.sandbox.verification import Verification
-
 KEPT_DELIVERIES = 50
 KEPT_BYTES = 256 * 1024  # of each receiver, as it is told
 KEPT_RECEIVERS = 32
 BODY_SHOWN = 16 * 1024
+# The status that each mode answers with; `slow` takes SLOW_SECONDS to do it.
+MODES = {"normal": 204, "slow": 204, "fail": 500}
+SLOW_SECONDS = 5.0
+_TOLERANCE_SECONDS = 300
+_DIGITS_MAX = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The steps and their outcome: `valid`, `missing`, `too old` or `wrong`.
+
+    `age` is in seconds, negative when the sender's clock is ahead. `expected` has one digest
+    for each secret.
+    """
+
+    verdict: str
+    t: int | None
+    age: int | None
+    expected: tuple[str, ...]
+    given: tuple[str, ...]
+
+
+def verify(secrets: Sequence[str], header: str, raw: bytes, now_ms: int) -> Verification:
+    """Check the `X-Service-Signature` of a raw body; any of `secrets` may have signed it."""
+    parts = [part.strip().partition("=") for part in header.split(",")]
+    given = tuple(value for name, _, value in parts if name == "v1")
+    stamps = [value for name, _, value in parts if name == "t" and _is_number(value)]
+    if not stamps:
+        return Verification("missing", None, None, (), given)
+    age = now_ms // 1000 - int(stamps[0])
+    signed = stamps[0].encode() + b"." + raw
+    expected = tuple(hmac.digest(secret.encode(), signed, "sha256").hex() for secret in secrets)
+    return Verification(_judge(age, expected, given), int(stamps[0]), age, expected, given)
+
+
+def _judge(age: int, expected: Sequence[str], given: Sequence[str]) -> str:
+    if abs(age) > _TOLERANCE_SECONDS:
+        return "too old"
+    fits = [
+        hmac.compare_digest(ours.encode(), theirs.encode(errors="surrogatepass"))
+        for ours in expected
+        for theirs in given
+    ]
+    return "valid" if any(fits) else "wrong"
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +78,7 @@ class Echo:
     shown: bytes
     size: int
     verification: Verification
-    behaviour: Behaviour
+    mode: str
 
     def told(self) -> dict[str, Any]:
         """As the page and a program read it."""
@@ -51,19 +100,8 @@ class Echo:
                 "expected": list(steps.expected),
                 "given": list(steps.given),
             },
-            "answer": {"mode": self.behaviour.mode, **_answer(self.behaviour)},
+            "answer": {"mode": self.mode, "status": MODES[self.mode]},
         }
-
-
-def _answer(behaviour: Behaviour) -> dict[str, Any]:
-    match behaviour.mode:
-        case "slow":
-            return {"status": 204, "seconds": behaviour.seconds}
-        case "fail":
-            return {"status": behaviour.status}
-        case "timeout" | "close":
-            return {"status": None}
-    return {"status": 204}
 
 
 @dataclass(slots=True)
@@ -74,7 +112,7 @@ class EchoReceiver:
     """
 
     watched_at: float
-    behaviour: Behaviour = field(default_factory=Behaviour)
+    mode: str = "normal"
     received: int = 0
     echoes: deque[tuple[Echo, int]] = field(default_factory=lambda: deque(maxlen=KEPT_DELIVERIES))
 

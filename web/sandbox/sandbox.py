@@ -24,12 +24,18 @@ from appliance.tokens import Tokens
 from appliance.webhooks.inside import Inside
 from appliance.webhooks.outside import Outside, make_outside
 from web.sandbox.inside import InsideServer
-from web.sandbox.receivers import BODY_SHOWN, Echo, EchoReceiver, EchoReceivers
-from web.sandbox.verification import verify
+from web.sandbox.receivers import (
+    BODY_SHOWN,
+    MODES,
+    SLOW_SECONDS,
+    Echo,
+    EchoReceiver,
+    EchoReceivers,
+    verify,
+)
 
 _HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # deliveries have ten; others need not fill the memory
 _UNWATCHED_SECONDS = 3600.0  # after which a receiver's endpoint ends with its next delivery
-_SILENCE_SECONDS = 15.0  # the box gives up after 10
 
 
 class Sandbox:
@@ -86,7 +92,7 @@ class Sandbox:
         receiver = self.find(token)
         headers = {name.lower(): value for name, value in request.headers.items()}
         signature = headers.get("x-service-signature", "")
-        behaviour = receiver.behaviour
+        mode = receiver.mode
         receiver.received += 1
         receiver.note(
             Echo(
@@ -97,23 +103,15 @@ class Sandbox:
                 shown=raw[:BODY_SHOWN],
                 size=len(raw),
                 verification=verify(self._secrets(token), signature, raw, self._clock.now()),
-                behaviour=behaviour,
+                mode=mode,
             )
         )
         if self._clock.monotonic() - receiver.watched_at > _UNWATCHED_SECONDS:
             for endpoint in self.endpoints_of(token):
                 await self._test.database.write(deactivate_endpoint, endpoint.id, actor=BOX)
-        match behaviour.mode:
-            case "slow":
-                await asyncio.sleep(behaviour.seconds)
-            case "fail":
-                return web.Response(status=behaviour.status, text="switched to fail\n")
-            case "timeout":
-                await asyncio.sleep(_SILENCE_SECONDS)
-                _hang_up(request)
-            case "close":
-                _hang_up(request)
-        return web.Response(status=204)
+        if mode == "slow":
+            await asyncio.sleep(SLOW_SECONDS)
+        return web.Response(status=MODES[mode])
 
     def _secrets(self, token: str) -> list[str]:
         keyring, now = self._test.keyring, self._clock.now()
@@ -138,11 +136,6 @@ class Sandbox:
         """Whether `url` is letter by letter that of an echo receiver."""
         token = url.removeprefix(self._base)
         return url == self._base + token and self._test.keyring.read_echo_token(token) is not None
-
-
-def _hang_up(request: web.BaseRequest) -> None:
-    if request.transport is not None:
-        request.transport.abort()
 
 
 def _legible(name: bytes, value: bytes) -> tuple[str, str]:

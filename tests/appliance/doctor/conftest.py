@@ -1,4 +1,4 @@
-"""A healthy patient: a fresh box on a machine that has everything, and ways to make it ill."""
+"""A healthy box: a fresh box on a machine that has everything, and ways to damage it."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ import pytest
 from appliance.backup.shelf import Record, write_record
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
-from appliance.doctor.check import Check
+from appliance.doctor.check import Check, CheckContext, Machine
 from appliance.doctor.examination import examine
-from appliance.doctor.patient import Machine, Patient
+from appliance.i18n import load_languages
 from appliance.settings import Settings
 from appliance.store.session import session
 from appliance.tokens import Tokens
@@ -23,23 +23,24 @@ from tests.conftest import with_settings
 from web.main import main
 
 GIB = 1 << 30
-ROUTE = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
-DEFAULT = "eth0\t00000000\t0101A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n"
-LOCAL = "eth0\t0001A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n"
 
 
 @dataclass
 class Ward:
-    """The patient, and what the doctor says of it."""
+    """The box, and what the doctor says of it."""
 
-    patient: Patient
+    context: CheckContext
 
     @property
     def root(self) -> Path:
-        return self.patient.directory.root
+        return self.context.directory.root
 
     def examine(self) -> list[Check]:
-        return examine(self.patient)
+        """Every finding; each can be said in each language."""
+        found = examine(self.context)
+        for said in [part for check in found for part in (check.finding, check.remedy) if part]:
+            assert all(said.text(language) for language in load_languages().all())
+        return found
 
     def find(self, name: str) -> Check | None:
         """The finding of that name."""
@@ -50,11 +51,11 @@ class Ward:
         return found and found.status
 
     def become(self, **changes: Any) -> None:
-        self.patient = replace(self.patient, **changes)
+        self.context = replace(self.context, **changes)
 
     def on(self, **changes: Any) -> None:
         """Move to another machine."""
-        self.become(machine=replace(self.patient.machine, **changes))
+        self.become(machine=replace(self.context.machine, **changes))
 
     def set(self, **sections: dict[str, Any]) -> None:
         """Other settings."""
@@ -65,6 +66,11 @@ class Ward:
         path = self.root / f"{environment}.db"
         with session(path, SystemClock(), Tokens(), newest_zone_database()) as tx:
             tx.execute(sql, values)
+
+
+def english(check: Check) -> str:
+    """The finding as a reader of English gets it."""
+    return check.finding.text(load_languages().get("en"))
 
 
 def a_volume(*, free=100 * GIB, files=10**6, left=10**6):
@@ -87,18 +93,17 @@ def ward(tmp_path, fresh_box) -> Ward:
     root = shutil.copytree(fresh_box, tmp_path / "box")
     write_record(root, Record(at=SystemClock().now(), file="riad-atlas", size=1))
     proc = tmp_path / "proc"
-    (proc / "net").mkdir(parents=True)
+    proc.mkdir()
     (proc / "meminfo").write_text("MemTotal: 4000000 kB\nMemAvailable:  2000000 kB\n")
-    (proc / "net" / "route").write_text(ROUTE + LOCAL + DEFAULT)
     os.mkfifo(root / "poke", 0o600)
     listening = os.open(root / "poke", os.O_RDWR | os.O_NONBLOCK)
-    machine = Machine(statvfs=lambda _: a_volume(), proc=proc, clock_state=lambda: 0,
-                      ask=lambda _: 200)  # fmt: skip
+    machine = Machine(statvfs=lambda _: a_volume(), proc=proc, is_synchronised=lambda: True,
+                      has_way_out=lambda: True, ask=lambda _: 200)  # fmt: skip
     settings: Settings = with_settings(
         server={"app_url": "https://box.example"},
         mail={"host": "mail.example", "sender": "riad@box.example", "user": "u", "password": "p"},
     )
-    patient = Patient(DataDirectory(root), settings, SystemClock(), newest_zone_database(),
+    context = CheckContext(DataDirectory(root), settings, SystemClock(), newest_zone_database(),
                       machine=machine)  # fmt: skip
-    yield Ward(patient)
+    yield Ward(context)
     os.close(listening)

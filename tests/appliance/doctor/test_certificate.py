@@ -10,8 +10,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from appliance.clock import StoppedClock, SystemClock
 from appliance.settings import ServerSettings
 from appliance.tls.certificates import Certificates
-from appliance.tls.importing import import_certificate
+from appliance.tls.files import import_certificate
 from appliance.tls.names import wanted_names
+from tests.appliance.doctor.conftest import english
 from tests.appliance.tls.test_importing import a_certificate, pem_of
 
 ADDRESSES = ["192.168.1.20"]
@@ -21,7 +22,7 @@ DAY_MS = 86_400_000
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
     """A machine with one address in the house."""
-    monkeypatch.setattr("appliance.doctor.certificate.own_addresses", lambda: ADDRESSES)
+    monkeypatch.setattr("appliance.doctor.service.own_addresses", lambda: ADDRESSES)
 
 
 def certificates(ward, slug="riad-atlas"):
@@ -56,7 +57,7 @@ def test_its_end_is_told_in_time(ward, left, status):
 
     found = ward.find("certificate")
 
-    assert (found.status, f" {left} days" in found.finding.en) == (status, True)
+    assert (found.status, f" {left}." in english(found)) == (status, True)
 
 
 def test_a_name_that_is_missing_is_named(ward):
@@ -66,7 +67,7 @@ def test_a_name_that_is_missing_is_named(ward):
     found = ward.find("certificate")
 
     assert found.status == "warn"
-    assert "riad-atlas.local" in found.finding.en
+    assert "riad-atlas.local" in english(found)
 
 
 def bring(ward, *names, days=3650):
@@ -106,7 +107,7 @@ def test_an_imported_certificate_is_for_the_address_that_guests_are_given(
     found = ward.find("certificate")
 
     assert found.status == status
-    assert ("direct.example" in found.finding.en) == ("direct.example" in names)
+    assert ("direct.example" in english(found)) == ("direct.example" in names)
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import apsw
 import pytest
 
-from appliance.doctor import databases, files
-from appliance.doctor.files import fix_permissions
+from appliance.doctor import data
+from appliance.doctor.data import fix_permissions
 from appliance.upkeep.erasure_list import LIST, append_to_list
+from tests.appliance.doctor.conftest import english
 
 
 def spoil(path, offset, content):
@@ -55,7 +56,7 @@ def test_a_log_that_is_not_folded_is_warned_of(ward):
     with (ward.root / "live.db-wal").open("ab") as file:
         file.truncate(65 << 20)
 
-    assert databases.wal(ward.patient).status == "warn"
+    assert data.wal(ward.context).status == "warn"
 
 
 def test_an_old_signing_key_is_warned_of(ward):
@@ -65,7 +66,7 @@ def test_an_old_signing_key_is_warned_of(ward):
 
 
 def test_the_master_key_of_another_box_is_a_failure(ward):
-    ward.patient.directory.master_key_file.write_bytes(bytes(32))
+    ward.context.directory.master_key_file.write_bytes(bytes(32))
 
     assert ward.status("master_key") == "ok"
     assert ward.status("signing_key") == "fail"
@@ -79,26 +80,26 @@ def test_a_file_or_folder_that_others_can_read_is_named_and_mended(ward, name):
 
     found = ward.find("permissions")
     assert found.status == "fail"
-    assert name in found.finding.en
+    assert name in english(found)
 
-    assert path in fix_permissions(ward.patient.directory)
+    assert path in fix_permissions(ward.context.directory)
     assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600)
     assert ward.status("permissions") == "ok"
 
 
 def test_a_file_of_somebody_else_is_named(ward, monkeypatch):
     stranger = SimpleNamespace(st_uid=ward.root.stat().st_uid + 1, st_mode=0o600)
-    monkeypatch.setattr(files, "_walk", lambda _: [(ward.root / "live.db", stranger)])
+    monkeypatch.setattr(data, "_walk", lambda _: [(ward.root / "live.db", stranger)])
 
     found = ward.find("permissions")
 
     assert found.status == "fail"
-    assert "live.db" in found.finding.en
+    assert "live.db" in english(found)
 
 
 @pytest.mark.parametrize("harm", ["missing", "short", "open"])
 def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
-    path: Path = ward.patient.directory.master_key_file
+    path: Path = ward.context.directory.master_key_file
     if harm == "missing":
         path.unlink()
     elif harm == "short":
@@ -125,7 +126,7 @@ def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
 
     found = ward.find("erasures")
     assert found.status == "warn"
-    assert "1, 4" in found.finding.en
+    assert "1, 4" in english(found)
 
 
 def test_backups_on_the_volume_of_the_box_are_worth_a_word_where_another_was_wanted(ward, tmp_path):

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from appliance.actions.confirm_clock import CLOCK_LEAPT
-from appliance.doctor.check import well, worst
-from appliance.doctor.conditions import ARABIC
+from appliance.doctor.check import ok, worst
+from appliance.doctor.conditions import MESSAGES
 from appliance.doctor.examination import CHECKS, examine
-from appliance.webhooks import conditions as noted
+from appliance.i18n import load_languages
+from tests.appliance.doctor.conftest import english
 from tests.readme import ROOT
 
 
@@ -23,22 +23,23 @@ def test_a_healthy_box_is_well_in_every_way(ward):
 
 
 def test_every_finding_is_said_in_every_language_and_has_a_remedy_unless_all_is_well(ward):
-    ward.on(ask=lambda _: None, clock_state=lambda: None)
+    ward.on(ask=lambda _: None, is_synchronised=lambda: None)
     for check in ward.examine():
         for said in (check.finding, check.remedy):
             if said is not None:
-                assert all((said.fr, said.en, said.ar)), check.name
+                texts = {said.text(language) for language in load_languages().all()}
+                assert len(texts - {""}) == 3 or said.message.startswith("SQLite"), check.name
         assert (check.remedy is None) == (check.status == "ok")
 
 
 def test_a_check_that_breaks_is_a_finding_and_stops_no_other(ward):
-    def broken(patient):
+    def broken(context):
         raise ValueError("Salma Idrissi")
 
-    def sound(patient):
-        return well("sound", "Schéma {known}.", "Schema {known}.", known=1)
+    def sound(context):
+        return ok("Schema %(known)s.", known=1)
 
-    found = examine(ward.patient, [broken, sound])
+    found = examine(ward.context, [broken, sound])
 
     assert [(check.name, check.status) for check in found] == [("broken", "fail"), ("sound", "ok")]
     assert "Salma" not in str(found)
@@ -60,32 +61,49 @@ def test_the_guide_for_who_looks_after_a_box_explains_every_check_and_no_other()
     assert explained == [check.__name__ for check in CHECKS]
 
 
-ALL = [value for name, value in vars(noted).items() if name.isupper() and isinstance(value, str)]
-ALL.append(CLOCK_LEAPT)
-
-
 def note(ward, name, detail="it is so."):
     ward.write("INSERT INTO condition (name, subject, since, detail)"
                " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ALL)
+def noted_names():
+    """The names of conditions in the modules that note them, or say that they are over."""
+    rooms = ("appliance", "terminal_bridge", "web")
+    files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
+    texts = [file.read_text("utf-8") for file in files if "node_modules" not in file.parts]
+    noting = [text for text in texts if re.search(r"\b(?:put|drop|_write)_condition\b", text)]
+    named = re.compile(r'^[A-Z_]+ = "([a-z]+(?:_[a-z]+)*)"', re.MULTILINE)
+    return {name for text in noting for name in named.findall(text)}
+
+
+def test_each_condition_that_is_noted_has_its_words_and_no_other_has():
+    assert noted_names() == MESSAGES.keys()
+
+
+@pytest.mark.parametrize("name", MESSAGES)
 def test_what_the_box_has_noted_is_told_in_every_language(ward, name):
     note(ward, name)
 
     found = ward.find("conditions")
 
-    assert found.status == ("fail" if name == noted.UNWRITTEN else "warn")
-    assert "it is so." in found.finding.en
-    assert name not in found.finding.fr
-    assert ARABIC[name] in found.finding.ar
+    assert found.status == ("fail" if name == "unwritten_outcomes" else "warn")
+    assert "%(" in MESSAGES[name] or "it is so" in english(found)
+    for code in ("fr", "ar"):
+        words = load_languages().get(code).words.gettext(MESSAGES[name])
+        assert words.partition("%(")[0] in found.finding.text(load_languages().get(code))
+
+
+def test_a_condition_of_a_newer_version_is_told_as_it_was_noted(ward):
+    note(ward, "of_tomorrow")
+
+    assert "it is so" in ward.find("conditions").finding.text(load_languages().get("ar"))
 
 
 def test_what_a_process_noted_about_itself_is_past_when_it_is_off(ward):
-    note(ward, noted.CLOCK_HELD)
+    note(ward, "clock_held")
     (ward.root / "poke").unlink()
 
     assert ward.status("conditions") == "ok"
 
-    note(ward, noted.ENDPOINT_FAILING)
+    note(ward, "endpoint_failing")
     assert ward.status("conditions") == "warn"

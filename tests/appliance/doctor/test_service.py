@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from appliance.doctor import partners
-from appliance.doctor.patient import ask_health
+from appliance.doctor.check import ask_health
 from appliance.settings_readers import ReaderSettings
+from tests.appliance.doctor.conftest import english
 from tests.conftest import Running, with_settings
 
 
@@ -38,7 +39,7 @@ def test_the_pipe_of_a_box_that_crashed_is_not_a_running_box(ward):
 def test_the_box_is_asked_where_it_listens_and_on_this_machine_alone(ward):
     asked = []
     ward.on(ask=asked.append)
-    ward.patient.directory.remember_address("http://192.168.1.20:8099")
+    ward.context.directory.remember_address("http://192.168.1.20:8099")
     ward.set(server={"port": 8080})
 
     ward.status("box")
@@ -173,7 +174,7 @@ def test_an_endpoint_that_takes_nothing_is_named(ward, endpoint, status):
     found = ward.find("endpoints")
 
     assert found.status == status
-    assert ("https://partner.example/hook" in found.finding.en) == (status == "warn")
+    assert ("https://partner.example/hook" in english(found)) == (status == "warn")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_an_endpoint_that_takes_nothing_is_named(ward, endpoint, status):
 )  # fmt: skip
 def test_deliveries_that_died_or_wait_are_counted(ward, state, hours_ago, status):
     an_endpoint(ward)
-    at = ward.patient.clock.now() - hours_ago * 3_600_000
+    at = ward.context.clock.now() - hours_ago * 3_600_000
     ward.write("INSERT INTO event (seq, type, occurred_at) VALUES (1, 'webhook.test', :at)", at=at)
     ward.write(
         """INSERT INTO delivery (id, endpoint_id, event_seq, state, due_at, finished_at)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from appliance.actions.queue_letter import queue_letter
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.environment import Environment, Links
-from appliance.live.feed import Feed
+from appliance.live import Feed
 from appliance.mail.postman import Postman
 from appliance.mail.smtp import SmtpSender
 from appliance.settings import MailSettings, Settings

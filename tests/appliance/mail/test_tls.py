@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.mail.outbox import render_letter
+from appliance.mail.composing import render_letter
 from appliance.mail.smtp import SmtpSender, Undelivered
 from appliance.settings import MailSettings
 from tests.appliance.mail.mail_servers import converse, smtp_server

@@ -1,10 +1,10 @@
-"""No reader of an exported CSV takes a guest's text for a formula, and ours reads it as it was."""
+"""No reader of an exported CSV takes a guest's text for a formula."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.model.spreadsheet import phone_text, read_cell, read_cells, write_cell, write_cells
+from appliance.model.spreadsheet import phone_text, write_cell, write_cells
 from tests.spreadsheets import formulas_in, rows_of
 
 SIGNS = ["=", "+", "-", "@", "'", "＝", "＋", "－", "＠", "﹦", "﹣", "⁺"]
@@ -34,12 +34,7 @@ def test_whatever_stands_in_a_line_is_no_formula_and_as_many_cells(texts):
     written = line_of(*texts)
 
     assert formulas_in(written.decode()) == []
-    assert len(read_cells(written)) == len(rows_of(written.decode())[0]) == len(texts)
-
-
-@given(st.lists(st.text("=+-@'\"＝;,\xa0\u200bx1 "), min_size=1, max_size=4))
-def test_a_cell_is_read_as_it_was_before(texts):
-    assert [read_cell(cell) for cell in read_cells(line_of(*texts))] == texts
+    assert len(rows_of(written.decode())[0]) == len(texts)
 
 
 @pytest.mark.parametrize("control", [chr(n) for n in (*range(32), *range(127, 160))])

@@ -8,13 +8,14 @@ import pytest
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 from appliance.store.copying import write_copy
+from appliance.store.migrate import PAGE_BYTES
 from appliance.store.snapshot import copy_database, list_faults
 from appliance.store.upgrade_copies import keep_copy, list_copies
 from appliance.store.wiping import wipe
 
-PAGE = 4096
+PAGE = PAGE_BYTES
 MIB = 1 << 20
-ROW = 1500  # bytes
+ROW = 400  # bytes: some on each page
 
 
 def fill(path: Path, mib: int) -> None:
@@ -73,7 +74,7 @@ def test_each_page_of_a_copy_has_its_checksum(path, tmp_path, mib):
 
 def change_byte(path: Path, page: int) -> None:
     with path.open("r+b") as file:
-        file.seek((page - 1) * PAGE + 2000)
+        file.seek((page - 1) * PAGE + PAGE // 2)
         changed = file.read(1)[0] ^ 1
         file.seek(-1, 1)
         file.write(bytes([changed]))

@@ -1,7 +1,6 @@
 """The one writer: refusals leave no trace; what may not be on the disk is not acknowledged."""
 
 import asyncio
-import sqlite3
 import time
 from types import SimpleNamespace
 
@@ -116,13 +115,6 @@ async def test_a_full_disk_refuses_writes_until_there_is_room_again(database: Da
     assert await database.read(names) == ["fits"]
 
 
-async def test_no_other_sqlite_library_may_open_a_live_file(database: Database):
-    with pytest.raises(RuntimeError, match="only apsw may open it"):
-        sqlite3.connect(database.path)
-    with pytest.raises(RuntimeError, match="only apsw may open it"):
-        sqlite3.connect(f"file:{database.path}?mode=ro", uri=True)
-
-
 @pytest.mark.proves("S28")
 @pytest.mark.parametrize(("version", "accepted"), [("3.51.2", False), ("3.51.3", True)])
 def test_an_sqlite_that_can_corrupt_a_wal_is_refused(version: str, accepted: bool):
@@ -131,47 +123,6 @@ def test_an_sqlite_that_can_corrupt_a_wal_is_refused(version: str, accepted: boo
         return
     with pytest.raises(Exception, match=r"3\.51\.3 or newer"):
         check_engine(version)
-
-
-def append_event(tx: Transaction, kind: str) -> None:
-    tx.append("event", {"seq": tx.next_number("event"), "type": kind, "occurred_at": 1})
-
-
-@pytest.mark.parametrize("looks", [1, 2, 3])
-async def test_who_looks_again_before_refusing_undoes_nobody_elses_event(database, looks):
-    def change_and_refuse(tx: Transaction) -> None:
-        note(tx, "undone")
-        for look in range(1, looks + 1):
-            append_event(tx, "undone")
-            assert tx.value("SELECT count(*) FROM event") == 1 + look
-        raise TableTaken
-
-    await asyncio.gather(
-        database.write(append_event, "kept"),
-        database.write(change_and_refuse),
-        database.write(append_event, "kept"),
-        return_exceptions=True,
-    )
-
-    kept = database.peek(lambda reader: list(reader.rows("SELECT type FROM event")))
-    assert kept == [("kept",), ("kept",)]
-    assert await database.read(names) == []
-    assert database.commits == 1
-
-
-async def test_what_is_recalled_is_read_anew_once_it_may_have_changed(database: Database):
-    def count_slots(reader: Reader) -> int:
-        return reader.value("SELECT count(*) FROM slot")
-
-    def add_slot(tx: Transaction) -> int:
-        before = tx.recall(count_slots)
-        slot = {"name": "n", "start": "1", "end": "2", "days_of_week": "[]"}
-        tx.insert("slot", {"id": tx.new_id(), "position": 1, **slot})
-        return before
-
-    counts = await asyncio.gather(*(database.write(add_slot) for _ in range(3)))
-
-    assert counts == [0, 1, 2]
 
 
 @pytest.mark.proves("decision: Our own fault, shutting down, disk full?")

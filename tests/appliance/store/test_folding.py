@@ -12,9 +12,10 @@ from appliance.store import wiping
 from appliance.store.connection import Reader, Transaction, open_connection
 from appliance.store.database import Database
 from appliance.store.folding import DUE_PAGES
+from appliance.store.migrate import PAGE_BYTES
 
-PAGE = 4096
-LONG = "x" * (40 * PAGE)  # forty pages a commit
+PAGE = PAGE_BYTES
+LONG = "x" * (160 * PAGE)  # 160 pages a commit
 
 
 def note(tx: Transaction, name: str) -> None:
@@ -49,7 +50,7 @@ async def until(is_true, seconds: float = 30) -> None:
 async def test_under_steady_work_the_log_stays_short(database: Database, path: Path):
     await work(database, 400)
 
-    assert pages_of_log(path) < 8 * DUE_PAGES  # of 16,000 that were written
+    assert pages_of_log(path) < 8 * DUE_PAGES  # of 64,000 that were written
     assert await database.read(count) == 400
 
 
@@ -80,7 +81,7 @@ async def test_a_disk_that_fails_while_folding_ends_all_acknowledgement(database
 
     connection, database._folder._connection = database._folder._connection, Failing()
     with suppress(Unavailable):
-        await work(database, DUE_PAGES // 40 + 2)
+        await work(database, DUE_PAGES // 160 + 2)
     await until(lambda: broken)
 
     with pytest.raises(Unavailable):

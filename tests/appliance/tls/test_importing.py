@@ -12,10 +12,15 @@ from cryptography.x509.oid import NameOID
 from appliance.clock import StoppedClock
 from appliance.errors import Trouble
 from appliance.tls.certificates import Certificates
-from appliance.tls.files import IMPORTED, LEAF, read_certificate
-from appliance.tls.importing import forget_imported, import_certificate
+from appliance.tls.files import (
+    IMPORTED,
+    LEAF,
+    describe,
+    forget_imported,
+    import_certificate,
+    read_certificate,
+)
 from appliance.tls.names import Names
-from appliance.tls.showing import describe
 from tests.appliance.tls.test_certificates import shake
 
 NOW = StoppedClock("2026-11-21T19:00:00Z").now()

@@ -5,8 +5,7 @@ from datetime import date
 import pytest
 
 from appliance.actions.cancel import cancel
-from appliance.actions.remind import find_next_reminder
-from appliance.actions.stop_reminders import stop_reminders
+from appliance.actions.remind import find_next_reminder, stop_reminders
 from appliance.clock import format_instant
 from tests.appliance.upkeep.keeping import World
 from tests.conftest import with_settings

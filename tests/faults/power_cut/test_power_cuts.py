@@ -15,6 +15,7 @@ from functools import partial
 import pytest
 
 from appliance.actions import grant
+from appliance.store.migrate import PAGE_BYTES
 from appliance.store.watermark import count_missing_frames
 from tests.faults.power_cut.venue import VenueOnDisk, complaints
 from tests.faults.power_cut.vfs import LOG, Disk, FilesOnDisk
@@ -24,7 +25,7 @@ MANY_CUTS = 10_000 if FULL else 1_000
 FAILURES = 3_000 if FULL else 60
 OF_ONE_VENUE = 25  # lives, before its file grows too big to be quick
 MOST_CHANGES = 250
-FEWER_CHANGES = 100  # for the short run
+FEWER_CHANGES = 160  # for the short run
 MOST_SYNCS = 60
 MOST_STARTS = 4
 
@@ -145,7 +146,7 @@ def test_a_byte_that_changes_in_the_last_acknowledged_commit_after_a_cut_is_foun
         if frames == 0 or log[16:24] != salt:
             continue
         examined += 1
-        at = 32 + frames * (24 + 4096) - venue.draw.randint(1, 24 + 4096)
+        at = 32 + frames * (24 + PAGE_BYTES) - venue.draw.randint(1, 24 + 4096)
         log[at] ^= 1 << venue.draw.randrange(8)
 
         venue.vfs.disk = Disk(venue.files | {LOG: bytes(log)})

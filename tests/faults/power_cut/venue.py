@@ -17,7 +17,7 @@ from appliance.actions.reserve import reserve
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.errors import Refusal
 from appliance.model.scan import Reading, Scan
-from appliance.store.connection import Batch, configure
+from appliance.store.connection import Transaction, configure
 from appliance.store.log_again import write_log_again
 from appliance.store.watermark import Watermark, count_missing_frames
 from appliance.store.writer import Writer
@@ -131,7 +131,7 @@ class VenueOnDisk:
         zones, tokens = newest_zone_database(), Tokens(self.draw.randbytes)
         return Closing(Writer(
             connection,
-            lambda: Batch(connection, self.clock, zones, tokens),
+            lambda: Transaction(connection, self.clock, zones, tokens),
             on_commit=lambda _: None,
             on_broken=on_broken,
             on_durable=Watermark(connection, FilesOnDisk(disk, self.marks)).rise,

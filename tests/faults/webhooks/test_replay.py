@@ -6,8 +6,12 @@ import pytest
 
 from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.replay_deliveries import PAGE, Selection, replay_deliveries
-from appliance.actions.replay_delivery import replay_delivery
+from appliance.actions.replay_delivery import (
+    PAGE,
+    Selection,
+    replay_deliveries,
+    replay_delivery,
+)
 from appliance.errors import NotFound
 from appliance.house_errors import EndpointIsInactive
 from appliance.webhooks.ladder import DELAYS_MS

@@ -6,10 +6,8 @@ import pytest
 
 from appliance.clock import newest_zone_database
 from appliance.tokens import Tokens
-from terminal_bridge.bridge.client import NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.desk import Desk
-from terminal_bridge.bridge.identity import Identity
-from terminal_bridge.bridge.link import Link
+from terminal_bridge.bridge.client import Identity, NotPaired, OutOfReach, Refused
+from terminal_bridge.bridge.desk import Desk, Link
 from terminal_bridge.bridge.spool import open_spool
 
 ZONES = newest_zone_database()

@@ -13,8 +13,14 @@ from appliance.tls.certificates import Certificates
 from appliance.tls.files import LEAF, read_certificate
 from appliance.tls.names import Names
 from terminal_bridge.bridge import client as module
-from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.identity import Identity, load_identity
+from terminal_bridge.bridge.client import (
+    BoxClient,
+    Identity,
+    NotPaired,
+    OutOfReach,
+    Refused,
+    load_identity,
+)
 
 
 def a_certificate(folder):

@@ -1,10 +1,16 @@
 """The bridge's own verdicts: those of the box wherever it can know, never greener."""
 
+import base64
+import json
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from appliance.clock import parse_instant
+from terminal_bridge.bridge.client import Identity
 from terminal_bridge.bridge.offline import Known, decide_offline
 from terminal_bridge.bridge.snapshot import read_snapshot
 from tests.terminal_bridge.bridge.conftest import ZONES
@@ -168,3 +174,35 @@ async def test_whom_a_code_was_taken_for_is_who_came_in_when_the_box_would_read_
 
     assert (await door.now_of(guest)).arrived == 1
     assert (await door.now_of(other)).arrived == 0
+
+
+VECTORS = Path(__file__).parents[2] / "vectors"
+OFFLINE = json.loads((VECTORS / "offline.json").read_text("utf-8"))
+KEYS = json.loads((VECTORS / "guest_pass.json").read_text("utf-8"))
+
+
+def signed_snapshot(vector, tag):
+    """The snapshot of a vector, as a box that has the vectors' key signs it."""
+    passes = {"passes": [OFFLINE["listed"] | vector.get("listed", {})]}
+    content = {"venueTag": tag} | OFFLINE["snapshot"] | passes | vector.get("snapshot", {})
+    payload = json.dumps(content)
+    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(KEYS["privateKey"]))
+    signature = key.sign(b"svc-snapshot-v1" + payload.encode())
+    return {"payload": payload, "kid": 1, "signature": base64.urlsafe_b64encode(signature).decode()}
+
+
+@pytest.mark.parametrize("vector", OFFLINE["vectors"], ids=lambda vector: vector["note"])
+def test_the_bridge_decides_by_the_vectors_of_the_door_app(vector):
+    tag = vector.get("venueTag", OFFLINE["venueTag"])
+    public = base64.urlsafe_b64encode(bytes.fromhex(KEYS["publicKey"])).decode().rstrip("=")
+    zone = OFFLINE["snapshot"]["timeZone"]
+    identity = Identity("https://box.example", venue_tag=tag, time_zone=zone, keys=((1, public),))
+    snapshot = None
+    if vector.get("snapshot", {}) is not None:
+        snapshot = read_snapshot(signed_snapshot(vector, tag), identity)
+        assert snapshot is not None
+    now = parse_instant(vector.get("now", OFFLINE["now"]))
+
+    found = decide_offline(vector["text"], Known(identity, snapshot, {}, ZONES, now))
+
+    assert (found.result, found.answer.colour) == (vector["result"], vector["colour"])

@@ -6,9 +6,16 @@ import time
 import pytest
 
 from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.evdev import EVENT, open_keyboard
-from terminal_bridge.readers.keys import _FRENCH, _US, KEYPAD_DIGITS, Stroke, read_strokes
-from terminal_bridge.readers.keys import _KEYPAD as KEYPAD
+from terminal_bridge.readers.evdev import (
+    _FRENCH,
+    _US,
+    EVENT,
+    KEYPAD_DIGITS,
+    Stroke,
+    open_keyboard,
+    read_strokes,
+)
+from terminal_bridge.readers.evdev import _KEYPAD as KEYPAD
 from tests.terminal_bridge.readers.conftest import reading, until
 
 PASS = "SVC1" + ("AEBAGBAFAYDQQCIKBMGA2DQPCAIREEYUCULBOGAZDINRYHI6D4QCCIRD" * 3)[:134] + "A"
@@ -105,7 +112,7 @@ def test_a_held_key_repeats_nothing_and_half_an_event_waits_for_its_rest(wedge):
     keyboard = open_keyboard(ReaderSettings(kind="evdev", device=wedge.device))
     raw = event(30, PRESSED) + event(30, REPEATED) + event(30, RELEASED) + tap(48) + tap(ENTER)
 
-    codes = [code for byte in raw for code in keyboard.read(bytes([byte]))]
+    codes = [code for byte in raw for code in keyboard.feed(bytes([byte]))]
     keyboard.close()
 
     assert codes == ["ab"]
@@ -118,7 +125,7 @@ def test_a_scanner_that_types_numbers_with_alt_is_understood(wedge):
         digits = {"0": 82, "1": 79, "3": 81, "4": 75, "6": 77, "7": 71, "8": 72, "9": 73}
         raw += event(ALT, PRESSED) + b"".join(tap(digits[d]) for d in number) + event(ALT, RELEASED)
 
-    codes = keyboard.read(raw + tap(ENTER))
+    codes = keyboard.feed(raw + tap(ENTER))
     keyboard.close()
 
     assert codes == ["SVC1"]

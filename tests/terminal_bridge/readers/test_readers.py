@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.answer import Answer
 from terminal_bridge.readers.device import DeviceReader
 from terminal_bridge.readers.lines import CODE_MAX, Lines
-from terminal_bridge.readers.once import Once
-from terminal_bridge.readers.readers import Readers
-from terminal_bridge.readers.state import Watch
+from terminal_bridge.readers.reader import Answer, Watch
+from terminal_bridge.readers.readers import Once, Readers
 from tests.terminal_bridge.readers.conftest import until
 
 SETTINGS = ReaderSettings(kind="serial", device="/dev/scanner", terminal="Porte 1")

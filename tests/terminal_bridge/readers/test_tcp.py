@@ -8,10 +8,8 @@ import pytest
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock
 from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.answer import Answer, line_of
-from terminal_bridge.readers.connections import MOST_CONNECTIONS
-from terminal_bridge.readers.state import Watch
-from terminal_bridge.readers.tcp import TcpReader
+from terminal_bridge.readers.reader import Answer, Watch, line_of
+from terminal_bridge.readers.tcp import MOST_CONNECTIONS, TcpReader
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import calling as calling_box
 from tests.terminal_bridge.readers.conftest import reading

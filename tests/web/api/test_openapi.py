@@ -13,7 +13,7 @@ from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
 from appliance.errors import Refusal
 from tests.web.api.closed import close_answers
 from tests.web.api.described import examples_of, faults_of, operations, resolve
-from web.api.openapi.document import build_document, describe_servers
+from web.api.openapi import build_document, describe_servers
 from web.routes import PARTNER_ROUTE_TABLE
 
 # Answers that only staff or a terminal can get.

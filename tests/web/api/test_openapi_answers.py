@@ -8,11 +8,11 @@ import pytest
 
 from appliance.errors import RateLimited, Unavailable
 from appliance.model.api_key import SCOPES
+from appliance.rate_limit import RateLimit
 from tests.builders import TONIGHT, a_body, a_key, table_id
 from tests.conftest import Running, with_settings
 from tests.web.api.described import codes_of, faults_of_answer, operations, resolve
-from web.api.openapi.document import build_document
-from web.rate_limit import RateLimit
+from web.api.openapi import build_document
 from web.routes import PARTNER_ROUTE_TABLE
 
 NOBODY = "00000000-0000-4000-8000-000000000000"

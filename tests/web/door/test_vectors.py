@@ -122,3 +122,36 @@ export const judge = (texts) => texts.map((text) => [fold(text), atTheDoor(text)
 def test_the_browser_folds_as_the_vectors_say():
     told = run(FOLDING, [vector["text"] for vector in FOLDED])
     assert told == [[vector["folded"]] * 2 for vector in FOLDED]
+
+
+OFFLINE = json.loads((ROOT / "tests" / "vectors" / "offline.json").read_text("utf-8"))
+DECIDING = """
+import { judge as decide } from "./src/door/offline";
+
+export async function judge({ publicKey, base }) {
+  const key = Buffer.from(publicKey, "hex").toString("base64url");
+  const found = [];
+  for (const vector of base.vectors) {
+    const tag = vector.venueTag ?? base.venueTag;
+    const listed = { ...base.listed, ...vector.listed };
+    const snapshot = { venueTag: tag, ...base.snapshot, passes: [listed], ...vector.snapshot };
+    const me = {
+      terminal: { role: "search" },
+      venue: { tag, timeZone: base.snapshot.timeZone, eveningEndsAt: "06:00" },
+      utcOffsetMinutes: 60,
+      publicKeys: [{ kid: 1, publicKey: key }],
+    };
+    const { result, colour } = await decide({ scanId: "one", code: vector.text }, {
+      me, environment: "live", snapshot: vector.snapshot === null ? null : snapshot,
+      arrived: new Map(), now: Date.parse(vector.now ?? base.now),
+    });
+    found.push([vector.note, result, colour]);
+  }
+  return found;
+}
+"""
+
+
+def test_the_app_decides_offline_by_the_vectors_of_the_bridge():
+    told = run(DECIDING, {"publicKey": VECTORS["publicKey"], "base": OFFLINE})
+    assert told == [[v["note"], v["result"], v["colour"]] for v in OFFLINE["vectors"]]

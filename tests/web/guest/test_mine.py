@@ -5,7 +5,7 @@ import json
 import pytest
 
 from appliance.actions.enter import enter_by_staff
-from appliance.store.no_reminders import wants_no_reminders
+from appliance.store.letters import wants_no_reminders
 from appliance.store.reservations import get_reservation
 from tests.builders import a_booking
 from tests.conftest import with_settings

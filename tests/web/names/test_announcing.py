@@ -15,39 +15,17 @@ from appliance.tls.certificates import Certificates
 from appliance.tls.files import LEAF, read_identity
 from appliance.tls.names import Names
 from tests.appliance.commands.conftest import VENUE
-from web.names import mdns, tls, whereabouts
-from web.names.mdns import announcing
+from web.names import addresses, tls
+from web.names.addresses import find_address, following
 from web.names.tls import renewing
-from web.names.whereabouts import find_address, moving
 
 ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
 
 
-class House:
-    """A network that the test plugs in and out."""
-
-    def __init__(self):
-        self.address = self.trouble = None
-        self.listeners = []
-
-    def has_way_out(self):
-        return self.address is not None
-
-    def watch(self, callback):
-        self.listeners.append(callback)
-        return lambda: self.listeners.remove(callback)
-
-    def give(self, address):
-        self.address = address
-        for callback in tuple(self.listeners):
-            callback()
-
-
 @pytest.fixture
 def house(monkeypatch):
-    """A network with one address, at which the first look fails if `trouble` is set."""
-    found = House()
-    found.address = "192.168.1.7"
+    """A network with one address, at which the next look fails if `trouble` is set."""
+    found = SimpleNamespace(address="192.168.1.7", trouble=None)
 
     def look():
         trouble, found.trouble = found.trouble, None
@@ -55,11 +33,10 @@ def house(monkeypatch):
             raise trouble
         return [found.address] if found.address else []
 
-    for module in (mdns, whereabouts):
-        monkeypatch.setattr(module, "own_addresses", look)
-    monkeypatch.setattr(whereabouts, "_address_that_leads_out", lambda: found.address)
-    monkeypatch.setattr(whereabouts, "_SETTLE_SECONDS", 0.0)
-    monkeypatch.setattr(whereabouts, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(addresses, "own_addresses", look)
+    monkeypatch.setattr(addresses, "_address_that_leads_out", lambda: found.address)
+    monkeypatch.setattr(addresses, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(addresses, "_LOOK_WITHOUT_SECONDS", 0.01)
     return found
 
 
@@ -80,11 +57,11 @@ def told(monkeypatch):
         finally:
             found.now.remove(info)
 
-    def describe(slug, _name, addresses, _port, *, tls):
-        return slug, tuple(addresses), tls
+    def describe(slug, _name, at, _port, *, tls):
+        return slug, tuple(at), tls
 
     library = SimpleNamespace(announced=announced, describe=describe)
-    monkeypatch.setattr(mdns, "_read_announcement", lambda: library)
+    monkeypatch.setattr(addresses, "_read_announcement", lambda: library)
     return found
 
 
@@ -94,21 +71,21 @@ async def until(condition):
             await asyncio.sleep(0.005)
 
 
-async def test_links_of_both_environments_follow_and_keep_the_last_address(box, house, tmp_path):
+async def test_links_of_both_environments_follow_and_keep_the_last_address(
+    box, house, told, tmp_path
+):
     directory = DataDirectory(tmp_path)
     box.move("http://127.0.0.1:8080")
-    async with moving(box, directory, ANYWHERE, PORT, house):
+    async with following(box, directory, ANYWHERE, PORT):
         for address in ("192.168.1.7", "192.168.1.9"):
-            await until(lambda: house.listeners)
-            house.give(address)
+            house.address = address
             await until(lambda url=f"http://{address}:8080": box.live.links.base == url)
             assert box.test.links.base == f"http://{address}:8080/test"
             assert directory.remembered_address() == f"http://{address}:8080"
 
-        house.give(None)
-        await asyncio.sleep(0.05)
+        house.address = None
+        await until(lambda: not told.now)
         assert box.live.links.base == "http://192.168.1.9:8080"
-    assert house.listeners == []
 
 
 @pytest.mark.parametrize(
@@ -130,8 +107,11 @@ def renamed(tx, slug):
     apply_venue(tx, parse_venue_file(VENUE.replace("riad-atlas", slug), tx.zones))
 
 
-async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(box, house, told):
-    async with announcing(box, ANYWHERE, 8080, house):
+async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(
+    box, house, told, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(addresses, "_LOOK_SECONDS", 3600.0)
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
         await until(lambda: told.now)
         [(before, _, _)] = told.now
 
@@ -143,22 +123,24 @@ async def test_a_venue_that_gets_another_slug_is_announced_under_it_at_once(box,
     assert told.now == []
 
 
-async def test_without_an_address_nothing_is_announced_until_there_is_one(box, house, told):
+async def test_without_an_address_nothing_is_announced_until_there_is_one(
+    box, house, told, tmp_path
+):
     house.address = None
-    async with announcing(box, ANYWHERE, 8080, house):
-        await until(lambda: house.listeners)
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
+        await asyncio.sleep(0.05)
         assert told.now == []
-        house.give("192.168.1.9")
+        house.address = "192.168.1.9"
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
 
 
-async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told):
+async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, told, tmp_path):
     told.trouble = RuntimeError("No adapter found for IP address")
-    async with announcing(box, ANYWHERE, PORT, house):
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
 
         told.trouble = RuntimeError("No adapter found for IP address")
-        house.give("192.168.1.9")
+        house.address = "192.168.1.9"
 
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.9",))
     assert told.now == []
@@ -168,11 +150,9 @@ async def test_an_address_that_is_gone_does_not_end_the_announcing(box, house, t
 async def test_a_look_that_fails_is_not_the_last_one(box, house, told, tmp_path, trouble):
     box.move("http://127.0.0.1:8080")
     house.trouble = trouble
-    async with announcing(box, ANYWHERE, PORT, house):
+    async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
-    house.trouble = trouble
-    async with moving(box, DataDirectory(tmp_path), ANYWHERE, PORT, house):
-        await until(lambda: box.live.links.base == "http://192.168.1.7:8080")
+        assert box.live.links.base == "http://192.168.1.7:8080"
 
 
 @pytest.mark.parametrize("trouble", [Unavailable(), ValueError("a name that spoils it")])

@@ -21,7 +21,7 @@ interface Echo {
   headers: [string, string][];
   body: string;
   signature: Signature;
-  answer: { mode: string; status: number | null; seconds?: number };
+  answer: { mode: string; status: number };
 }
 
 interface Endpoint {
@@ -34,7 +34,7 @@ interface Endpoint {
 interface Told {
   url: string;
   endpoints: { id: string; events: string[] }[];
-  behaviour: { mode: string; seconds: number; status: number };
+  mode: string;
   received: number;
   items: Echo[];
 }
@@ -177,7 +177,7 @@ function show(told: Told, first: boolean): void {
     ? `active, hears of ${told.endpoints[0]?.events.join(", ")}`
     : "not registered: POST this URL to /test/v1/webhooks";
   find<HTMLButtonElement>("send").disabled = endpointId === "";
-  if (first) setSwitch(told.behaviour);
+  if (first) setSwitch(told.mode);
   const list = find("deliveries");
   for (const echo of [...told.items].reverse()) list.prepend(row(echo));
   while (list.childElementCount > SHOWN) list.lastElementChild?.remove();
@@ -208,16 +208,7 @@ function row(echo: Echo): HTMLElement {
 }
 
 function answerOf({ answer }: Echo): string {
-  switch (answer.mode) {
-    case "slow":
-      return `204 after ${answer.seconds} s`;
-    case "timeout":
-      return "nothing";
-    case "close":
-      return "by hanging up";
-    default:
-      return String(answer.status);
-  }
+  return answer.mode === "slow" ? `${answer.status}, slowly` : String(answer.status);
 }
 
 function steps(signature: Signature): HTMLElement {
@@ -250,24 +241,15 @@ function block(text: string): HTMLElement {
   return pre;
 }
 
-function setSwitch(behaviour: Told["behaviour"]): void {
-  const form = find<HTMLFormElement>("switch");
-  for (const radio of form.querySelectorAll<HTMLInputElement>("input[type=radio]")) {
-    radio.checked = radio.value === behaviour.mode;
-  }
-  for (const name of ["seconds", "status"] as const) {
-    const field = form.querySelector<HTMLInputElement>(`input[name=${name}]`);
-    if (field) field.value = String(behaviour[name]);
+function setSwitch(mode: string): void {
+  for (const radio of find("switch").querySelectorAll<HTMLInputElement>("input[type=radio]")) {
+    radio.checked = radio.value === mode;
   }
 }
 
 async function turn(): Promise<void> {
   const chosen = new FormData(find<HTMLFormElement>("switch"));
-  await call("PUT", `/test/echo/${token}`, {
-    mode: chosen.get("mode"),
-    seconds: Number(chosen.get("seconds")),
-    status: Number(chosen.get("status")),
-  });
+  await call("PUT", `/test/echo/${token}`, { mode: chosen.get("mode") });
 }
 
 async function send(): Promise<void> {

@@ -11,10 +11,10 @@ from appliance.actions.note_security import note_security
 from appliance.backup.kit import kit_html
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.i18n import Language
-from appliance.mail.trial import send_trial
+from appliance.mail.smtp import send_trial
 from appliance.model.booking import is_email
 from appliance.model.letter import SETTINGS_TROUBLE, Outcome
-from appliance.settings_checks import RANGES
+from appliance.settings import RANGES
 from appliance.store.venue import get_venue
 from web.portal.answer import (
     HEADERS,

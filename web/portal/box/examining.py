@@ -7,9 +7,9 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
-from appliance.doctor.check import Check
+from appliance.doctor.check import Check, CheckContext
 from appliance.errors import Trouble
-from appliance.settings import Settings, parse_settings
+from appliance.settings import Settings, read_settings
 from web.portal.box.saved import directory_of
 from web.portal.context import BOX
 
@@ -64,21 +64,17 @@ EXAMINER = web.AppKey("examiner", Examiner)
 
 
 def _look_at(box: Box, directory: DataDirectory) -> list[Check]:
-    # Read in the thread, when the first page asks: http and mail clients come along.
+    # Imported in the thread, when the first page asks: a mail client comes along.
     from appliance.doctor.examination import examine  # noqa: PLC0415
-    from appliance.doctor.patient import Patient  # noqa: PLC0415
 
     settings = _settings(directory, box.settings)
-    return examine(Patient(directory, settings, box.clock, box.zones))
+    return examine(CheckContext(directory, settings, box.clock, box.zones))
 
 
 def _settings(directory: DataDirectory, used: Settings) -> Settings | str:
     """Those in force, unless their file would stop the next start."""
     try:
-        file = directory.settings_file
-        parse_settings(file.read_text("utf-8") if file.exists() else "", {})
-    except (OSError, UnicodeDecodeError) as error:
-        return f"settings.toml cannot be read: {error}"
+        read_settings(directory.settings_file, {})
     except Trouble as trouble:
         return str(trouble)
     return used

@@ -1,7 +1,6 @@
 """`/portal/box`: one lamp, one sentence, and below them everything that makes it so."""
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -10,17 +9,14 @@ from aiohttp import web
 from markupsafe import Markup
 
 from appliance.actions.confirm_clock import CLOCK_LEAPT
-from appliance.doctor.arabic import END, FREE, LATIN, fill
-from appliance.doctor.check import Check, Said, worst
-from appliance.doctor.conditions import say_in_arabic, say_in_english, say_in_french
-from appliance.doctor.words import PLAIN, PLAIN_CONDITIONS, Instant
+from appliance.doctor.check import Sentence, worst
+from appliance.doctor.conditions import describe
 from appliance.i18n import Language
-from appliance.settings_checks import RANGES
-from appliance.store.conditions import Condition, list_conditions
+from appliance.settings import RANGES
+from appliance.store.conditions import list_conditions
 from appliance.store.connection import Reader
 from appliance.store.letters import count_letters, list_troubles
 from appliance.store.venue import get_venue
-from appliance.typesetting import set_french
 from web.portal.answer import REFUSED, find_zone, language_of, moment, portal_page
 from web.portal.box.backing_up import BACKING_UP, look_at_shelf
 from web.portal.box.examining import EXAMINER
@@ -35,17 +31,6 @@ CHANGEABLE = (
     "guest.cancel_hours", "mail.reminder_hours", "door.early_minutes", "retention.contact_days",
 )  # fmt: skip
 SECURITIES = ("starttls", "tls", "none")
-_ISOLATES = {FREE: '<bdi class="code">', LATIN: '<bdi class="code" dir="ltr">', END: "</bdi>"}
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A finding in the reader's language."""
-
-    name: str
-    status: str
-    finding: str
-    remedy: str | None
 
 
 async def show_backups(request: web.Request) -> web.Response:
@@ -72,10 +57,14 @@ async def show_box(request: web.Request, tried: object = None, recipient: str = 
     changing = "app_url" in typed or CHANGEABLE[0] in typed
     values: dict[str, object] = {
         "lamp": worst(checks) if findings else None,
-        "checks": [_shown(check, language, zone) for check in checks],
+        "checks": [
+            (check, _text(check.finding, language), check.remedy and _text(check.remedy, language))
+            for check in checks
+            if check.name != "conditions" or check.status == "ok"  # else they are listed below
+        ],
         "looked_at": moment(findings.at, zone, language) if findings else None,
         "conditions": [
-            (moment(c.since, zone, language), _noted(c, language)) for c in conditions
+            (moment(c.since, zone, language), _text(describe(c), language)) for c in conditions
         ],
         "leapt": any(c.name == CLOCK_LEAPT for c in conditions),
         "told": _in_full(machine_time(request, zone), language),
@@ -149,46 +138,8 @@ def _read_mail(reader: Reader) -> MailState:
     )
 
 
-def _shown(check: Check, language: Language, zone: ZoneInfo) -> Shown:
-    remedy = _say(check.remedy, language, zone) if check.remedy else None
-    return Shown(check.name, check.status, _say(check.finding, language, zone), remedy)
-
-
-def _say(said: Said, language: Language, zone: ZoneInfo) -> str:
-    """In the words of the house where it has any, with instants in venue time."""
-    plain = PLAIN.get(said.english)
-    blanks = {
-        name: moment(value.at, zone, language) if isinstance(value, Instant) else value
-        for name, value in said.blanks.items()
-    }
-    if language.code == "ar" and plain is not None:
-        return _with_elements(_fill_arabic(plain.ar, said.blanks, blanks))
-    if language.code == "ar":
-        return _with_elements(said.ar)
-    if language.code == "en":
-        return (said.english if plain is None else plain.en).format(**blanks)
-    return set_french(said.french if plain is None else plain.fr).format(**blanks)
-
-
-def _fill_arabic(text: str, known: Mapping[str, object], shown: Mapping[str, object]) -> str:
-    """An instant in words is Arabic itself; the rest that fills a blank is Latin mostly."""
-    for name in (name for name, value in known.items() if isinstance(value, Instant)):
-        text = text.replace(f"{{{name}}}", str(shown[name]))
-    return fill(text, shown)
-
-
-def _noted(condition: Condition, language: Language) -> str:
-    plain = PLAIN_CONDITIONS.get(condition.name)
-    if language.code == "ar":
-        return _with_elements(plain.ar if plain else say_in_arabic(condition))
-    if language.code == "en":
-        return plain.en if plain else say_in_english(condition)
-    return set_french(plain.fr if plain else say_in_french(condition))
-
-
-def _with_elements(arabic: str) -> Markup:
-    """Its isolates as elements: nothing unseen is copied along with a command."""
-    text = Markup.escape(arabic)
-    for sign, element in _ISOLATES.items():
-        text = text.replace(sign, Markup(element))  # noqa: S704 - one of the three above
-    return text
+def _text(sentence: Sentence, language: Language) -> Markup:
+    """Isolates become elements: nothing invisible is copied along with a command."""
+    text = Markup.escape(sentence.text(language))
+    text = text.replace("\N{FIRST STRONG ISOLATE}", Markup('<bdi class="code">'))
+    return text.replace("\N{POP DIRECTIONAL ISOLATE}", Markup("</bdi>"))

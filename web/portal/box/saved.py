@@ -9,8 +9,7 @@ from appliance.actions.note_security import note_security
 from appliance.box import Box
 from appliance.data_directory import DataDirectory, write_file
 from appliance.errors import Trouble, ValidationError
-from appliance.settings import Settings, parse_settings, read_settings
-from appliance.settings_file import change_settings
+from appliance.settings import Settings, change_settings, parse_settings, read_settings
 from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import field_error
 from web.portal.guard import actor_of

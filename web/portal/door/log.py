@@ -1,11 +1,9 @@
 """`/portal/door/log`: every scan of an evening, and whether the whole log is whole."""
 
-import asyncio
 from datetime import date, timedelta
 
 from aiohttp import web
 
-from appliance.door_log.verification import Checked, check_rows
 from appliance.errors import InvalidDate
 from appliance.model.booking import parse_uuid
 from appliance.model.evening import evening_end, parse_date
@@ -13,13 +11,12 @@ from appliance.store.connection import Reader
 from appliance.store.history import staff_names
 from appliance.store.log_pages import LogFilter, LogPage, page_log
 from appliance.store.readings import find_tonight
-from appliance.store.scan_log import measure_stretch
+from appliance.store.scans import count_scans, find_broken_link
 from appliance.store.terminals import list_terminals
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import instants_of, language_of, portal_page
 from web.portal.context import HOUSE
-from web.portal.door.rows import read_rows
 from web.portal.door.words import result_words
 
 _PAGE = 100
@@ -58,11 +55,10 @@ async def show_log(request: web.Request) -> web.Response:
 
 async def check_log(request: web.Request) -> web.Response:
     """`GET …/log/check`: every row is hashed again, in the order of the log."""
-    environment = request[ENVIRONMENT]
-    stretch = await environment.database.read(measure_stretch, None, None)
-    rows = read_rows(environment.database, asyncio.get_running_loop(), stretch)
-    checked: Checked = await asyncio.to_thread(check_rows, rows)
-    return portal_page(request, "portal/door/check.html", {"checked": checked})
+    count, broken = await request[ENVIRONMENT].database.read(
+        lambda reader: (count_scans(reader), find_broken_link(reader))
+    )
+    return portal_page(request, "portal/door/check.html", {"count": count, "broken": broken})
 
 
 def evening_bounds(reader: Reader, day: date) -> tuple[int, int]:

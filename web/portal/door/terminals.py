@@ -133,7 +133,7 @@ async def show_state(request: web.Request) -> web.Response:
         secret_hash = bytes.fromhex(mark)
     except ValueError:
         raise NotFound from None
-    found = request[ENVIRONMENT].database.look_up(find_offer, secret_hash)
+    found = request[ENVIRONMENT].database.peek(find_offer, secret_hash)
     state = "over" if found is None else found.state
     values: dict[str, object] = {"mark": mark, "state": state}
     if "HX-Request" in request.headers:

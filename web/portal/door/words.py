@@ -1,7 +1,7 @@
 """The word of each verdict, as the door itself says it."""
 
 from appliance.i18n import Language
-from web.door.words import door_words
+from web.door.page import door_words
 
 
 def result_words(language: Language) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
-from appliance.actions.replay_deliveries import Selection
+from appliance.actions.replay_delivery import Selection
 from appliance.errors import InvalidDate, NotFound
 from appliance.model.access_code import parse_access_code
 from appliance.model.booking import parse_uuid

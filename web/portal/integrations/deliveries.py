@@ -1,4 +1,4 @@
-"""Deliveries: the log with its filters, and each one opened to its attempts."""
+"""Deliveries: the log with its filters, each one opened to its attempts, and replays."""
 
 from dataclasses import replace
 
@@ -6,18 +6,28 @@ from aiohttp import web
 from yarl import URL
 
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
-from appliance.actions.replay_delivery import replay_delivery
+from appliance.actions.replay_delivery import (
+    Progress,
+    replay_deliveries,
+    replay_delivery,
+)
 from appliance.model.delivery import STATES
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Reader
 from appliance.store.delivery_attempts import DeliveryStory, get_delivery_story
-from appliance.store.delivery_pages import page_deliveries
+from appliance.store.delivery_pages import count_deliveries, page_deliveries
 from appliance.store.endpoints import get_endpoint, list_endpoints
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import refused_on, see_other
-from web.portal.forms import Form
+from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import id_of
-from web.portal.integrations.asked import find_sought, read_filter, read_place
+from web.portal.integrations.asked import (
+    AskedPeriod,
+    find_sought,
+    read_filter,
+    read_period,
+    read_place,
+)
 from web.portal.integrations.pages import read_surroundings, room_page
 from web.portal.integrations.request_text import RequestText, request_text
 
@@ -82,7 +92,46 @@ async def replay_one(request: web.Request, _form: Form) -> web.Response:
     return see_other(request, f"/integrations/deliveries/{delivery_id}", note)
 
 
+async def ask_replay(request: web.Request) -> web.Response:
+    """`GET …/replay`: which deliveries, and how many they are; `?replayed=` is how many were."""
+    database, replayed = request[ENVIRONMENT].database, request.query.get("replayed", "")
+    around = await database.read(read_surroundings)
+    asked = read_period(lambda name: request.query.get(name, ""), around.zone)
+    endpoints, count = await database.read(_count, asked)
+    values: dict[str, object] = {
+        "asked": asked,
+        "endpoints": endpoints,
+        "endpoint": next((e for e in endpoints if e.id == asked.endpoint_id), None),
+        "count": count,
+        "replayed": int(replayed[:9]) if replayed.isascii() and replayed.isdecimal() else None,
+    }
+    return room_page(request, "replay", around, values)
+
+
+async def replay_many(request: web.Request) -> web.Response:
+    """`POST …/replay`: page after page, each a transaction of its own."""
+    form, database = request[FORM], request[ENVIRONMENT].database
+    around = await database.read(read_surroundings)
+    asked = read_period(form.text, around.zone)
+    if asked.selection is None:
+        raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
+    progress: Progress | None = None
+    while progress is None or not progress.done:
+        progress = await database.write(replay_deliveries, asked.selection, progress)
+    query = {"endpoint": asked.selection.endpoint_id, "replayed": str(progress.replayed)}
+    return see_other(request, str(URL("/integrations/replay").with_query(query)))
+
+
 def _read(reader: Reader, delivery_id: str) -> tuple[DeliveryStory, Endpoint, RequestText]:
     story = get_delivery_story(reader, delivery_id)
     endpoint = get_endpoint(reader, story.delivery.endpoint_id)
     return story, endpoint, request_text(reader, story)
+
+
+def _count(reader: Reader, asked: AskedPeriod) -> tuple[list[Endpoint], int]:
+    chosen, count = asked.selection, 0
+    if chosen is not None:
+        count = count_deliveries(
+            reader, chosen.endpoint_id, chosen.states, chosen.since, chosen.until
+        )
+    return list_endpoints(reader), count

@@ -10,7 +10,6 @@ from appliance.store.connection import Reader
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import language_of, portal_page
-from web.portal.integrations.replays import INTEGRATIONS, Integrations
 from web.portal.integrations.words import Moments, banners, outcome_words, state_words
 
 
@@ -47,8 +46,3 @@ def room_page(
         "prefix": environment.prefix,
     }
     return portal_page(request, f"portal/integrations/{template}.html", {**words, **values})
-
-
-def memory(request: web.Request) -> Integrations:
-    """What the room remembers."""
-    return request.config_dict[INTEGRATIONS]

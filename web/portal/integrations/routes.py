@@ -1,6 +1,6 @@
 """The routes of integrations."""
 
-from web.portal.integrations import deliveries, endpoints, keys, many
+from web.portal.integrations import deliveries, endpoints, keys
 from web.portal.navigation import PortalRoute
 
 _ROOM = "/portal/integrations"
@@ -31,7 +31,6 @@ INTEGRATION_ROUTES = (
     PortalRoute("GET", f"{_ROOM}/deliveries", "manager", deliveries.show_deliveries),
     PortalRoute("GET", _DELIVERY, "manager", deliveries.show_delivery),
     PortalRoute("POST", f"{_DELIVERY}/replay", "manager", deliveries.replay_one),
-    PortalRoute("GET", f"{_ROOM}/replay", "manager", many.ask_replay),
-    PortalRoute("POST", f"{_ROOM}/replay", "manager", many.start_replay),
-    PortalRoute("GET", f"{_ROOM}/replays/{{id}}", "manager", many.show_replay),
+    PortalRoute("GET", f"{_ROOM}/replay", "manager", deliveries.ask_replay),
+    PortalRoute("POST", f"{_ROOM}/replay", "manager", deliveries.replay_many),
 )

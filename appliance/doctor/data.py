@@ -1,0 +1,296 @@
+"""Checks of what the box keeps: its files, keys, databases and backups."""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from appliance.backup.shelf import find_shelf, read_record
+from appliance.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.doctor.check import (
+    ASK,
+    RESTORE,
+    Check,
+    CheckContext,
+    NotExamined,
+    Unopenable,
+    fail,
+    ok,
+    utc,
+    warn,
+)
+from appliance.errors import Trouble
+from appliance.i18n import mark as _
+from appliance.store.connection import check_engine
+from appliance.store.examination import find_signing_key_age, list_damage, read_schema
+from appliance.store.migrate import list_migrations
+from appliance.store.signing_keys import get_signing_key
+from appliance.store.start_check import find_missing_pages
+from appliance.tokens import Keyring
+from appliance.upkeep.erasure_list import LIST, find_unreadable
+from appliance.upkeep.nights import is_overdue
+
+_MIB = 1 << 20
+_LARGE_WAL = 64 * _MIB
+_DAY = 24 * 3600 * 1000
+_OTHERS = 0o077
+_SHOWN = 5
+_ASIDE = re.compile(r"\..+\.[0-9]+")  # how files are named until they are put in place
+
+
+def permissions(context: CheckContext) -> Check:
+    """Files 0600 and folders 0700, all of one owner (docs/security.md, S25)."""
+    root = context.directory.root
+    owner = root.stat().st_uid
+    found = list(_walk(context.directory))
+    if foreign := [path for path, state in found if state.st_uid != owner]:
+        finding = _("Some files do not belong to the owner of the box: %(names)s.")
+        command = f"chown -R {owner} {root}"
+        return fail(finding, ASK, names=_some(root, foreign), command=command)
+    if readable := [path for path, state in found if state.st_mode & _OTHERS]:
+        finding, command = _("Other users can read %(names)s."), "venuebox doctor --fix"
+        return fail(finding, ASK, names=_some(root, readable), command=command)
+    return ok(_("Only the owner of the box can read its files."))
+
+
+def master_key(context: CheckContext) -> Check:
+    """`secrets/master.key`: there, 32 bytes, private."""
+    path = context.directory.master_key_file
+    shown = path.relative_to(context.directory.root)
+    if not path.exists():
+        return fail(
+            _("The master key is missing: no link and no pass can be read."),
+            _(
+                "Do not restart the box. Ask whoever installed it to restore the last backup to "
+                "another directory and to copy %(path)s from there."
+            ),
+            path=shown,
+        )
+    try:
+        context.directory.master_key()
+    except Trouble as trouble:
+        return fail(
+            _("The master key cannot be used: %(trouble)s."),
+            _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup."),
+            trouble=trouble,
+            command="venuebox doctor --fix",
+            path=shown,
+        )
+    return ok(_("The master key can be used."))
+
+
+def leftovers(context: CheckContext) -> Check:
+    """Files that were being written aside when the power failed: harmless."""
+    left = [path for path, _state in _walk(context.directory) if _ASIDE.fullmatch(path.name)]
+    if left:
+        return warn(
+            _("A power cut left unfinished files: %(names)s."),
+            _("They can be deleted while the box is stopped."),
+            names=_some(context.directory.root, left),
+        )
+    return ok(_("There are no unfinished files."))
+
+
+def erasures(context: CheckContext) -> Check:
+    """Each line of `erasures.jsonl` can be read: a restore needs them."""
+    root = context.directory.root
+    if not (root / LIST).exists():
+        raise NotExamined
+    try:
+        spoiled = find_unreadable(root)
+    except Trouble as trouble:
+        return fail(
+            _("The list of erasures cannot be read: %(trouble)s."),
+            _(
+                "Give it back to the owner of the box. If it is damaged, move it away and restart "
+                "the box."
+            ),
+            trouble=trouble,
+        )
+    if spoiled:
+        return warn(
+            _("Some lines of %(file)s cannot be read: %(numbers)s."),
+            _("Restart the box, which writes them again. Then stop it and delete these lines."),
+            file=LIST,
+            numbers=", ".join(map(str, spoiled)),
+        )
+    return ok(_("The list of erasures can be read."))
+
+
+def fix_permissions(directory: DataDirectory) -> list[Path]:
+    """Remove other users' rights; the files and folders that were changed."""
+    changed = []
+    for path, state in _walk(directory):
+        if state.st_mode & _OTHERS:
+            try:
+                path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)
+            except OSError:  # not ours, or a volume without rights: the check says so
+                continue
+            changed.append(path)
+    return changed
+
+
+def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:
+    """The directory, its folders and its files; no link is followed out of it."""
+    yield directory.root, directory.root.stat()
+    for folder, folders, files in os.walk(directory.root):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            try:
+                state = path.lstat()
+            except FileNotFoundError:  # the box runs: a file may go at any time
+                continue
+            if not stat.S_ISLNK(state.st_mode):
+                yield path, state
+
+
+def _some(root: Path, paths: list[Path]) -> str:
+    named = ", ".join(str(p if p == root else p.relative_to(root)) for p in paths[:_SHOWN])
+    return named + (f" (+{len(paths) - _SHOWN})" if len(paths) > _SHOWN else "")
+
+
+def sqlite(_context: CheckContext) -> Check:
+    """An SQLite that can be trusted with a WAL."""
+    version = apsw.sqlite_lib_version()
+    try:
+        check_engine(version)
+    except Trouble:
+        finding = _("SQLite %(version)s can damage data.")
+        return fail(finding, _("Install a recent version of venuebox."), version=version)
+    return ok(_("SQLite %(version)s."), version=version)
+
+
+def integrity(context: CheckContext) -> Check:
+    """Both files are there and sound: quick_check, foreign_key_check and their logs."""
+    damaged, first = [], ""
+    for environment in ENVIRONMENTS:
+        path = context.directory.database(environment)
+        try:
+            with context.file(environment) as reader:
+                damage = list_damage(reader)
+                reader.connection.execute("ROLLBACK")  # SQLite tells no reader how long a log is
+                missing = find_missing_pages(reader.connection, path)
+                damage += [missing] if missing else []
+        except Unopenable:
+            return fail(
+                _(
+                    "The databases cannot be opened: nothing can be written in %(root)s, or its "
+                    "disk is full."
+                ),
+                _("Free space, or give these files back to the box. The databases are sound."),
+                root=context.directory.root,
+            )
+        except NotExamined:
+            damage = ["missing"]
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
+            damage = [str(error)]
+        if damage:
+            damaged.append(path.name)
+            first = first or damage[0]
+    if damaged:
+        finding = _("Data is missing or damaged: %(names)s (%(first)s).")
+        command = "venuebox restore --latest"
+        return fail(finding, RESTORE, names=", ".join(damaged), first=first, command=command)
+    return ok(_("Both databases are sound."))
+
+
+def schema(context: CheckContext) -> Check:
+    """The files were written by this version, or by an older one that `serve` will upgrade."""
+    known = list_migrations()[-1][0]
+    found = []
+    for environment in ENVIRONMENTS:
+        with context.file(environment) as reader:
+            found.append(read_schema(reader))
+    if max(found) > known:
+        return fail(
+            _("The data was written by a newer version (schema %(found)s, here %(known)s)."),
+            _("Install that version again: nothing was changed."),
+            found=max(found),
+            known=known,
+        )
+    if min(found) < known:
+        return warn(
+            _("The next start upgrades the data (schema %(found)s to %(known)s)."),
+            _("Start the box with this version. It keeps a copy first."),
+            found=min(found),
+            known=known,
+        )
+    return ok(_("Schema %(known)s."), known=known)
+
+
+def wal(context: CheckContext) -> Check:
+    """The write-ahead logs stay small (docs/promises.md, G11)."""
+    files = [context.directory.root / f"{environment}.db-wal" for environment in ENVIRONMENTS]
+    size = max((file.stat().st_size for file in files if file.exists()), default=0)
+    if size > _LARGE_WAL:
+        finding = _("The write-ahead log has %(size)s MiB: something has been reading for hours.")
+        remedy = _("End running exports, then restart the box.")
+        return warn(finding, remedy, size=size // _MIB)
+    return ok(_("Write-ahead log: %(size)s MiB."), size=size // _MIB)
+
+
+def signing_key(context: CheckContext) -> Check:
+    """The key that signs guest passes opens with the master key and is not old."""
+    master, oldest = context.key(), 0
+    for environment in ENVIRONMENTS:
+        with context.rows(environment) as reader:
+            try:
+                get_signing_key(reader, Keyring(master, environment))
+            except Trouble as trouble:
+                return fail(
+                    _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s."),
+                    RESTORE,
+                    environment=environment,
+                    trouble=trouble,
+                    command="venuebox restore --latest",
+                )
+            oldest = max(oldest, find_signing_key_age(reader) or 0)
+    finding = _("Age of the guest pass key in days: %(days)s.")
+    if oldest > 366 * _DAY:
+        remedy = _(
+            "Change it every year, in the portal under “Door”. Passes already given stay valid."
+        )
+        return warn(finding, remedy, days=oldest // _DAY)
+    return ok(finding, days=oldest // _DAY)
+
+
+def backups(context: CheckContext) -> Check:
+    """A backup of the last night, restored aside and found whole; its folder is there."""
+    record = read_record(context.directory.root)
+    settings = context.known_settings()
+    plug_in = _("Plug in the volume for backups, or set %(setting)s to another folder.")
+    setting = "backup.directory"
+    try:
+        shelf = find_shelf(context.directory, settings)
+    except Trouble as trouble:
+        finding = _("Backups are not possible: %(trouble)s.")
+        return fail(finding, plug_in, trouble=trouble, setting=setting)
+    because = f" ({record.trouble})" if record.trouble else ""
+    if record.at is None:
+        return warn(
+            _("No backup has been verified yet%(because)s."),
+            _(
+                "Make one in the portal under “The box” or with %(command)s, then print the "
+                "recovery kit."
+            ),
+            because=because,
+            command="venuebox backup",
+        )
+    when = utc(record.at)
+    if is_overdue(record, context.clock):
+        return (fail if context.clock.now() - record.at > 7 * _DAY else warn)(
+            _("The last verified backup is of %(when)s%(because)s."),
+            _("Leave the box on at night, or make a backup now: %(command)s"),
+            when=when,
+            because=because,
+            command="venuebox backup",
+        )
+    device, root = context.machine.device, context.directory.root
+    if settings.backup.directory and device(shelf) == device(root):
+        finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "
+                    "lost.")  # fmt: skip
+        return warn(finding, plug_in, shelf=shelf, setting=setting)
+    return ok(_("Last backup restored and found whole: %(when)s."), when=when)

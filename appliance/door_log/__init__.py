@@ -1,1 +1,0 @@
-"""The door log outside of the box: exported, signed, and checked wherever it is."""

@@ -1,1 +1,0 @@
-"""The live feed: what commits change, told to doors and boards that listen."""

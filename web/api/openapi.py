@@ -1,0 +1,520 @@
+"""The OpenAPI 3.1 document, from the routes, `web.api.wire`, the refusals and openapi.md."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from appliance import errors
+from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
+from appliance.errors import Refusal
+from appliance.model.api_key import SCOPES
+from appliance.model.reservation import SOURCES, STATUSES
+from web.api import wire
+from web.reading import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
+
+Schema = dict[str, Any]
+_WORDS = Path(__file__).with_suffix(".md")
+_BRACES = re.compile(r"\{\w+\}\.?")
+_JSON = "application/json"
+_SHARED: Mapping[str, tuple[type[Refusal], ...]] = {
+    "Unauthorized": (errors.Unauthorized, errors.KeyRevoked),
+    "UnknownPath": (errors.NotFound,),
+    "MethodNotAllowed": (errors.MethodNotAllowed,),
+    "BodyTooLarge": (errors.BodyTooLarge,),
+    "Misdirected": (errors.Misdirected,),
+    "RateLimited": (errors.RateLimited,),
+    "InternalError": (errors.InternalError,),
+    "Unavailable": (errors.Unavailable,),
+}
+_ENUMS: Mapping[str, Sequence[str]] = {
+    "ReservationStatus": STATUSES,
+    "ReservationSource": SOURCES,
+    "EventType": EVENT_TYPES,
+    "DeliveredEventType": (*EVENT_TYPES, *EXTRA_TYPES),
+}
+_OF_EVENTS: Mapping[str, Mapping[str, str]] = {
+    "reservation.cancelled": {"status": "cancelled"},
+    "reservation.declined": {"status": "declined"},
+    "reservation.checked_in": {"checkedInAt": "2026-11-21T19:41:07.090Z"},
+}
+
+
+class PartnerRoute(Protocol):
+    """What a row of the routes tells about a call (interface, section 4)."""
+
+    @property
+    def method(self) -> str: ...  # noqa: D102 - the row's own word
+    @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
+    def scope(self) -> str: ...  # noqa: D102
+    @property
+    def operation_id(self) -> str: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A section of openapi.md: its paragraphs, what it says of each member, its example."""
+
+    paragraphs: tuple[str, ...]
+    members: Mapping[str, str]
+    example: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the example of a booking asks for. A box puts in what it would grant."""
+
+    table_id: str = "0198f0a2-5c1e-7b3d-9a40-2f6c1d8e7b11"
+    date: str = "2026-11-21"
+    slot: str = "19:30"
+    guests: int = 4
+    reference: str = "POS-20481"
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What openapi.md cannot say of a call; `refusals` are those that not every call has."""
+
+    tag: str
+    answers: Mapping[int, type[wire.Answer]]
+    refusals: Sequence[Refusal] = ()
+    body: type[wire.Request] | None = None
+    body_required: bool = True
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    replay_headers: Sequence[str] = ()
+
+
+def _rule(member: str, rule_fr: str, rule: str) -> Refusal:
+    return errors.ValidationError(
+        field=member, rule_fr=f"{member} : {rule_fr}", rule=f"{member}: {rule}"
+    )
+
+
+def _calls(wish: Wish) -> Mapping[str, _Call]:
+    date = {"type": "string", "format": "date", "examples": ["2026-11-21"]}
+    slot = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$", "examples": ["19:30"]}
+    statuses = {"type": "array", "items": _ref("ReservationStatus"), "minItems": 1}
+    page = {"type": "integer", "minimum": 1, "maximum": 2**53, "default": 1}
+    limit = {**page, "maximum": PAGE_LIMIT_MAX, "default": PAGE_LIMIT_DEFAULT}
+    return {
+        "getVenue": _Call("Venue", {200: wire.Venue}),
+        "getAvailability": _Call(
+            "Venue",
+            {200: wire.Availability},
+            (errors.InvalidDate(field="date"), errors.InvalidSlot(field="slot")),
+            query={
+                "date": {"required": True, "schema": date, "example": wish.date},
+                "slot": {"schema": slot, "example": wish.slot},
+            },
+        ),
+        "listReservations": _Call(
+            "Reservations",
+            {200: wire.ReservationPage},
+            (
+                errors.InvalidDateRange(field="from"),
+                _rule("limit", "un entier de 1 à 200.", "a whole number from 1 to 200."),
+            ),
+            query={
+                "from": {"schema": date},
+                "to": {"schema": date},
+                "status": {
+                    "schema": statuses,
+                    "style": "form",
+                    "explode": False,
+                    "example": ["confirmed", "completed"],
+                },
+                "page": {"schema": page},
+                "limit": {"schema": limit},
+            },
+        ),
+        "createReservation": _Call(
+            "Reservations",
+            {201: wire.CreationResult, 200: wire.CreationResult},
+            (  # in the order in which they are looked for
+                errors.InvalidDate(field="date"),
+                errors.DateOutOfRange(field="date"),
+                errors.InvalidSlot(field="slot"),
+                errors.InvalidTable(field="tableId"),
+                errors.InvalidGuests(field="guests"),
+                errors.CustomerNameRequired(field="customer.name"),
+                errors.CustomerContactRequired(field="customer.email"),
+                errors.InvalidEmail(field="customer.email"),
+                errors.IdempotencyKeyRequired(field="idempotencyKey"),
+                _rule("notes", "500 caractères au plus.", "at most 500 characters."),
+                errors.VenueInactive(),
+                errors.TableNotFound(),
+                errors.TableNotBookable(),
+                errors.GuestsOutOfRange(field="guests", capacity_min=2, capacity_max=4),
+                errors.TableTaken(),
+            ),
+            body=wire.CreateReservation,
+            replay_headers=(
+                "Idempotent-Replayed",
+                "Reservation-Status",
+                "Idempotency-Body-Mismatch",
+            ),
+        ),
+        "cancelReservation": _Call(
+            "Reservations",
+            {200: wire.Cancellation},
+            (
+                _rule("notifyCustomer", "true ou false attendu.", "true or false expected."),
+                errors.NotFound(),
+            ),
+            query={"notifyCustomer": {"schema": {"type": "boolean"}}},
+        ),
+        "listWebhooks": _Call("Webhook endpoints", {200: wire.WebhookEndpointList}),
+        "createWebhook": _Call(
+            "Webhook endpoints",
+            {201: wire.NewWebhookEndpoint},
+            (
+                errors.InvalidWebhookUrl(
+                    field="url", rule_fr="https attendu.", rule="https expected."
+                ),
+                errors.InvalidEventType(field="events"),
+                errors.TooManyEndpoints(),
+            ),
+            body=wire.RegisterWebhookEndpoint,
+        ),
+        "deleteWebhook": _Call(
+            "Webhook endpoints", {200: wire.DeactivatedWebhookEndpoint}, (errors.NotFound(),)
+        ),
+        "testWebhook": _Call(
+            "Webhook endpoints",
+            {202: wire.WebhookTestResult},
+            (_rule("endpointId", "texte attendu.", "text expected."), errors.NotFound()),
+            body=wire.WebhookTest,
+            body_required=False,
+        ),
+    }
+
+
+def build_document(
+    routes: Sequence[PartnerRoute], servers: list[Schema], wish: Wish | None = None
+) -> Schema:
+    """The whole description of `routes`, served at `servers`; its examples ask for `wish`.
+
+    ValueError when a route has no description or a description no route; KeyError for a member
+    without words.
+    """
+    wish = wish or Wish()
+    calls = _calls(wish)
+    routed, described = {route.operation_id for route in routes}, set(calls)
+    if routed != described:
+        raise ValueError(f"routes and descriptions differ: {sorted(routed ^ described)}")
+    refusals = _all_refusals(calls.values())
+    words = _sections()
+    paths: Schema = {}
+    for route in routes:
+        item = paths.setdefault(route.path, {})
+        item[route.method.lower()] = _operation(route, calls[route.operation_id], wish)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Partner Reservation Interface for Venues",
+            "version": "1.0",
+            "description": _guide(refusals),
+        },
+        "servers": servers,
+        "security": [{"apiKey": []}],
+        "tags": [
+            {"name": name, "description": text} for name, text in words["Tags"].members.items()
+        ],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "apiKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": words["apiKey"].paragraphs[0],
+                }
+            },
+            "schemas": _schemas(refusals),
+            "responses": _shared_responses(),
+            "headers": _shared_headers(),
+        },
+    }
+
+
+def describe_servers(base: str, environment: str) -> list[Schema]:
+    """Both base addresses, that of `environment` first; `base` is where live is called."""
+    live: Schema = {"url": base, "description": "Live: keys that start with svc_live_"}
+    test: Schema = {
+        "url": f"{base}/test",
+        "description": "Test: keys that start with svc_test_",
+    }
+    return [test, live] if environment == "test" else [live, test]
+
+
+def example(name: str, wish: Wish | None = None) -> Any:
+    """The example of an object; a booking asks for `wish`."""
+    value = deepcopy(_sections()[name].example)
+    if name == wire.CreateReservation.__name__ and wish:
+        asked = {"tableId": wish.table_id, "date": wish.date, "slot": wish.slot}
+        own = {"externalRef": wish.reference, "idempotencyKey": f"{wish.reference}-1"}
+        value.update(asked, guests=wish.guests, **own)
+    return value
+
+
+def sample_event(event_type: str) -> Schema:
+    """A delivery's body as it could arrive."""
+    body = example("Event")
+    changed = _OF_EVENTS.get(event_type, {})
+    body["data"]["reservation"].update(changed)
+    return {**body, "type": event_type}
+
+
+def describe_callbacks() -> dict[str, Schema]:
+    """A callback for each event type; KeyError for a type that has no description.
+
+    Not the document's `webhooks` section: of that openapi-generator makes files which neither
+    Python nor TypeScript can read.
+    """
+    return {
+        event_type: {"{$request.body#/url}": {"post": _delivery(event_type)}}
+        for event_type in (*EVENT_TYPES, *EXTRA_TYPES)
+    }
+
+
+@cache
+def _sections() -> Mapping[str, Words]:
+    """The sections of openapi.md after the guide, by name."""
+    _, _, text = _WORDS.read_text("utf-8").partition("\n# Words of the document\n")
+    sections = {}
+    for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        name, _, rest = part.partition("\n")
+        prose, _, code = rest.partition("```json\n")
+        items = re.findall(r"^- `([^`]+)`: ((?:.+\n)(?:  .+\n)*)", prose, re.MULTILINE)
+        lead = re.split(r"^- `", prose, maxsplit=1, flags=re.MULTILINE)[0]
+        sections[name] = Words(
+            tuple(_line(each) for each in lead.strip().split("\n\n")),
+            {member: _line(meaning) for member, meaning in items},
+            json.loads(code.partition("```")[0]) if code else None,
+        )
+    return sections
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _guide(refusals: Iterable[Refusal]) -> str:
+    """What a partner's engineer reads first, with the scopes and a table of all refusals."""
+    guide, _, _ = _WORDS.read_text("utf-8").partition("\n# Words of the document\n")
+    meanings = _sections()["Scopes"].members
+    rows = (
+        f"| {refusal.status} | `{refusal.code}` | {_BRACES.sub('…', refusal.english)} |"
+        for refusal in refusals
+    )
+    codes = "\n".join(["| HTTP | Code | Meaning |", "|---|---|---|", *rows])
+    scopes = "\n".join(f"- `{scope}`: {meanings[scope]}" for scope in SCOPES)
+    return guide.replace("{scopes}", scopes).replace("{codes}", codes)
+
+
+# Objects.
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _schemas(refusals: Iterable[Refusal]) -> Schema:
+    """Component schemas by name; `refusals` are all that the interface can answer."""
+    objects = [*wire.Answer.__subclasses__(), *wire.Request.__subclasses__()]
+    _, schemas = msgspec.json.schema_components(
+        objects, ref_template="#/components/schemas/{name}"
+    )  # fmt: skip
+    for kind in objects:
+        _describe(kind, schemas[kind.__name__])
+    enums = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
+    for name, values in enums.items():
+        text = _sections()[name].paragraphs[0]
+        schemas[name] = {"type": "string", "enum": list(values), "description": text}
+    return dict(sorted(schemas.items()))
+
+
+def _describe(kind: type[msgspec.Struct], schema: Schema) -> None:
+    """Put in the words, and what generators of clients read better than msgspec's own form."""
+    words = _sections()[kind.__name__]
+    del schema["title"]
+    if not schema["required"]:
+        del schema["required"]
+    schema["description"] = words.paragraphs[0]
+    if issubclass(kind, wire.Request):
+        schema["additionalProperties"] = True
+    for name, part in schema["properties"].items():
+        part.pop("default", None)
+        if "anyOf" in part:  # X or null
+            known = next(each for each in part.pop("anyOf") if each != {"type": "null"})
+            part.update(known, type=[known["type"], "null"])
+            if "enum" in part:
+                part["enum"] = [*part["enum"], None]
+        if "$ref" in part:
+            part.pop("type", None)
+        elif "$ref" in part.get("items", {}):
+            part["items"].pop("type", None)
+        if "$ref" not in part or name in words.members:
+            part["description"] = words.members[name]
+
+
+# Calls.
+
+
+def _operation(route: PartnerRoute, call: _Call, wish: Wish) -> Schema:
+    """One Operation Object; the scope is its security requirement's role."""
+    words = _sections()[route.operation_id]
+    summary, *description = words.paragraphs
+    operation: Schema = {
+        "tags": [call.tag],
+        "operationId": route.operation_id,
+        "summary": summary,
+        "description": "\n\n".join([*description, f"Scope: `{route.scope}`."]),
+        "security": [{"apiKey": [route.scope]}],
+    }
+    query: dict[str, Schema] = {name: {"in": "query", **more} for name, more in call.query.items()}
+    if "{id}" in route.path:
+        identifier = {"type": "string", "format": "uuid"}
+        query = {"id": {"in": "path", "required": True, "schema": identifier}, **query}
+    if query:
+        operation["parameters"] = [
+            {"name": name, "description": words.members[name], "required": False, **more}
+            for name, more in query.items()
+        ]
+    if call.body is not None:
+        content = _content(call.body, wish)
+        operation["requestBody"] = {"required": call.body_required, "content": content}
+    if route.operation_id == "createWebhook":
+        operation["callbacks"] = describe_callbacks()
+    answers = {
+        str(status): {"description": words.members[str(status)], "content": _content(kind, wish)}
+        for status, kind in call.answers.items()
+    }
+    if call.replay_headers:
+        answers["200"]["headers"] = _header_refs(call.replay_headers)
+    return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
+
+
+def _content(kind: type[msgspec.Struct], wish: Wish) -> Schema:
+    value = example(kind.__name__, wish)
+    return {
+        _JSON: {"schema": _ref(kind.__name__), "examples": {"example": {"value": value}}}
+    }  # fmt: skip
+
+
+def _delivery(event_type: str) -> Schema:
+    summary, description = _sections()[event_type].paragraphs
+    members = dict(_sections()["Delivery"].members)
+    schemas: Mapping[str, Schema] = {
+        "X-Service-Event": {"type": "string", "enum": [event_type]},
+        "X-Service-Delivery": {"type": "string", "format": "uuid"},
+        "X-Service-Signature": {"type": "string", "pattern": "^t=[0-9]+(,v1=[0-9a-f]{64})+$"},
+    }
+    headers = [
+        {
+            "name": name,
+            "in": "header",
+            "description": members.pop(name),
+            "required": True,
+            "schema": schema,
+        }
+        for name, schema in schemas.items()
+    ]
+    media = {"schema": _ref("Event"), "example": sample_event(event_type)}
+    return {
+        "operationId": f"on.{event_type}",
+        "summary": summary,
+        "description": description,
+        "parameters": headers,
+        "requestBody": {"required": True, "content": {_JSON: media}},
+        "responses": {status: {"description": text} for status, text in members.items()},
+        "security": [],
+    }
+
+
+# Refusals.
+
+
+def _all_refusals(calls: Iterable[_Call]) -> list[Refusal]:
+    """Every code of the interface once, in the order of their status."""
+    shared = [kind() for kinds in _SHARED.values() for kind in kinds]
+    own = [refusal for call in calls for refusal in call.refusals]
+    first = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
+    by_code: dict[str, Refusal] = {}
+    for refusal in [*own, *first, *shared]:
+        by_code.setdefault(refusal.code, refusal)
+    return sorted(by_code.values(), key=_status)
+
+
+def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
+    """The error answers of one call by status: its own refusals and the shared ones."""
+    own = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
+    names = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
+    if call.body is not None:
+        own.insert(0, errors.InvalidJson())
+        names.append("BodyTooLarge")
+    meanings = _sections()["Responses"].members
+    responses = {
+        str(status): _error_response(meanings[str(status)], list(group))
+        for status, group in groupby(sorted(own, key=_status), key=_status)
+    }
+    for name in names:
+        responses[str(_SHARED[name][0].status)] = {"$ref": f"#/components/responses/{name}"}
+    return dict(sorted(responses.items()))
+
+
+def _shared_responses() -> dict[str, Schema]:
+    """Component responses by name; unknown path, wrong method and wrong name are nobody's own."""
+    meanings = _sections()["Responses"].members
+    responses = {
+        name: _error_response(meanings[name], [kind() for kind in kinds])
+        for name, kinds in _SHARED.items()
+    }
+    responses["MethodNotAllowed"]["headers"] = _header_refs(["Allow"])
+    return responses
+
+
+def _error_response(description: str, refusals: Sequence[Refusal]) -> Schema:
+    """One documented answer: the refusals that share a status, each as an example."""
+    examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
+    media = {"schema": _ref("Error"), "examples": examples}
+    response: Schema = {"description": description, "content": {_JSON: media}}
+    common = set.intersection(*(set(refusal.headers) for refusal in refusals))
+    return {**response, "headers": _header_refs(sorted(common))} if common else response
+
+
+def _header_refs(names: Iterable[str]) -> Schema:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _shared_headers() -> dict[str, Schema]:
+    true: Schema = {"type": "string", "enum": ["true"]}
+    known: Mapping[str, tuple[Schema, object]] = {
+        "Retry-After": ({"type": "integer", "minimum": 1}, 60),
+        "WWW-Authenticate": ({"type": "string"}, 'Bearer realm="venuebox"'),
+        "Allow": ({"type": "string"}, "GET, POST"),
+        "Idempotent-Replayed": (true, "true"),
+        "Reservation-Status": ({"type": "string", "enum": list(STATUSES)}, "cancelled"),
+        "Idempotency-Body-Mismatch": (true, "true"),
+    }
+    return {
+        name: {
+            "description": _sections()["Headers"].members[name],
+            "required": name != "Idempotency-Body-Mismatch",
+            "schema": schema,
+            "example": example,
+        }
+        for name, (schema, example) in known.items()
+    }
+
+
+def _status(refusal: Refusal) -> int:
+    return refusal.status

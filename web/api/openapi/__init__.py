@@ -1,1 +1,0 @@
-"""The partner interface, described for programs and for people (OpenAPI 3.1)."""

@@ -1,1 +1,0 @@
-"""The objects of the interface, section 2, as JSON Schema."""
