@@ -23,13 +23,12 @@ from aiohttp.test_utils import TestServer
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import StoppedClock, newest_zone_database
+from appliance.scheduler import Scheduler
 from appliance.store.connection import Transaction
 from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import list_evening
 from appliance.store.session import session
 from appliance.tokens import Keyring, Tokens
-from appliance.upkeep.retention import Retention
-from appliance.upkeep.upkeep import Upkeep
 from bench import past, venue
 from tests.builders import TONIGHT, a_body
 from tests.conftest import MASTER_KEY, Running, furnished_template, running_box, with_settings
@@ -112,8 +111,8 @@ async def measure(folder: Path, rows: int) -> Kinds:
         )  # fmt: skip
         async with contextlib.AsyncExitStack() as stack:
             ear = Ear()
-            for chores in (Upkeep, Retention):  # what runs at night is no part of a request
-                stack.enter_context(mock.patch.object(chores, "start", mock.AsyncMock()))
+            # What runs beside the requests is no part of one.
+            stack.enter_context(mock.patch.object(Scheduler, "start"))
             with ear.beside(folder / "live.db"):
                 box = await stack.enter_async_context(running_box(folder, clock, settings))
             return await _all_kinds(box, terminal, ear)

@@ -37,7 +37,13 @@ LAYERS = (
     {"appliance.model"},
     {"appliance.store"},
     {"appliance.live"},
-    {"appliance.environment", "appliance.data_directory", "appliance.poke", "appliance.box"},
+    {
+        "appliance.environment",
+        "appliance.data_directory",
+        "appliance.poke",
+        "appliance.box",
+        "appliance.scheduler",
+    },
     {
         "appliance.actions",
         "appliance.backup",

@@ -2,20 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from aiohttp import web
 
 from appliance.box import Box
+from appliance.data_directory import DataDirectory
 from appliance.environment import Environment
 from appliance.mail.postman import Postman
 from appliance.rate_limit import RateLimit
+from appliance.scheduler import Scheduler
 from appliance.store.venue import get_venue
 from appliance.tls.certificates import Certificates
-from appliance.upkeep.contacts import ContactRetention
+from appliance.upkeep.chores import make_chores
 from appliance.upkeep.erasures import Erasures
+from appliance.upkeep.nights import Nights
 from appliance.upkeep.retention import Retention
-from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.dispatcher import Dispatcher
 from terminal_bridge.body import BODY_LIMIT
 from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, READERS, SEARCH_PHONES
@@ -36,7 +38,7 @@ from web.hosts import HOSTS, Hosts
 from web.metrics import Metrics
 from web.middleware import REQUESTS, Counter, Handler, answer_everything
 from web.names.secure import SECURE, Secure, kept_secret, led_to_https
-from web.names.tls import renewing
+from web.names.tls import renewal
 from web.names.trust import CERTIFICATES, TRUST_ROUTES
 from web.portal.box.backing_up import BACKING_UP, BackingUp
 from web.portal.box.examining import EXAMINER, Examiner
@@ -65,10 +67,13 @@ _PHONES_PER_MINUTE = 30  # that a terminal may look for: all last digits in more
 _STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops
 
 
-def build_application(box: Box, certificates: Certificates | None = None) -> web.Application:
+def build_application(
+    box: Box, certificates: Certificates | None = None, directory: DataDirectory | None = None
+) -> web.Application:
     """Everything that `box` serves, in both environments. The caller closes the box.
 
-    `certificates` are those of the port on which the caller speaks TLS, if it does.
+    `certificates` are those of the port on which the caller speaks TLS, if it does. `directory`
+    is where the night's work makes backups; without it there is none.
     """
     around = [answer_everything, keep_closed, lead_back]
     app = web.Application(middlewares=around, client_max_size=BODY_LIMIT)
@@ -96,6 +101,7 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
     app.on_shutdown.append(_end_feeds(box))
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
+    served: list[Services] = []
     for environment in box.environments:
         services = Services(
             environment=environment,
@@ -107,22 +113,13 @@ def build_application(box: Box, certificates: Certificates | None = None) -> web
         _add_routes(app, services)
         if environment is box.test:
             _add_sandbox(app, services, SandboxPages(sandbox, box.clock))
-        clock_gate = services.dispatcher.clock_gate
-        may_expire = clock_gate.may_expire
-        beside = (
-            Upkeep(environment, box.clock, None, may_expire, clock_gate.watch),
-            Retention(environment, box.clock, may_expire, None, clock_gate.watch),
-            ContactRetention(environment, box.clock, may_expire, None, clock_gate.watch),
-            Erasures(environment),
-        )
-        app.cleanup_ctx.append(_lifecycle(services, *beside))
-        if certificates is not None and environment is box.live:
-            app.cleanup_ctx.append(renewing(certificates, box.live.database, may_expire))
+        served.append(services)
         for route in PORTAL_ROUTES:
             if environment is box.live or not route.of_the_house:
                 principal = Principal("staff", route.role)
                 handler = guarded(route, services, box.live)
                 _add(app, route.method, environment.prefix + route.path, handler, principal)
+    app.cleanup_ctx.append(_background(box, served, certificates, directory))
     _add_shared_routes(app, box)
     app[READERS] = readers_of(box)
     app.cleanup_ctx.append(_reading)
@@ -232,23 +229,43 @@ def _public(handler: Handler, environment: Environment) -> Handler:
     return handle
 
 
-def _lifecycle(
-    services: Services, *beside: Upkeep | Retention | Erasures
+def _background(
+    box: Box,
+    served: Sequence[Services],
+    certificates: Certificates | None,
+    directory: DataDirectory | None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
     """Start what works in the background, and stop it in the opposite order."""
+    scheduler = Scheduler(box.clock)
+    erasures = [Erasures(services.environment) for services in served]
+    jobs = [each.job for each in erasures]
+    retentions = []
+    for services in served:
+        may_expire = services.dispatcher.clock_gate.may_expire
+        retention = Retention(services.environment, may_expire)
+        retentions.append(retention)
+        jobs += retention.job, services.postman.job, make_chores(services.environment, may_expire)
+        if certificates is not None and services.environment is box.live:
+            jobs.append(renewal(certificates, box.live.database, may_expire))
+    if directory is not None:
+        jobs += Nights(box, directory, retentions).jobs
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        await services.dispatcher.start()
-        await services.postman.start()
-        services.dispatcher.clock_gate.watch(services.postman.look_anew)
-        for each in beside:
-            await each.start()
+        for services, following in zip(served, erasures, strict=True):
+            await services.dispatcher.start()
+            await services.postman.start()
+            services.dispatcher.clock_gate.watch(scheduler.wake)
+            await following.start()
+        scheduler.start(*jobs)
         yield
-        for each in reversed(beside):
-            await each.close()
+        await scheduler.close()
         # Together: each may wait for somebody outside, and the box has 10 s in all to leave.
-        await asyncio.gather(services.postman.close(), services.dispatcher.close(_STOP_WITHIN))
-        await services.gate.close()
+        await asyncio.gather(
+            *(services.postman.close() for services in served),
+            *(services.dispatcher.close(_STOP_WITHIN) for services in served),
+        )
+        for services in served:
+            await services.gate.close()
 
     return run
 

@@ -212,18 +212,19 @@ async def _serve(
                 following(box, directory, host, port),
                 living(box, directory, os.environ, ballast),
             ):
-                await _accept_until_stopped(box, listening, stopping, certificates)
+                await _accept_until_stopped(box, directory, listening, stopping, certificates)
     finally:
         await box.close()
 
 
 async def _accept_until_stopped(
     box: Box,
+    directory: DataDirectory,
     listening: Listening,
     stopping: Stopping,
     certificates: Certificates | None,
 ) -> None:
-    app = build_application(box, certificates)
+    app = build_application(box, certificates, directory)
     if stopping.may_restart:
         app[RESTART] = stopping.on_restart
     drain = Drain(app)

@@ -19,7 +19,7 @@ from appliance.store.reservations import add_history, get_reservation, update_re
 
 @dataclass(frozen=True, slots=True)
 class GuestErased:
-    """A notice after commit: the files still have to be wiped, and the list to be written."""
+    """A notice after commit: the list is still to be written, and the log to be cut."""
 
     reservation_id: str
 

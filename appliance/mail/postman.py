@@ -7,6 +7,7 @@ letter, that in flight at the crash, can be sent twice, with the same Message-ID
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -18,6 +19,8 @@ from appliance.errors import Unavailable
 from appliance.mail.composing import Composer
 from appliance.mail.smtp import MailServer, SmtpSender, send_letter
 from appliance.model.letter import RETRY_SECONDS, Outcome, remaining_delay
+from appliance.scheduler import Job
+from appliance.store.connection import Reader
 from appliance.store.letters import letter_state, list_waiting_letters
 
 log = logging.getLogger(__name__)
@@ -51,14 +54,15 @@ class Postman:
         self._composer = Composer(mail.sender)
         self._answer_within = answer_within
         self._fresh: dict[str, asyncio.Future[Outcome]] = {}  # in the order of their writing
-        self._due: dict[str, float] = {}  # those that wait for a later attempt
+        # Those that wait for a later attempt: until when by the monotonic clock, and by the other.
+        self._due: dict[str, tuple[float, int]] = {}
         self._in_flight: tuple[str, asyncio.Future[Outcome]] | None = None
         self._unrecorded: tuple[str, Outcome] | None = None
         self._is_slow = False  # a booking waited in vain, and no letter has gone out since
-        self._timer: asyncio.TimerHandle | None = None
         self._round: asyncio.Task[None] | None = None
-        self._reckoning: asyncio.Task[None] | None = None
         self._closed = False
+        name = f"{environment.name}: letters"
+        self.job = Job(name, environment.database, self.next_due, self._send_what_is_due)
 
     async def start(self) -> None:
         """Take up what waits from before, and every letter that is queued from now on."""
@@ -66,14 +70,13 @@ class Postman:
         database.on_commit(self._notice)
         if self._server is None:
             return
-        now, monotonic = self._clock.now(), self._clock.monotonic()
+        now = self._clock.now()
         waiting = await database.read(list_waiting_letters)
         if not waiting:
             await database.write(forget_mail_trouble)
         for letter in waiting:
             if self._under_way(letter.id) is None:
-                self._due[letter.id] = monotonic + remaining_delay(letter, now)
-        self._arm()
+                self._due[letter.id] = self._after(remaining_delay(letter, now))
 
     async def send_now(self, letter_id: str) -> Literal["sent", "failed"]:
         """Whether the mail server accepts this letter within 5 s in total.
@@ -103,22 +106,23 @@ class Postman:
         return "sent" if outcome.result == "accepted" else "failed"
 
     def wake(self) -> None:
-        """Go on a round for what is due. The timer calls it; so may whoever moved the clock."""
+        """Go on a round for what is due, unless one is under way."""
         if self._round is None and self._next() is not None:
-            self._disarm()
             self._round = asyncio.get_running_loop().create_task(self._go_round())
 
-    def look_anew(self) -> None:
-        """The clock was set or the machine slept, which no wait counts: some may be over."""
-        if self._due and not self._closed and self._reckoning is None:
-            self._reckoning = asyncio.get_running_loop().create_task(self._reckon_anew())
+    def next_due(self, _reader: Reader | None = None) -> int | None:
+        """When a letter is due that waits for a later attempt, in ms since 1970; any thread."""
+        wait = min(map(self._remaining, list(self._due.values())), default=None)
+        return None if wait is None else self._clock.now() + math.ceil(wait * 1000)
+
+    async def _send_what_is_due(self) -> None:
+        self.wake()
+        if self._round is not None:
+            await asyncio.wait([self._round])
 
     async def close(self) -> None:
         """Stop. The letter in flight gets as long as a booking would wait; the rest waits."""
         self._closed = True
-        self._disarm()
-        if self._reckoning is not None:
-            await self._reckoning
         if self._round is not None:
             _, slow = await asyncio.wait([self._round], timeout=self._answer_within)
             for task in slow:
@@ -126,20 +130,6 @@ class Postman:
             await asyncio.gather(*slow, return_exceptions=True)
         for asked in self._fresh.values():
             asked.cancel()
-
-    async def _reckon_anew(self) -> None:
-        try:
-            waiting = await self._environment.database.read(list_waiting_letters)
-            now, monotonic = self._clock.now(), self._clock.monotonic()
-            for letter in waiting:
-                if letter.id in self._due:
-                    due = monotonic + remaining_delay(letter, now)
-                    self._due[letter.id] = min(due, self._due[letter.id])
-        except Unavailable:
-            log.info("letters that wait are tried when their time has come by the timer")
-        finally:
-            self._reckoning = None
-            self._arm()
 
     def _notice(self, notices: Sequence[object]) -> None:
         if self._server is None or self._closed:
@@ -169,14 +159,14 @@ class Postman:
             self._round = None
             if self._server is not None:
                 self._server.part()
-            self._arm()
+            self.job.changed()
 
     def _next(self) -> str | None:
         """What has to be recorded goes first, then new letters, then the one due longest."""
         if self._closed:
             return None
-        first = min(self._due, key=self._due.__getitem__, default=None)
-        is_due = first is not None and self._due[first] <= self._clock.monotonic()
+        first = min(self._due, key=lambda id_: self._remaining(self._due[id_]), default=None)
+        is_due = first is not None and self._remaining(self._due[first]) <= 0
         if self._unrecorded is not None and (is_due or self._fresh):
             return self._unrecorded[0]
         return next(iter(self._fresh), first if is_due else None)
@@ -195,11 +185,10 @@ class Postman:
             self._in_flight = None
         if outcome.result == "accepted":
             self._is_slow = False
-        now = self._clock.monotonic()
         if outcome.result == "unreachable" or self._unrecorded is not None:
-            self._postpone(now)
+            self._postpone()
         if delay is not None:  # after those that were postponed: a hopeless one is not in their way
-            self._due[letter_id] = now + delay
+            self._due[letter_id] = self._after(delay)
         if not asked.done():
             asked.set_result(outcome)
 
@@ -227,31 +216,19 @@ class Postman:
         self._unrecorded = None
         return delay
 
-    def _postpone(self, now: float) -> None:
+    def _after(self, seconds: float) -> tuple[float, int]:
+        return self._clock.monotonic() + seconds, self._clock.now() + round(seconds * 1000)
+
+    def _remaining(self, due: tuple[float, int]) -> float:
+        """Seconds by either clock: one does not count while the machine sleeps."""
+        return min(due[0] - self._clock.monotonic(), (due[1] - self._clock.now()) / 1000)
+
+    def _postpone(self) -> None:
         """A server that takes no letter is asked once a minute, not for each that waits."""
-        later = now + RETRY_SECONDS[0]
+        later = self._after(RETRY_SECONDS[0])
         self._due = {letter_id: max(due, later) for letter_id, due in self._due.items()}
         self._due |= dict.fromkeys(self._fresh, later)
         for asked in self._fresh.values():
             if not asked.done():
                 asked.set_result(_POSTPONED)
         self._fresh = {}
-
-    def _arm(self) -> None:
-        """One timer, for the earliest letter; none while nothing waits."""
-        self._disarm()
-        if self._closed or self._round is not None or not self._due:
-            return
-        delay = max(0.0, min(self._due.values()) - self._clock.monotonic())
-        self._timer = asyncio.get_running_loop().call_later(delay, self._ring)
-
-    def _ring(self) -> None:
-        self._timer = None
-        self.wake()
-        if self._round is None:  # the loop's clock ran a moment ahead of ours
-            self._arm()
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

@@ -71,10 +71,7 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
         raise field_invalid("name", "name")
     _check_length("name", venue.name, _VENUE_NAME_MAX)
     if len(venue.slug) > NAME_MAX or not _SLUG.fullmatch(venue.slug):
-        raise field_invalid(
-            "slug",
-            "slug",
-        )
+        raise field_invalid("slug", "slug")
     for name, value, choices in (
         ("status", venue.status, STATUSES),
         ("reservation_mode", venue.reservation_mode, MODES),
@@ -82,16 +79,9 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
         if value not in choices:
             raise field_invalid(name, "one_of_the_list")
     if not 1 <= venue.request_expiry_hours <= HOURS_MAX:
-        raise field_invalid(
-            "request_expiry_hours",
-            "hours",
-            longest=HOURS_MAX,
-        )
+        raise field_invalid("request_expiry_hours", "hours", longest=HOURS_MAX)
     if not re.fullmatch("[A-Z]{3}", venue.currency):
-        raise field_invalid(
-            "currency",
-            "currency",
-        )
+        raise field_invalid("currency", "currency")
     if not is_slot(venue.evening_ends_at) or minutes(venue.evening_ends_at) > _LATEST_END:
         raise field_invalid("evening_ends_at", "evening_end")
     _check_length("address", venue.address or "", ADDRESS_MAX)
@@ -101,10 +91,7 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
 
 
 def _check_zone(name: str, zones: ZoneDatabase) -> None:
-    fault = field_invalid(
-        "time_zone",
-        "time_zone",
-    )
+    fault = field_invalid("time_zone", "time_zone")
     if not _ZONE.fullmatch(name):
         raise fault
     try:
@@ -116,11 +103,7 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
 def check_table(table: Table, taken: Collection[str]) -> None:
     """The same of a table; `taken` are the numbers of the others."""
     if table.number in taken:
-        raise field_invalid(
-            "number",
-            "number_taken",
-            number=table.number,
-        )
+        raise field_invalid("number", "number_taken", number=table.number)
     for name, longest in (("number", NUMBER_MAX), ("name", NAME_MAX), ("type", TYPE_MAX)):
         value = getattr(table, name)
         if not value.strip():
@@ -132,17 +115,9 @@ def check_table(table: Table, taken: Collection[str]) -> None:
         ("minimum_spend", table.minimum_spend, 0, SPEND_MAX),
     ):
         if not smallest <= value <= largest:
-            raise field_invalid(
-                name,
-                "whole_between",
-                smallest=smallest,
-                largest=largest,
-            )
+            raise field_invalid(name, "whole_number_from", smallest=smallest, largest=largest)
     if table.capacity_max < table.capacity_min:
-        raise field_invalid(
-            "capacity_max",
-            "capacities",
-        )
+        raise field_invalid("capacity_max", "capacities")
 
 
 def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
@@ -156,12 +131,7 @@ def check_slot(slot: Slot, others: Iterable[Slot]) -> None:
         raise field_invalid("days", "a_day")
     for other in others:
         if other.start == slot.start and days & set(other.days_of_week):
-            raise field_invalid(
-                "start",
-                "slot_taken",
-                name=other.name,
-                start=slot.start,
-            )
+            raise field_invalid("start", "slot_taken", name=other.name, start=slot.start)
 
 
 def _check_length(name: str, value: str, longest: int) -> None:

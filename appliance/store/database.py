@@ -16,7 +16,7 @@ from appliance.errors import Unavailable
 from appliance.store.connection import Reader, Transaction, open_connection
 from appliance.store.folding import Folder
 from appliance.store.watermark import FilesBeside, Watermark
-from appliance.store.wiping import is_lost, wipe
+from appliance.store.wiping import cut_log, is_lost, wipe
 from appliance.store.writer import Writer
 from appliance.tokens import Tokens
 
@@ -151,8 +151,15 @@ class Database:
 
     async def wipe(self) -> bool:
         """As `wiping.wipe`, beside the work. A disk that keeps nothing ends the service."""
+        return await self._beside_the_work(wipe)
+
+    async def cut_log(self) -> bool:
+        """As `wiping.cut_log`, likewise."""
+        return await self._beside_the_work(cut_log)
+
+    async def _beside_the_work(self, work: Callable[[Path], bool]) -> bool:
         try:
-            return await asyncio.to_thread(wipe, self.path)
+            return await asyncio.to_thread(work, self.path)
         except apsw.IOError as failure:
             if is_lost(failure):
                 self._writer.fail(failure)

@@ -1,7 +1,7 @@
-"""Wiping: nothing that was erased is left between the rows of a database, nor in its WAL.
+"""Wiping: nothing that was erased is left in the WAL, nor between the rows of a database.
 
-`secure_delete` overwrites what is freed, but not the copies that stay in a page when its rows
-move to another one. Only a file that is written anew has none of them.
+`secure_delete` overwrites what is freed, so that the WAL alone keeps it until it is cut. The
+copies that stay in a page when its rows move to another one go with the VACUUM of the night.
 """
 
 import os
@@ -14,21 +14,15 @@ from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 from appliance.store.unusable import quota_as_full
 
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 10.0
 _PAUSE_SECONDS = 0.05
 _WAIT_MILLISECONDS = 250
 _MIB = 1 << 20
-_SMALL = 4 * _MIB
 _SPARE = _MIB
 _NOT_KEPT = frozenset({
     apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_TRUNCATE,
     apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC,
 })  # fmt: skip
-
-
-def is_small(path: Path) -> bool:
-    """Whether wiping it takes so little time and memory that it may be done at any hour."""
-    return path.stat().st_size <= _SMALL
 
 
 def is_lost(failure: apsw.IOError) -> bool:
@@ -37,7 +31,7 @@ def is_lost(failure: apsw.IOError) -> bool:
 
 
 def wipe(path: Path) -> bool:
-    """Write the file anew and cut its WAL; False when others were in the way: try later.
+    """VACUUM the file and cut its WAL; False when others were in the way: try later.
 
     Whoever writes meanwhile waits: about a second for 100 MB. Call it from a thread. Trouble when
     the disk has no room for it; then nothing was tried.
@@ -45,10 +39,10 @@ def wipe(path: Path) -> bool:
     connection = open_connection(path)
     try:
         _demand_room(connection, path)
-        if not is_small(path):  # not all of it in memory, nor on another disk than the box's
-            connection.pragma("temp_store_directory", str(path.parent.absolute()))
-            connection.execute("PRAGMA temp_store = FILE")
-            connection.execute("PRAGMA cache_size = -2000")
+        # Not all of it in memory, nor on another disk than the box's.
+        connection.pragma("temp_store_directory", str(path.parent.absolute()))
+        connection.execute("PRAGMA temp_store = FILE")
+        connection.execute("PRAGMA cache_size = -2000")
         with quota_as_full(connection):
             connection.execute("VACUUM")
             return _cut_log(connection)
@@ -58,8 +52,22 @@ def wipe(path: Path) -> bool:
         connection.close()
 
 
+def cut_log(path: Path) -> bool:
+    """Move the whole WAL into the file and cut it; False when others read of it all the time.
+
+    Call it from a thread.
+    """
+    connection = open_connection(path)
+    try:
+        with quota_as_full(connection):
+            return _cut_log(connection)
+    except apsw.FullError:
+        return False
+    finally:
+        connection.close()
+
+
 def _cut_log(connection: apsw.Connection) -> bool:
-    """Fold the whole log into the file and cut it; False when others read of it all the time."""
     connection.set_busy_timeout(_WAIT_MILLISECONDS)  # while it waits nobody can write
     until = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < until:

@@ -1,11 +1,15 @@
 """What the clock does to reservations, in batches that hold up no booking."""
 
+from collections.abc import Callable
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
 from appliance.actions.answer_request import decline
+from appliance.actions.remind import find_next_reminder, remind
+from appliance.environment import Environment
 from appliance.model.evening import evening_end, tonight
 from appliance.model.venue import Venue
+from appliance.scheduler import Job
 from appliance.store.connection import Reader, Transaction
 from appliance.store.due import (
     complete_up_to,
@@ -44,6 +48,26 @@ def free_access_codes(tx: Transaction) -> int:
 
 
 CHORES = (complete_evenings, decline_expired_requests, free_access_codes)
+
+
+def make_chores(environment: Environment, may_expire: Callable[[], bool] = lambda: True) -> Job:
+    """The job that does all of it, and reminds guests. `may_expire`: as of ClockGate."""
+    database, hours = environment.database, environment.settings.mail.reminder_hours
+
+    def find_next(reader: Reader) -> int | None:
+        reminder = find_next_reminder(reader, hours) if hours else None
+        found = (find_next_due(reader), reminder)
+        return min((instant for instant in found if instant is not None), default=None)
+
+    def remind_guests(tx: Transaction) -> int:
+        return remind(tx, hours, BATCH) if hours else 0
+
+    async def do_what_is_due() -> None:
+        for chore in (*CHORES, remind_guests):
+            while await database.write(chore) == BATCH:
+                pass
+
+    return Job(f"{environment.name}: chores", database, find_next, do_what_is_due, may_expire)
 
 
 def find_next_due(reader: Reader) -> int | None:

@@ -1,4 +1,4 @@
-"""What keeps a serving box alive: the watchdog, the reserve for a full disk, the nights."""
+"""What keeps a serving box alive: the watchdog, the reserve for a full disk."""
 
 import asyncio
 import logging
@@ -11,10 +11,8 @@ from appliance.actions.check_in_by_staff import check_in_by_staff, undo_by_staff
 from appliance.actions.sync_scans import sync_scans
 from appliance.actions.undo_check_in import undo_check_in
 from appliance.box import Box
-from appliance.clock_steps import watch_clock_steps
 from appliance.data_directory import DataDirectory
 from appliance.upkeep.ballast import Ballast
-from appliance.upkeep.nights import Nights
 from appliance.upkeep.sd_notify import sd_notify
 from appliance.upkeep.watchdog import Watchdog
 
@@ -91,14 +89,11 @@ async def living(
     """Entered when the box is ready to serve, left before it stops."""
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)
     reserve = Reserve(box, ballast)
-    nights = Nights(box, directory, watch_clock=watch_clock_steps)
     reserve.start()
-    await nights.start()
     watchdog.start()
     try:
         yield watchdog
     finally:
         sd_notify(environ, "STOPPING=1")
         watchdog.close()
-        await nights.close()
         await reserve.close()

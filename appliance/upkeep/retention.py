@@ -1,17 +1,16 @@
-"""Retention of logs and sign-ins: once at the start, then each night, in steps nobody notices."""
+"""Retention of logs, sign-ins and contacts: at the start, then each night, in short steps."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from zoneinfo import ZoneInfo
 
-from appliance.accidents import log_accident
-from appliance.clock import Clock
-from appliance.clock_steps import WatchClockSteps
+from appliance.actions.erase_guest import erase_past_guests
 from appliance.environment import Environment
-from appliance.errors import Refusal
+from appliance.scheduler import Job
 from appliance.store.connection import Reader, Transaction
+from appliance.store.erasing import find_past_guests
 from appliance.store.retention import (
     BATCH,
     DELIVERIES,
@@ -31,98 +30,50 @@ from appliance.store.retention import (
 from appliance.store.security_log import drop_security_entries, find_old_security_entries
 from appliance.store.sessions import delete_old_sign_ins, has_old_sign_ins
 from appliance.store.venue import get_venue
-from appliance.upkeep.upkeep import Alarm, CallLater
-
-log = logging.getLogger(__name__)
+from appliance.upkeep.chores import last_ended_evening_now
 
 DAY_MS = 86_400_000
-_HOUR = 4  # in the night of the venue, when nobody books
 _PAUSE_SECONDS = 0.02
-_AGAIN_SECONDS = 3600.0
-_DAY_SECONDS = 86_400.0
+_GUESTS = 20  # erased in one transaction
+_GUESTS_FOUND = 5_000  # at a time: looking for them reads every row of the past
 
 Find = Callable[[Reader], list[Key]]
 Drop = Callable[[Transaction, Sequence[Key]], None]
 
 
 class Retention:
-    """Keeps the log within its days, rows and megabytes; by a doubtful clock it keeps all."""
+    """Keeps logs within days, rows and megabytes, contacts within days; one environment's."""
 
     def __init__(
-        self,
-        environment: Environment,
-        clock: Clock,
-        may_expire: Callable[[], bool],
-        call_later: CallLater | None = None,
-        watch_clock: WatchClockSteps | None = None,
+        self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
     ) -> None:
-        """`may_expire` says whether the clock is good enough to tell how old something is.
-
-        `watch_clock` as of Upkeep.
-        """
+        """`may_expire` says whether the clock is good enough to tell how old something is."""
         self._database = environment.database
-        self._settings = environment.settings.retention
-        self._clock = clock
+        self._settings = environment.settings
         self._may_expire = may_expire
-        self._call_later = call_later
-        self._watch_clock = watch_clock
-        self._stop_watching: Callable[[], None] | None = None
-        self._alarm: Alarm | None = None
-        self._due = 0
-        self._task: asyncio.Task[None] | None = None
-        self._closed = False
+        self._done_at: int | None = None
+        self._lock = asyncio.Lock()
+        self.job = Job(
+            f"{environment.name}: retention",
+            self._database,
+            self._next_due,
+            self.forget,
+            may_expire,
+        )
 
-    async def start(self) -> None:
-        """Begin beside the first requests."""
-        if self._watch_clock is not None:
-            self._stop_watching = self._watch_clock(self._look_anew)
-        self._begin()
-
-    async def close(self) -> None:
-        """Stop after the step that is being written."""
-        self._closed = True
-        if self._stop_watching is not None:
-            self._stop_watching()
-            self._stop_watching = None
-        if self._alarm is not None:
-            self._alarm.cancel()
-        await self.settle()
-
-    async def settle(self) -> None:
-        """Wait until nothing is being done."""
-        if self._task is not None:
-            await self._task
-
-    def _look_anew(self) -> None:
-        """The clock was set, the machine slept, or the clock is trusted again."""
-        if self._alarm is not None and not self._closed:  # else it reckons when it has done
-            self._alarm.cancel()
-            self._set(min(max((self._due - self._clock.now()) / 1000, 0.0), _DAY_SECONDS))
-
-    def _set(self, seconds: float) -> None:
-        later = self._call_later or asyncio.get_running_loop().call_later
-        self._alarm = later(seconds, self._begin)
-
-    def _begin(self) -> None:
-        self._alarm = None
-        self._task = asyncio.get_running_loop().create_task(self._work(), name="retention")
-
-    async def _work(self) -> None:
-        wait = _AGAIN_SECONDS
-        try:
+    async def forget(self) -> None:
+        """Forget what is too old. By a doubtful clock nothing is."""
+        async with self._lock:  # the night's work asks for it too
             if self._may_expire():
-                await self._forget()
-                wait = await self._database.read(seconds_until_the_night)
-        except Refusal as refusal:
-            log.warning("retention waits an hour: %s", refusal)
-        except Exception as error:  # noqa: BLE001 - it tries again in an hour
-            log_accident("retention", error)
-        if not self._closed:
-            self._due = self._clock.now() + round(wait * 1000)
-            self._set(wait)
+                await self._forget_logs()
+                await self._forget_contacts()
+                self._done_at = self._database.clock.now()
 
-    async def _forget(self) -> None:
-        keep, now = self._settings, self._clock.now()
+    def _next_due(self, reader: Reader) -> int:
+        return next_night(reader, self._done_at, self._settings.backup.hour)
+
+    async def _forget_logs(self) -> None:
+        keep, now = self._settings.retention, self._database.clock.now()
         size = keep.attempt_megabytes * 1_000_000
         too_many = await self._database.read(find_cut_of_attempts, keep.attempt_rows, size)
         attempts = max(too_many, now - keep.attempt_days * DAY_MS)
@@ -141,24 +92,42 @@ class Retention:
         if await self._database.read(has_old_sign_ins, guessed):
             await self._database.write(delete_old_sign_ins, guessed)
 
+    async def _forget_contacts(self) -> None:
+        """Name, contacts and notes of evenings that are long past."""
+        days = self._settings.retention.contact_days
+        while found := await self._database.read(_find_past_guests, days):
+            for start in range(0, len(found), _GUESTS):
+                await self._database.write(erase_past_guests, found[start : start + _GUESTS])
+                await asyncio.sleep(_PAUSE_SECONDS)
+            await self._database.cut_log()
+
     async def _all(self, find: Find, drop: Drop, batch: int = BATCH) -> None:
         """Drop whatever is found, a batch at a time; others write in between."""
-        keys: list[Key] = []
-        while not self._closed:
-            if not keys:
-                keys = await self._database.read(find)
-            if not keys:
-                return
-            await self._database.write(drop, keys[:batch])
-            del keys[:batch]
-            await asyncio.sleep(_PAUSE_SECONDS)
+        while keys := await self._database.read(find):
+            for start in range(0, len(keys), batch):
+                await self._database.write(drop, keys[start : start + batch])
+                await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def seconds_until_the_night(reader: Reader) -> float:
-    """Seconds until it is next four o'clock in the venue."""
-    zone = reader.zones.zone(get_venue(reader).time_zone)
-    now = datetime.fromtimestamp(reader.now / 1000, UTC)
-    night = now.astimezone(zone).replace(hour=_HOUR, minute=0, second=0, microsecond=0)
-    if night <= now:
-        night += timedelta(days=1)
-    return (night - now).total_seconds()
+def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
+    """When it is next that hour in the venue after `done_at`, in ms since 1970.
+
+    0 when it never was done, or in a future from which the clock was set back.
+    """
+    if done_at is None or done_at > reader.now + DAY_MS:
+        return 0
+    return hour_after(done_at, reader.zones.zone(get_venue(reader).time_zone), hour)
+
+
+def hour_after(instant: int, zone: ZoneInfo, hour: int) -> int:
+    """The next time that it is that hour there, in ms since 1970."""
+    local = datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone)
+    found = local.replace(hour=hour, minute=0, second=0, microsecond=0)
+    if found <= local:
+        found += timedelta(days=1)
+    return round(found.timestamp() * 1000)
+
+
+def _find_past_guests(reader: Reader, days: int) -> list[str]:
+    last: date = last_ended_evening_now(reader) - timedelta(days=days)
+    return find_past_guests(reader, last, _GUESTS_FOUND)

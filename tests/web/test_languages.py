@@ -91,7 +91,7 @@ def calls(*folders: str):
 def rules_in_the_code():
     """The English of every rule that a form of the portal can run into."""
     for name, call in calls("web/portal", "appliance/actions", "appliance/model"):
-        if name in {"field_error", "needed"} and len(call.args) > 2:
+        if name in ("field_error", "needed") and len(call.args) > 2:
             yield f"please give {call.args[2].value}"
         if name == "field_invalid":
             yield RULES[call.args[1].value][1]

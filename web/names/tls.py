@@ -5,16 +5,14 @@ import logging
 import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
-from aiohttp import web
-
-from appliance.accidents import log_accident
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
-from appliance.errors import Trouble, Unavailable
 from appliance.model.notices import VenueChanged
+from appliance.scheduler import Job
+from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.terminals import list_terminals
 from appliance.store.venue import get_venue
@@ -28,8 +26,7 @@ log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 10
 # Each costs a signature: a thousand who shake hands at once are to hold up no scan for long.
 _BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
-_DAY_SECONDS = 86_400.0
-_AGAIN_SECONDS = 600.0  # while the clock is not trusted
+_DAY_MS = 86_400_000
 
 
 class CountedTls(SSLProtocol):
@@ -101,42 +98,25 @@ def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
     return found
 
 
-def renewing(
-    certificates: Certificates, database: Database, may_renew: Callable[[], bool]
-) -> Callable[[web.Application], AsyncIterator[None]]:
-    """Look at the certificate at the start, every day and when the venue may have another name.
+def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
+    """Look at the certificate at the start, every day and when the venue may have another name."""
+    looked_at: int | None = None
 
-    Whenever the clock can be trusted; else again in ten minutes.
-    """
+    def next_due(_reader: Reader) -> int:
+        now = database.clock.now()
+        return 0 if looked_at is None or looked_at > now else looked_at + _DAY_MS
 
-    async def run(_app: web.Application) -> AsyncIterator[None]:
-        loop = asyncio.get_running_loop()
-        alarm: asyncio.TimerHandle | None = None
+    async def renew() -> None:
+        nonlocal looked_at
+        certificates.renew()
+        looked_at = database.clock.now()
 
-        def look() -> None:
-            nonlocal alarm
-            if alarm is not None:
-                alarm.cancel()
-            trusted = may_renew()
-            try:
-                if trusted:
-                    certificates.renew()
-            except (OSError, Trouble, Unavailable) as trouble:
-                log.warning("the certificate was not renewed: %s", trouble)
-            except Exception as error:  # noqa: BLE001 - it is looked at again tomorrow
-                log_accident("renewing the certificate", error)
-            alarm = loop.call_later(_DAY_SECONDS if trusted else _AGAIN_SECONDS, look)
+    def on_commit(notices: Sequence[object]) -> None:
+        nonlocal looked_at
+        if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
+            looked_at = None
+            job.changed()
 
-        def on_commit(notices: Sequence[object]) -> None:
-            if not is_over and any(isinstance(n, (VenueChanged, ChangedBeside)) for n in notices):
-                look()
-
-        is_over = False
-        database.on_commit(on_commit)
-        look()
-        yield
-        is_over = True
-        if alarm is not None:
-            alarm.cancel()
-
-    return run
+    job = Job("the certificate", database, next_due, renew, may_renew)
+    database.on_commit(on_commit)
+    return job

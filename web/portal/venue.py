@@ -262,10 +262,7 @@ async def close(request: web.Request) -> web.Response:
     if first is None or last is None:
         raise InvalidDate(field="first")
     if last < first:
-        raise field_invalid(
-            "last",
-            "last_day",
-        )
+        raise field_invalid("last", "last_day")
     reason = form.text("reason", NAME_MAX)
     return await _save_or_ask(request, "/venue/closings", close_days, first, last, reason)
 

@@ -4,8 +4,9 @@ import asyncio
 
 from appliance.actions.enter import enter_by_staff, enter_for_guest
 from appliance.clock import parse_instant
+from appliance.scheduler import Scheduler
 from appliance.store.reservations import get_reservation
-from appliance.upkeep.upkeep import Upkeep
+from appliance.upkeep.chores import make_chores
 from tests.builders import a_booking
 
 END_OF_TONIGHT = "2026-11-22T06:00:00.000Z"
@@ -29,15 +30,16 @@ class Timer:
 
 
 class World:
-    """An environment, its clock, and upkeep whose one timer the test fires."""
+    """An environment, its clock, and its chores, by a scheduler whose timer the test fires."""
 
-    def __init__(self, environment, clock):
+    def __init__(self, environment, clock, may_expire=lambda: True):
         self.database, self.clock, self.timer = environment.database, clock, Timer()
-        self.upkeep = Upkeep(environment, clock, self.timer)
+        self.scheduler = Scheduler(clock, self.timer)
+        self.chores = make_chores(environment, may_expire)
 
     async def start(self):
-        await self.upkeep.start()
-        await self.upkeep.settle()
+        self.scheduler.start(self.chores)
+        await self.scheduler.settle()
 
     async def wait_for_the_timer(self):
         """Let the time pass that the timer is set to, and let it fire."""
@@ -45,7 +47,7 @@ class World:
         self.clock.advance(seconds)
         self.timer.cancel()
         callback()
-        await self.upkeep.settle()
+        await self.scheduler.settle()
 
     async def pass_until(self, instant):
         """Fire the timer as often as it wants to until `instant`."""

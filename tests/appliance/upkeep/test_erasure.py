@@ -11,12 +11,13 @@ import pytest
 from appliance.actions.enter import enter_by_staff
 from appliance.actions.erase_guest import erase_guest
 from appliance.actions.export_guest import export_guests
+from appliance.scheduler import Scheduler
 from appliance.store.database import Database
 from appliance.store.erasing import find_reservations_of, is_same_phone
 from appliance.store.reservations import get_reservation
-from appliance.upkeep.contacts import ContactRetention
 from appliance.upkeep.erasure_list import LIST, append_to_list, find_unreadable, read_list
 from appliance.upkeep.erasures import Erasures
+from appliance.upkeep.retention import Retention
 from tests.appliance.upkeep.canaries import (
     EMAIL,
     NAME,
@@ -28,7 +29,6 @@ from tests.appliance.upkeep.canaries import (
     live_through,
     traces_in,
 )
-from tests.appliance.upkeep.keeping import Timer
 from tests.builders import a_booking, table_id
 
 
@@ -44,12 +44,20 @@ def copy_of(path, folder):
     return folder
 
 
+async def following(environment):
+    """A scheduler that follows the erasures of an environment, as `serve` has one."""
+    erasures, scheduler = Erasures(environment), Scheduler(environment.database.clock)
+    await erasures.start()
+    scheduler.start(erasures.job)
+    await scheduler.settle()
+    return scheduler
+
+
 @pytest.fixture
 async def erasures(box):
-    following = Erasures(box.live)
-    await following.start()
-    yield following
-    await following.close()
+    scheduler = await following(box.live)
+    yield scheduler
+    await scheduler.close()
 
 
 @pytest.mark.proves("S24")
@@ -133,8 +141,7 @@ async def test_what_a_restore_brings_back_is_erased_again_before_anybody_looks(
         box.live.name, restored, box.live.keyring, box.settings, box.live.links, box.live.feed
     )
     assert (await restored.read(get_reservation, id_)).customer_name == NAME
-    again = Erasures(environment)
-    await again.start()
+    again = await following(environment)
     assert (await restored.read(get_reservation, id_)).customer_name is None
     await again.close()
     await restored.close()
@@ -155,8 +162,7 @@ async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_nex
                               {"id": id_})
     )  # fmt: skip
 
-    again = Erasures(box.live)
-    await again.start()
+    again = await following(box.live)
     await again.close()
 
     assert (await database.read(get_reservation, id_)).customer_name == "Omar"
@@ -164,10 +170,7 @@ async def test_a_guest_of_whom_staff_write_a_name_again_is_not_erased_at_the_nex
 
 class TestRetention:
     async def forget(self, box, *, may_expire=True):
-        retention = ContactRetention(box.live, box.clock, lambda: may_expire, Timer())
-        await retention.start()
-        await retention.settle()
-        await retention.close()
+        await Retention(box.live, lambda: may_expire).forget()
 
     @pytest.mark.proves("S24", "V14")
     async def test_contacts_are_forgotten_thirty_days_after_the_evening_and_not_before(
@@ -226,11 +229,7 @@ async def test_a_box_starts_beside_a_damaged_list_says_so_and_notes_again_what_i
     await database.write(erase_guest, reservation.id, actor="staff:1")
     (tmp_path / LIST).write_bytes(b'\n{"environment": "live", "reserv\xff\n')
 
-    following = Erasures(box.live)
-    await following.start()
-    await asyncio.sleep(0)
-    await following.settle()
-    await following.close()
+    await (await following(box.live)).close()
 
     assert f"{LIST} cannot be read in these lines: 2" in caplog.text
     assert read_list(tmp_path, "live") == [reservation.id]

@@ -1,33 +1,36 @@
 """The night's work: due after the latest proof, caught up after a time off, told when it fails."""
 
+import asyncio
+
 import pytest
 
 from appliance.backup.shelf import Record, read_record, write_record
-from appliance.clock import newest_zone_database, parse_instant
+from appliance.clock import parse_instant
 from appliance.data_directory import DataDirectory
+from appliance.scheduler import Scheduler
 from appliance.store.conditions import Condition, list_conditions, put_condition
-from appliance.upkeep.nights import DAMAGED, NO_BACKUP, Nights, seconds_until_due
+from appliance.upkeep.nights import DAMAGED, NO_BACKUP, Nights
+from appliance.upkeep.retention import Retention, next_night
 from tests.appliance.backup.making import MASTER_KEY
 from tests.appliance.upkeep.keeping import Timer
 
-ZONE = newest_zone_database().zone("Africa/Casablanca")
-NOW = parse_instant("2026-11-21T19:00:00Z")
-
 
 @pytest.mark.parametrize(
-    ("proven", "hours"),
+    ("proven", "due"),
     [
-        ("2026-11-21T04:01:00Z", 9),
-        ("2026-11-21T03:00:00Z", -15),
-        ("2026-11-01T04:01:00Z", -471),
-        ("2027-11-21T04:01:00Z", 0),
-        (None, 0),
+        ("2026-11-21T04:01:00Z", "2026-11-22T04:00:00Z"),
+        ("2026-11-21T03:00:00Z", "2026-11-21T04:00:00Z"),
+        ("2026-11-01T04:01:00Z", "2026-11-02T04:00:00Z"),
+        ("2027-11-21T04:01:00Z", None),
+        (None, None),
     ],
 )
-def test_a_backup_is_due_at_four_after_the_latest_proof(proven, hours):
-    record = Record(at=proven and parse_instant(proven))
+async def test_a_backup_is_due_at_four_after_the_latest_proof(box, proven, due):
+    proven = proven and parse_instant(proven)
 
-    assert seconds_until_due(record, NOW, ZONE, 4) == hours * 3600
+    found = box.live.database.peek(next_night, proven, 4)
+
+    assert found == (0 if due is None else parse_instant(due))
 
 
 @pytest.fixture
@@ -77,40 +80,40 @@ DAY = 86_400
 
 
 async def test_where_the_night_hangs_it_is_said_all_the_same(nights, box, tmp_path):
-    del nights  # it made the directory
-    waking = {}
-
-    def call_later(seconds, call):
-        waking[seconds] = call
-        return Timer()
-
-    async def an_hour_passes():
-        """Only the look at the backups: the night itself hangs."""
-        waking.pop(3600.0)()
-        await watched.settle()
-
-    watched = Nights(box, DataDirectory(tmp_path), call_later)
+    _, scheduler = of(nights, box)
     write_record(tmp_path, Record(at=box.clock.now()))
-    await watched.start()
+    hanging = asyncio.Event()
+    nights.jobs[0].run = hanging.wait
+    scheduler.start(*nights.jobs)
+    await look(scheduler, nights)
 
     box.clock.advance(DAY)
-    await an_hour_passes()
+    await look(scheduler, nights)
     assert await names(box) == []
+    assert nights.jobs[0].task is not None
 
     box.clock.advance(DAY)
-    await an_hour_passes()
+    await look(scheduler, nights)
     [condition] = await box.live.database.read(list_conditions)
     assert (condition.name, condition.since) == (NO_BACKUP, box.clock.now())
 
-    box.clock.advance(3600)
-    await an_hour_passes()
-    [later] = await box.live.database.read(list_conditions)
-    assert later.since == condition.since
-
     write_record(tmp_path, Record(at=box.clock.now()))  # one made by hand
-    await an_hour_passes()
+    await look(scheduler, nights)
     assert await names(box) == []
-    await watched.close()
+    await scheduler.close()
+
+
+def of(nights, box):
+    timer = Timer()
+    return timer, Scheduler(box.clock, timer)
+
+
+async def look(scheduler, nights):
+    """All but the night's work, which may hang."""
+    scheduler.look()
+    async with asyncio.timeout(60):
+        while scheduler._looking or nights.jobs[1].task:  # noqa: ASYNC110 - no hook for tests
+            await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize("doubt", [None, "clock_held", "clock_leapt"])
@@ -133,24 +136,77 @@ async def test_a_night_forgets_plain_copies_of_upgrades_long_ago_by_a_clock_that
 
 
 @pytest.mark.proves("decision: Which clock do durations and timers run on?")
-async def test_after_a_sleep_of_the_machine_the_night_is_looked_at_within_a_minute(
-    nights, box, tmp_path
-):
-    del nights  # it made the directory
-    told, timer = [], Timer()
-    slept = Nights(box, DataDirectory(tmp_path), timer, told.append)
+async def test_after_a_sleep_of_the_machine_the_night_is_made_up_for_at_once(nights, box, tmp_path):
+    timer, scheduler = of(nights, box)
     write_record(tmp_path, Record(at=box.clock.now()))
-    slept._watch_later = lambda: None  # the look at what is overdue has a timer of its own
-    await slept.start()
-    timer.callback()
-    await slept.settle()
-    assert timer.seconds == 6 * 3600
+    scheduler.start(*nights.jobs)
+    await scheduler.settle()
+    assert timer.seconds == 9 * 3600  # four in the night of the venue
 
     box.clock.advance(DAY)  # and no timer counted it
-    [tell] = told
-    tell()
-    assert timer.seconds == 60
-    timer.callback()
-    await slept.settle()
+    scheduler.wake()
+    await scheduler.settle()
 
     assert read_record(tmp_path).at == box.clock.now()
+    await scheduler.close()
+
+
+async def test_a_night_without_a_backup_is_tried_again_and_each_time_it_waits_longer(
+    nights, box, tmp_path
+):
+    (tmp_path / "backups").rmdir()
+    (tmp_path / "backups").write_text("in the way")
+    timer, scheduler = of(nights, box)
+    scheduler.start(nights.jobs[0])
+    await scheduler.settle()
+
+    waits = []
+    for _ in range(4):
+        waits.append(timer.seconds)
+        box.clock.advance(timer.seconds)
+        timer.callback()
+        await scheduler.settle()
+
+    assert waits == [60, 60, 120, 240]
+    await scheduler.close()
+
+
+@pytest.mark.proves("S24")
+async def test_the_night_forgets_before_it_vacuums_and_checks_before_it_backs_up(nights, box):
+    order = []
+    box_of = type(box.live.database)
+
+    class Kept(Retention):
+        async def forget(self):
+            order.append("forget")
+
+    nights._retentions = [Kept(box.live)]
+    with pytest.MonkeyPatch.context() as watching:
+        watching.setattr(box_of, "wipe", lambda _: noted(order, "vacuum"))
+        watching.setattr(
+            "appliance.upkeep.nights.list_faults", lambda _: order.append("check") or []
+        )
+        watching.setattr("appliance.upkeep.nights.Maker.make", lambda _: order.append("back up"))
+        await nights.do_now()
+
+    assert order == ["forget", "vacuum", "vacuum", "check", "check", "back up"]
+
+
+async def noted(order, step):
+    order.append(step)
+    return True
+
+
+async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
+    nights, box, tmp_path, monkeypatch, caplog
+):
+    class Full:
+        f_bavail, f_frsize = 0, 4096
+
+    monkeypatch.setattr("appliance.store.wiping.os.statvfs", lambda _path: Full())
+    monkeypatch.setattr("appliance.upkeep.nights.Maker.make", lambda _: None)
+
+    await nights.do_now()
+
+    assert "live.db cannot be wiped: that takes" in caplog.text
+    assert await names(box) == []

@@ -38,7 +38,7 @@ class Guests(World):
 async def world(box, clock):
     made = Guests(box.live, clock)
     yield made
-    await made.upkeep.close()
+    await made.scheduler.close()
 
 
 async def test_a_guest_is_reminded_once_a_day_before(world):
@@ -131,6 +131,6 @@ async def test_with_0_hours_nobody_is_ever_reminded(box, clock, settings):
     await world.start()
 
     await world.pass_until("2026-12-01T00:00:00Z")
-    await world.upkeep.close()
+    await world.scheduler.close()
 
     assert world.reminders() == []

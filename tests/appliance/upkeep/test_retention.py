@@ -9,6 +9,7 @@ from appliance.actions.create_staff import create_staff
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.actions.sign_in import start_session
 from appliance.clock import parse_instant
+from appliance.scheduler import Scheduler
 from appliance.store.sessions import add_failure
 from appliance.upkeep.retention import DAY_MS, Retention
 from tests.appliance.upkeep.keeping import Timer
@@ -23,7 +24,6 @@ class World:
     def __init__(self, environment, clock):
         self.environment, self.database, self.clock = environment, environment.database, clock
         self.may_expire = True
-        self.timers = []
 
     async def prepare(self):
         endpoint, _ = await self.database.write(
@@ -60,16 +60,7 @@ class World:
                 )  # fmt: skip
 
     async def forget(self):
-        retention = Retention(
-            self.environment, self.clock, lambda: self.may_expire, self._call_later
-        )
-        await retention.start()
-        await retention.settle()
-        return retention
-
-    def _call_later(self, seconds, _callback):
-        self.timers.append(seconds)
-        return asyncio.get_running_loop().call_later(3600, lambda: None)
+        await Retention(self.environment, lambda: self.may_expire).forget()
 
     def count(self, table, where="1"):
         sql = f"SELECT count(*) FROM {table} WHERE {where}"  # noqa: S608 - names of the test
@@ -142,32 +133,25 @@ async def test_by_a_clock_in_doubt_nothing_is_thrown_away(world):
 
     assert world.count("attempt") == 1
     assert world.count("session") == world.count("sign_in_failure") == 1
-    assert world.timers == [3600]
 
 
-@pytest.mark.parametrize(("slept_hours", "seconds"), [(3, 6 * 3600), (10, 0)])
-async def test_what_a_machine_slept_is_taken_off_the_wait(world, clock, slept_hours, seconds):
-    told, stopped, timer = [], [], Timer()
-
-    def watch(call):
-        told.append(call)
-        return lambda: stopped.append(call)
-
-    retention = Retention(world.environment, clock, lambda: True, timer, watch)
-    await retention.start()
-    await retention.settle()
+async def test_it_runs_at_the_start_and_each_night_at_four(world, clock):
     await world.add("dead", 31)
+    timer = Timer()
+    scheduler = Scheduler(clock, timer)
+    scheduler.start(Retention(world.environment).job)
+    await scheduler.settle()
+    assert world.count("delivery") == 0
     assert timer.seconds == 9 * 3600  # four in the night of the venue
 
-    clock.advance(slept_hours * 3600)  # and no timer counted it
-    told[0]()
-    assert timer.seconds == seconds
-    timer.callback()
-    await retention.settle()
+    await world.add("dead", 31)
+    clock.advance(10 * 3600)  # asleep: no timer counted it
+    scheduler.wake()
+    await scheduler.settle()
 
     assert world.count("delivery") == 0
-    await retention.close()
-    assert stopped == told
+    assert timer.seconds == 23 * 3600
+    await scheduler.close()
 
 
 async def test_row_27_others_write_between_two_steps_of_a_long_retention(world):

@@ -11,7 +11,6 @@ from appliance.model.evening import evening_end
 from appliance.model.venue import Venue
 from appliance.upkeep import chores
 from appliance.upkeep.chores import find_next_due
-from appliance.upkeep.upkeep import Upkeep
 from tests.appliance.upkeep.keeping import END_OF_TONIGHT, World
 from tests.builders import TONIGHT, table_id
 
@@ -25,7 +24,7 @@ VENUE = Venue("v", "Riad", "riad", "active", "free", auto_confirm=True, request_
 async def world(box, clock):
     made = World(box.live, clock)
     yield made
-    await made.upkeep.close()
+    await made.scheduler.close()
 
 
 @pytest.mark.proves(
@@ -106,7 +105,6 @@ async def test_a_box_that_was_off_for_months_catches_up_at_its_start(world):
 
 async def test_more_than_a_batch_is_done_in_one_go(world, monkeypatch):
     monkeypatch.setattr("appliance.upkeep.chores.BATCH", 3)
-    monkeypatch.setattr("appliance.upkeep.upkeep.BATCH", 3)
     first = date.fromisoformat(TONIGHT)
     ids = [await world.enter(date=first + timedelta(days=n)) for n in range(7)]
     world.clock.set("2026-12-10T12:00:00Z")
@@ -172,9 +170,8 @@ def test_what_is_due_by_one_reckoning_is_done_by_the_other(milliseconds, ends):
 
 
 async def test_by_a_doubtful_clock_no_evening_ends_and_no_request_expires(box, clock):
-    world = World(box.live, clock)
     trusted = False
-    world.upkeep = Upkeep(box.live, clock, world.timer, may_expire=lambda: trusted)
+    world = World(box.live, clock, lambda: trusted)
     confirmed = await world.enter()
     requested = await world.request(date=date(2026, 11, 28))
     world.clock.set("2027-11-21T19:00:00Z")
@@ -188,4 +185,4 @@ async def test_by_a_doubtful_clock_no_evening_ends_and_no_request_expires(box, c
     await world.wait_for_the_timer()
     assert (await world.get(confirmed)).status == "completed"
     assert (await world.get(requested)).status == "declined"
-    await world.upkeep.close()
+    await world.scheduler.close()

@@ -1,6 +1,6 @@
 """What timers do not count: a clock that is set, a machine that sleeps (F12).
 
-The gate hears of it from the kernel; upkeep hears of it from the gate.
+The gate hears of it from the kernel; the scheduler hears of it from the gate.
 """
 
 import asyncio
@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from appliance.upkeep.upkeep import Upkeep
 from appliance.webhooks.uptime import SystemUptime
 from tests.appliance.upkeep.keeping import World
 from tests.appliance.webhooks.clocks import GRACED, set_clock
@@ -24,19 +23,17 @@ def settings():
 
 @pytest.fixture
 async def house(world, box, clock):
-    """Upkeep behind the gate of a real dispatcher. Its timer never fires by itself."""
+    """A scheduler behind the gate of a real dispatcher. Its timer never fires by itself."""
     dispatcher = await world.start()
-    made = World(box.live, clock)
-    gate = dispatcher.clock_gate
-    made.upkeep = Upkeep(box.live, clock, made.timer, gate.may_expire, gate.watch)
-    made.gate = gate
+    made = World(box.live, clock, dispatcher.clock_gate.may_expire)
+    dispatcher.clock_gate.watch(made.scheduler.wake)
     yield made
-    await made.upkeep.close()
+    await made.scheduler.close()
 
 
 async def status_becomes(house, id_, status):
     async with asyncio.timeout(60):
-        while (await house.get(id_)).status != status:  # noqa: ASYNC110 - upkeep's commit
+        while (await house.get(id_)).status != status:  # noqa: ASYNC110 - the job's commit
             await asyncio.sleep(0.01)
 
 
@@ -72,7 +69,7 @@ async def test_an_evening_that_a_doubted_clock_could_not_end_ends_once_it_is_con
     await house.start()
     set_clock(clock, surroundings, TWO_DAYS_ON)
     await asyncio.sleep(0.05)
-    await house.upkeep.settle()
+    await house.scheduler.settle()
     assert (await house.get(id_)).status == "confirmed"
 
     surroundings.synchronised = True

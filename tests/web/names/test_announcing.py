@@ -5,19 +5,20 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import pytest
-from aiohttp import web
 
 from appliance.actions.apply_venue import apply_venue
 from appliance.data_directory import DataDirectory
 from appliance.errors import Unavailable
 from appliance.model.venue_file import parse_venue_file
+from appliance.scheduler import Scheduler
 from appliance.tls.certificates import Certificates
 from appliance.tls.files import LEAF, read_identity
 from appliance.tls.names import Names
 from tests.appliance.commands.conftest import VENUE
-from web.names import addresses, tls
+from tests.appliance.upkeep.keeping import Timer
+from web.names import addresses
 from web.names.addresses import find_address, following
-from web.names.tls import renewing
+from web.names.tls import renewal
 
 ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
 
@@ -156,8 +157,7 @@ async def test_a_look_that_fails_is_not_the_last_one(box, house, told, tmp_path,
 
 
 @pytest.mark.parametrize("trouble", [Unavailable(), ValueError("a name that spoils it")])
-async def test_a_failed_renewal_is_tried_again_next_day(box, tmp_path, clock, monkeypatch, trouble):
-    monkeypatch.setattr(tls, "_DAY_SECONDS", 0.01)
+async def test_a_failed_renewal_is_tried_again(box, tmp_path, clock, trouble):
     troubles = []
 
     def wanted():
@@ -170,9 +170,16 @@ async def test_a_failed_renewal_is_tried_again_next_day(box, tmp_path, clock, mo
     first = read_identity(tmp_path / "tls" / LEAF).certificate
     clock.advance(800 * 86_400)
     troubles.append(trouble)
-    looking = renewing(certificates, box.live.database, lambda: True)(web.Application())
+    timer = Timer()
+    scheduler = Scheduler(clock, timer)
+    scheduler.start(renewal(certificates, box.live.database, lambda: True))
+    await scheduler.settle()
+    assert timer.seconds == 60
 
-    await anext(looking)
-    await until(lambda: read_identity(tmp_path / "tls" / LEAF).certificate != first)
+    clock.advance(60)
+    timer.callback()
+    await scheduler.settle()
 
-    assert await anext(looking, None) is None
+    assert read_identity(tmp_path / "tls" / LEAF).certificate != first
+    assert timer.seconds == 86_400
+    await scheduler.close()

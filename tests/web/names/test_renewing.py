@@ -4,18 +4,20 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.actions.edit_venue import edit_venue
 from appliance.model.venue import fingerprint
+from appliance.scheduler import Scheduler
 from appliance.store.venue import get_venue
 from appliance.tls.authority import names_in
 from appliance.tls.certificates import Certificates
 from appliance.tls.files import LEAF, read_certificate
 from appliance.tls.names import Names
+from tests.appliance.mail.mail_servers import until
+from tests.appliance.upkeep.keeping import Timer
 from tests.application import application_of
-from web.names.tls import renewing
+from web.names.tls import renewal
 
 
 @pytest.fixture
@@ -33,12 +35,13 @@ def certificates(box, tmp_path, clock):
 
 @asynccontextmanager
 async def looked_after(certificates, box, *, trusted=True):
-    looking = renewing(certificates, box.live.database, lambda: trusted)(web.Application())
-    await anext(looking)
+    scheduler = Scheduler(box.clock, Timer())
+    scheduler.start(renewal(certificates, box.live.database, lambda: trusted))
+    await scheduler.settle()
     try:
-        yield
+        yield scheduler
     finally:
-        assert await anext(looking, None) is None
+        await scheduler.close()
 
 
 async def rename(box, **changes):
@@ -54,25 +57,28 @@ def dns(certificates):
 
 
 async def test_a_venue_that_is_renamed_has_its_certificate_at_once(box, certificates):
-    async with looked_after(certificates, box):
+    async with looked_after(certificates, box) as scheduler:
         assert dns(certificates) == ("localhost", "riad-atlas.local")
         await rename(box, slug="dar-zitoun")
+        await scheduler.settle()
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
 
 async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
-    async with looked_after(certificates, box):
+    async with looked_after(certificates, box) as scheduler:
         await box.live.database.write(lambda tx: tx.execute("UPDATE venue SET slug = 'dar-zitoun'"))
         assert dns(certificates) == ("localhost", "riad-atlas.local")
         box.look_again()
+        await scheduler.settle()
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
 
 async def test_nothing_is_signed_by_a_doubtful_clock_or_after_the_end(box, certificates):
-    async with looked_after(certificates, box, trusted=False):
+    async with looked_after(certificates, box, trusted=False) as scheduler:
         await rename(box, slug="dar-zitoun")
+        await scheduler.settle()
         assert dns(certificates) == ("localhost", "riad-atlas.local")
-    async with looked_after(certificates, box):
+    async with looked_after(certificates, box) as scheduler:
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 
     await rename(box, slug="riad-atlas")
@@ -90,6 +96,8 @@ async def test_once_a_device_has_fetched_the_authority_it_stays(box, certificate
                 assert response.status == 200
 
         await rename(box, slug="dar-zitoun")
+        if path is None:
+            await until(lambda: "dar-zitoun.local" in dns(certificates))
 
     assert (certificates.fingerprint() == before) == (path is not None)
     assert ("dar-zitoun.local" in dns(certificates)) == (path is None)

@@ -19,7 +19,7 @@ from appliance.store.delivery_pages import count_deliveries, page_deliveries
 from appliance.store.endpoints import get_endpoint, list_endpoints
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import refused_on, see_other
-from web.portal.forms import FORM, Form, field_error
+from web.portal.forms import Form, field_error
 from web.portal.guard import id_of
 from web.portal.integrations.asked import (
     AskedPeriod,
@@ -108,17 +108,20 @@ async def ask_replay(request: web.Request) -> web.Response:
     return room_page(request, "replay", around, values)
 
 
-async def replay_many(request: web.Request) -> web.Response:
-    """`POST …/replay`: page after page, each a transaction of its own."""
-    form, database = request[FORM], request[ENVIRONMENT].database
+@refused_on(ask_replay)
+async def replay_many(request: web.Request, form: Form) -> web.Response:
+    """`POST …/replay`: page after page, each a transaction of its own; sent twice is once."""
+    database = request[ENVIRONMENT].database
     around = await database.read(read_surroundings)
     asked = read_period(form.text, around.zone)
     if asked.selection is None:
         raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
+    selection = asked.selection
+
     progress: Progress | None = None
     while progress is None or not progress.done:
-        progress = await database.write(replay_deliveries, asked.selection, progress)
-    query = {"endpoint": asked.selection.endpoint_id, "replayed": str(progress.replayed)}
+        progress = await database.write(replay_deliveries, selection, progress)
+    query = {"endpoint": selection.endpoint_id, "replayed": str(progress.replayed)}
     return see_other(request, str(URL("/integrations/replay").with_query(query)))
 
 

@@ -1,0 +1,195 @@
+"""The scheduler: runs each job when it is due, and sleeps until the earliest due time."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from appliance.accidents import log_accident
+from appliance.clock import Clock
+from appliance.errors import Refusal, Trouble
+from appliance.store.connection import Reader
+from appliance.store.database import Database
+
+log = logging.getLogger(__name__)
+
+_SETTLE_SECONDS = 1.0
+_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 60.0, 3600.0
+
+
+class Alarm(Protocol):
+    """A call that is still to come."""
+
+    def cancel(self) -> None:
+        """Make it not come."""
+        ...
+
+
+CallLater = Callable[[float, Callable[[], None]], Alarm]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Work that falls due. `next_due`: when, in ms since 1970; None while nothing is to be done.
+
+    `next_due` is called in a reader thread. `run` is not called while `may_run` says no, and
+    never twice at once. A job that raises, or is due again as soon as it ends, is retried after
+    60 s, then after twice as long each time, up to an hour. Call `changed` when something other
+    than a commit has changed what `next_due` says.
+    """
+
+    name: str
+    database: Database
+    next_due: Callable[[Reader], int | None]
+    run: Callable[[], Awaitable[None]]
+    may_run: Callable[[], bool] = lambda: True
+    changed: Callable[[], None] = lambda: None
+    task: asyncio.Task[None] | None = None
+    failures: int = 0
+    not_before: float = 0.0  # by the monotonic clock
+    has_changed: bool = False  # while it ran
+
+    def fail(self, now: float) -> None:
+        """Retry later than the time before."""
+        self.not_before = now + min(_RETRY_SECONDS * 2**self.failures, _LONGEST_RETRY_SECONDS)
+        self.failures = min(self.failures + 1, 6)
+
+    def begin_anew(self) -> None:
+        """Run as soon as it is due, however often it has failed."""
+        self.failures, self.not_before, self.has_changed = 0, 0.0, True
+
+
+class Scheduler:
+    """One timer for all jobs. Nothing due: no timer. Commits and `wake` make it look again."""
+
+    def __init__(self, clock: Clock, call_later: CallLater | None = None) -> None:
+        """`call_later` is the event loop's own unless a test owns the time."""
+        self._clock = clock
+        self._call_later = call_later
+        self._jobs: list[Job] = []
+        self._databases: set[Database] = set()
+        self._alarm: Alarm | None = None
+        self._settling = False
+        self._looking: asyncio.Task[None] | None = None
+        self._look_again = False
+        self._running = False
+
+    def start(self, *jobs: Job) -> None:
+        """Take up these jobs too. What is overdue is done now."""
+        self._running = True
+        self._jobs += jobs
+        for job in jobs:
+            job.changed = partial(self._on_change, job)
+        for database in {job.database for job in jobs} - self._databases:
+            self._databases.add(database)
+            database.on_commit(self._on_commit)
+        self.look()
+
+    async def close(self) -> None:
+        """Cancel what runs: a transaction is committed whole or not at all."""
+        self._running = False
+        self._set(None)
+        tasks = self._tasks()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._looking = None
+        for job in self._jobs:
+            job.task = None
+
+    async def settle(self) -> None:
+        """Wait until nothing runs."""
+        while tasks := self._tasks():
+            await asyncio.wait(tasks)
+
+    def wake(self) -> None:
+        """The clock was set, the machine slept, or the clock is trusted again: retry now."""
+        for job in self._jobs:
+            job.begin_anew()
+        self.look()
+
+    def _on_change(self, job: Job) -> None:
+        job.begin_anew()
+        self.look()
+
+    def look(self) -> None:
+        """Look now which jobs are due."""
+        if not self._running:
+            return
+        self._set(None)
+        self._settling = False
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        else:
+            self._look_again = True
+
+    def _on_commit(self, notices: Sequence[object]) -> None:
+        """What is new may fall due: look again soon, once for a thousand commits."""
+        if self._settling or not notices or not self._running:
+            return
+        self._settling = True
+        self._set(_SETTLE_SECONDS)
+
+    async def _look(self) -> None:
+        self._look_again = True
+        while self._look_again:
+            self._look_again = False
+            waits = [await self._start_if_due(job) for job in self._jobs if job.task is None]
+        self._looking = None
+        if not self._settling:
+            self._set(min((wait for wait in waits if wait is not None), default=None))
+
+    async def _start_if_due(self, job: Job) -> float | None:
+        """Seconds until the job is due; None when it runs or waits for nothing."""
+        due: int | None = 0
+        try:
+            due = await job.database.read(job.next_due)
+        except Exception as error:  # noqa: BLE001 - the other jobs are to run all the same
+            if job.not_before <= self._clock.monotonic():
+                self._report(job, error)
+                job.fail(self._clock.monotonic())
+        if due is None:
+            return None
+        until_retry = job.not_before - self._clock.monotonic()
+        wait = max((due - self._clock.now()) / 1000, until_retry)
+        if wait > 0:
+            return wait
+        job.task = asyncio.get_running_loop().create_task(self._run(job), name=job.name)
+        return None
+
+    async def _run(self, job: Job) -> None:
+        job.has_changed = is_done = False
+        try:
+            if job.may_run():
+                await job.run()
+                due = await job.database.read(job.next_due)
+                is_done = due is None or due > self._clock.now()
+        except Exception as error:  # noqa: BLE001 - it is retried
+            self._report(job, error)
+        finally:
+            job.task = None
+        if is_done or job.has_changed:
+            job.begin_anew()
+        else:
+            job.fail(self._clock.monotonic())
+        self.look()
+
+    def _report(self, job: Job, error: Exception) -> None:
+        if isinstance(error, (Refusal, Trouble, OSError)):
+            log.warning("scheduler: %s is retried later: %s", job.name, error)
+        else:
+            log_accident(f"the job {job.name}", error)
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        tasks = [self._looking, *(job.task for job in self._jobs)]
+        return [task for task in tasks if task is not None]
+
+    def _set(self, seconds: float | None) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if seconds is not None and self._running:
+            later = self._call_later or asyncio.get_running_loop().call_later
+            self._alarm = later(seconds, self.look)
