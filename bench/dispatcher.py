@@ -68,8 +68,8 @@ async def _idle(folder: Path, sinks: Sinks, count: int) -> list[Target]:
 async def _hung(folder: Path, sinks: Sinks, pairs: int, seconds: float) -> list[Target]:
     """Short rounds without and with an endpoint that hangs, at nearly 100 bookings a second.
 
-    An attempt is given up after 1.5 s, so that each round has all of it: eight that wait, their
-    timeouts, and the lane at its narrowest. A moment in which the machine does something else
+    An attempt is given up after 1.5 s, so that each round has all of it: six that wait, their
+    timeouts, and one at a time. A moment in which the machine does something else
     spoils one round; medians over the rounds do not notice.
     """
     sinks.answer_after(0.0)

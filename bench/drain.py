@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from appliance.webhooks.lane import WINDOW_MAX
-from appliance.webhooks.picking import IN_FLIGHT_MAX
+from appliance.webhooks import endpoint_queue
+from appliance.webhooks.dispatcher import IN_FLIGHT_MAX
 from bench.deliveries import Sender, Target, a_sender
 from bench.sinks import Sinks
 from bench.webhooks import SAMPLE, post
@@ -39,7 +39,7 @@ async def drain(folder: Path, sinks: Sinks, events: int) -> list[Target]:
             sender.committed.clear()
             runs.append(await _drain_once(sender, sinks, events, number))
             print(f"  drain {number}: {runs[-1]}", flush=True)
-    places = min(IN_FLIGHT_MAX, WINDOW_MAX * len(sinks.urls))
+    places = min(IN_FLIGHT_MAX, endpoint_queue.IN_FLIGHT_MAX * len(sinks.urls))
     count, took = sum(run.count for run in runs), sum(run.took for run in runs)
     begun = time.monotonic()
     await post(sinks.urls, [SAMPLE], events, places)

@@ -6,7 +6,7 @@ replayed is due at uptime 0, which is now.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from appliance.model.delivery import AttemptRecord, DueDelivery
@@ -19,56 +19,58 @@ _SELECT = """
 """
 
 
-def page_untried(reader: Reader, endpoint_id: str, after_seq: int, limit: int) -> list[DueDelivery]:
-    """Deliveries of an endpoint that were never tried, oldest first, after `after_seq`."""
+_DUE = f"""{_SELECT}
+    WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id
+        AND d.seq NOT IN (SELECT value FROM json_each(:started))
+        AND (e.reservation_id IS NULL
+            OR e.reservation_id NOT IN (SELECT value FROM json_each(:busy)))
+        AND"""  # noqa: S608 - constants
+
+
+def page_untried(
+    reader: Reader, endpoint_id: str, under_way: Mapping[int, str | None], limit: int, after: int
+) -> list[DueDelivery]:
+    """Deliveries of an endpoint that were never tried, oldest first, with a `seq` beyond `after`.
+
+    None of those that are `under_way` (reservations by `seq`), none about a reservation of which
+    one is, and none about a reservation of which one up to `after` was not tried yet.
+    """
     rows = reader.rows(
-        f"""{_SELECT}
-            WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id
-                AND d.due_uptime IS NULL AND d.seq > :after_seq
-            ORDER BY d.seq LIMIT :limit""",
-        {"endpoint_id": endpoint_id, "after_seq": after_seq, "limit": limit},
+        f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
+                AND (:after = 0 OR NOT EXISTS (
+                    SELECT 1 FROM event f CROSS JOIN delivery o INDEXED BY delivery_event
+                        ON o.event_seq = f.seq
+                    WHERE f.reservation_id = e.reservation_id AND o.endpoint_id = :endpoint_id
+                        AND o.state = 'pending' AND o.due_uptime IS NULL AND o.seq <= :after))
+            ORDER BY d.seq LIMIT :limit""",  # noqa: S608 - constants
+        {**_but(endpoint_id, under_way), "after": after, "limit": limit},
     )
     return [DueDelivery(*row) for row in rows]
 
 
-def page_retries(reader: Reader, endpoint_id: str, uptime: int, limit: int) -> list[DueDelivery]:
-    """Deliveries of an endpoint whose next attempt is due at `uptime`, longest due first."""
+def page_retries(
+    reader: Reader, endpoint_id: str, under_way: Mapping[int, str | None], limit: int, uptime: int
+) -> list[DueDelivery]:
+    """Deliveries of an endpoint whose next attempt is due at `uptime`, longest due first.
+
+    Without those that `under_way` keeps back, as above.
+    """
     rows = reader.rows(
-        f"""{_SELECT}
-            WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id
-                AND d.due_uptime <= :uptime
-            ORDER BY d.due_uptime, d.seq LIMIT :limit""",
-        {"endpoint_id": endpoint_id, "uptime": uptime, "limit": limit},
+        f"{_DUE} d.due_uptime <= :uptime ORDER BY d.due_uptime, d.seq LIMIT :limit",
+        {**_but(endpoint_id, under_way), "uptime": uptime, "limit": limit},
     )
     return [DueDelivery(*row) for row in rows]
 
 
-def find_pending(reader: Reader, seq: int) -> DueDelivery | None:
-    """The delivery of that number, while it is still to be sent."""
-    row = reader.row(f"{_SELECT} WHERE d.seq = :seq AND d.state = 'pending'", {"seq": seq})
-    return None if row is None else DueDelivery(*row)
+def _but(endpoint_id: str, under_way: Mapping[int, str | None]) -> dict[str, Any]:
+    busy = [reservation_id for reservation_id in under_way.values() if reservation_id is not None]
+    started = json.dumps(list(under_way))
+    return {"endpoint_id": endpoint_id, "started": started, "busy": json.dumps(busy)}
 
 
 def newest_delivery(reader: Reader) -> int:
     """The number of the delivery that was written last; 0 when there is none."""
     return int(reader.value("SELECT coalesce(max(seq), 0) FROM delivery"))
-
-
-def has_older_untried(reader: Reader, endpoint_id: str, delivery: DueDelivery) -> bool:
-    """Whether an earlier event of its reservation was never tried at this endpoint."""
-    found = reader.value(
-        """SELECT EXISTS (
-               SELECT 1 FROM event e CROSS JOIN delivery d INDEXED BY delivery_event
-                   ON d.event_seq = e.seq
-               WHERE e.reservation_id = :reservation_id AND d.endpoint_id = :endpoint_id
-                   AND d.state = 'pending' AND d.due_uptime IS NULL AND d.seq < :seq)""",
-        {
-            "reservation_id": delivery.reservation_id,
-            "endpoint_id": endpoint_id,
-            "seq": delivery.seq,
-        },
-    )
-    return bool(found)
 
 
 def find_next_retry(reader: Reader, endpoint_id: str, uptime: int) -> int | None:

@@ -1,51 +1,71 @@
 """One attempt: the request goes to an address that was checked, and its outcome comes back."""
 
 import asyncio
+import errno
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
+from ipaddress import IPv6Address
+from typing import Any, cast
+
+import aiohappyeyeballs
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
 
 from appliance.model.delivery import Outcome
 from appliance.webhooks.addresses import IpAddress, Reach, reach_of
-from appliance.webhooks.answer import MalformedAnswer
-from appliance.webhooks.connection import Connection, ConnectionClosed
 from appliance.webhooks.egress import Blocked, EgressGuard
-from appliance.webhooks.outcomes import (
-    CONN_TIMEOUT,
-    CONNECT,
-    DNS,
-    DNS_TEMP,
-    GUARD,
-    TLS,
-    WAIT,
-    answered,
-    failed,
-)
+from appliance.webhooks.outcomes import CONNECT, DNS, GUARD, TLS, WAIT, answered, failed
 from appliance.webhooks.receiver import Receiver
-from appliance.webhooks.trust import AnotherCertificate, PinnedCertificate, Trust
+from appliance.webhooks.trust import PinnedCertificate, Trust
 
 # Opens a TCP connection to one of the addresses. Raises OSError.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]
+
+USER_AGENT = "venuebox-webhooks/1"
+EXCERPT_MAX = 1024
+_BODY_MAX = 16 * 1024  # of an answer, read only to use its connection again
+_BLOCK = 4096
+_INFORMATIONAL_MAX = 16
+_NEXT_SECONDS = 0.25  # after which the next address is tried beside the one before
+
+# From the receiver's own answer to what this machine alone reports, which counts only when
+# nothing else was reported: no way to either kind of address, or only one kind is known.
+_FROM_OUTSIDE = (errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT, errno.EHOSTUNREACH)
+_NO_WAY = (errno.ENETUNREACH, errno.ENETDOWN)
+_OTHER_KIND = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
     """How long an attempt may take, in seconds: `total` is that of the interface, section 6.3.
 
-    `connect` is for TCP alone: who does not take up in that time is not there.
+    `connect` is for TCP alone.
     """
 
     total: float = 10.0
     connect: float = 4.0
     drain: float = 1.0
-    idle: float = 4.0  # many servers close a quiet connection after five
+    idle: float = 2.0  # at most twice that, as aiohttp sweeps; many servers close after five
 
 
-_FAILURES = (OSError, TimeoutError, Blocked, ConnectionClosed, MalformedAnswer)
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The headers that one delivery adds to those of every request, and the body."""
+
+    headers: Mapping[str, str]
+    body: bytes
+
+
+_FAILURES = (OSError, Blocked, aiohttp.ClientError, HttpProcessingError)
 
 
 class Client:
-    """Sends to one receiver, over connections that are kept while they are busy.
+    """Sends to one receiver over aiohttp, keeping connections alive while they are busy.
 
     Follows no redirect, asks no proxy, keeps no cookie and unpacks nothing.
     """
@@ -64,8 +84,17 @@ class Client:
         self._trust = trust
         self._budgets = budgets
         self._loop = asyncio.get_running_loop()
-        self._idle: list[Connection] = []
-        self._sweep: asyncio.TimerHandle | None = None
+        scheme = "https" if receiver.secure else "http"
+        self._url = URL(f"{scheme}://{receiver.authority}{receiver.target}", encoded=True)
+        self._headers = {
+            "Host": receiver.authority,
+            "User-Agent": USER_AGENT,
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+        }
+        self._session = self._open_session(_Connector(self._dial, keepalive_timeout=budgets.idle))
+        self._in_use = 0
         self._closed = False
         self.addresses: Sequence[IpAddress] | None = (
             None if receiver.address is None else [receiver.address]
@@ -73,79 +102,113 @@ class Client:
 
     @property
     def is_local(self) -> bool:
-        """Whether the receiver is known to be in the house, or in this very process."""
+        """Whether the receiver is known to be in the venue's network, or in this very process."""
         found = self.addresses
         return found is not None and all(reach_of(each) is not Reach.PUBLIC for each in found)
 
-    async def reach(self) -> str | None:
-        """Look the receiver up and connect to it: None, or the code of what prevented that.
+    def text(self, request: Request) -> bytes:
+        """`request` as it is sent, for the log."""
+        headers = self._headers | dict(request.headers) | {"Content-Length": len(request.body)}
+        lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+        return (
+            f"POST {self.receiver.target} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + request.body
+        )
 
-        Sends nothing. Where a name is not answered for, its last addresses will do.
-        """
-        try:
-            found = await self._guard.addresses(self.receiver)
-        except _FAILURES as error:
-            unanswered = failed(error, DNS).code
-            if unanswered != DNS_TEMP or not self.addresses:
-                return unanswered
-            # Too late, once more, says nothing new; anything else does.
-            code = await self._connects(self.addresses)
-            return unanswered if code == CONN_TIMEOUT else code
-        return await self._connects(found)
-
-    async def _connects(self, addresses: Sequence[IpAddress]) -> str | None:
-        self.addresses = addresses
-        try:
-            async with asyncio.timeout(self._budgets.connect):
-                (await self._connect(addresses, self.receiver.port)).close()
-        except _FAILURES as error:
-            return failed(error, CONNECT).code
-        return None
-
-    async def post(self, request: bytes) -> Outcome:
+    async def post(self, request: Request) -> Outcome:
         """Send `request` within the total budget; every failure is an outcome.
 
-        Decided when the head of the answer is here: what follows it changes nothing.
+        Decided by the head of the answer: what follows it changes nothing.
         """
-        call = _Call(self._loop.time())
+        call = _Call()
+        started = self._loop.time()
+        _CALL.set(call)
+        self._in_use += 1
         try:
             try:
                 async with asyncio.timeout(self._budgets.total) as limit:
-                    status = await self._send(request, call)
+                    response = await self._send(request, call)
             except _FAILURES as error:
-                call.drop()
                 if limit.expired():
                     return Outcome(call.phase, "timeout", remote_address=call.remote_address)
-                return failed(error, call.phase, call.remote_address)
-            return await self._finish(status, call)
-        except BaseException:
-            call.drop()
-            raise
+                cause = error.__cause__ if call.phase != WAIT else None  # what `_dial` raised
+                known = cause if isinstance(cause, OSError) else error
+                return failed(known, call.phase, call.remote_address)
+            remaining = started + self._budgets.total - self._loop.time()
+            excerpt = await self._read(response, max(0.0, min(remaining, self._budgets.drain)))
+            if call.connection is not None and call.connection.call is call:  # nobody took it over
+                call.connection.call = None
+            return answered(
+                response.status, excerpt, call.remote_address, response.headers.get("Date")
+            )
+        finally:
+            if call.session is not None:
+                await call.session.close()
+            self._in_use -= 1
+            if self._closed:
+                await self.close()
 
-    def close(self) -> None:
-        """Drop the idle connections; those in use are dropped after their answer."""
+    async def close(self) -> None:
+        """Close the idle connections; those in use are closed after their answer."""
         self._closed = True
-        if self._sweep is not None:
-            self._sweep.cancel()
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
+        if not self._in_use and self._session.connector is not None:
+            await self._session.connector.close(abort_ssl=True)
+            self._session.detach()
 
-    async def _send(self, request: bytes, call: "_Call") -> int:
-        call.connection = self._take_idle()
-        if call.connection is not None:
-            call.phase = WAIT
-            try:
-                return await call.connection.exchange(request)
-            except ConnectionClosed:
-                if call.connection.heard:
-                    raise
-                # Closed by the receiver while it was idle: that is no answer. Once more.
-        call.connection = await self._dial(call)
-        call.phase = WAIT
-        return await call.connection.exchange(request)
+    def _open_session(self, connector: aiohttp.BaseConnector) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers=self._headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `post` has its own
+            auto_decompress=False,
+            read_bufsize=_BLOCK,
+            trust_env=False,
+        )
 
-    async def _dial(self, call: "_Call") -> Connection:
+    async def _send(self, request: Request, call: "_Call") -> aiohttp.ClientResponse:
+        try:
+            return await self._answer(self._session, request)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if call.dialled or call.connection is None or call.connection.heard:
+                raise
+        # Closed by the receiver while it was idle: that is no answer. Once more, freshly.
+        call.session = self._open_session(_Connector(self._dial, force_close=True))
+        return await self._answer(call.session, request)
+
+    async def _answer(
+        self, session: aiohttp.ClientSession, request: Request
+    ) -> aiohttp.ClientResponse:
+        response = await session.post(
+            self._url, data=request.body, headers=request.headers, allow_redirects=False
+        )
+        if response.status < 200:
+            response.close()
+            raise aiohttp.ClientError
+        return response
+
+    async def _read(self, response: aiohttp.ClientResponse, seconds: float) -> bytes:
+        """The first KiB of the body. Reads to its end where that is near, else closes.
+
+        Whatever is wrong with the body, it only costs the connection.
+        """
+        if response.content.is_eof():
+            return response.content.read_nowait(EXCERPT_MAX)
+        excerpt, size = b"", 0
+        try:
+            async with asyncio.timeout(seconds):
+                while size <= _BODY_MAX and (block := await response.content.read(_BLOCK)):
+                    excerpt += block[: EXCERPT_MAX - len(excerpt)]
+                    size += len(block)
+        except _FAILURES:
+            response.close()
+        if not response.content.at_eof():
+            response.close()
+        return excerpt
+
+    async def _dial(self, make_protocol: Callable[[], ResponseHandler]) -> ResponseHandler:
+        """A connection to an address that the guard permits, over TLS where the URL says so."""
+        call = _CALL.get()
+        call.dialled = True
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
         addresses = await self._guard.addresses(receiver)
@@ -155,80 +218,137 @@ class Client:
             sock = await self._connect(addresses, receiver.port)
         if receiver.secure:  # slow or not: it is the receiver's own time, of which it has the rest
             call.phase = TLS
-        _, connection = await self._loop.create_connection(
-            Connection,
+        transport, connection = await self._loop.create_connection(
+            make_protocol,
             sock=sock,
             ssl=context,
             server_hostname=receiver.host if receiver.secure else None,
         )
         if isinstance(self._trust, PinnedCertificate):
-            self._check_pin(self._trust, connection)
+            shown = transport.get_extra_info("ssl_object")
+            try:
+                self._trust.check(shown and shown.getpeercert(binary_form=True))
+            except OSError:
+                transport.abort()
+                raise
         return connection
-
-    @staticmethod
-    def _check_pin(pinned: PinnedCertificate, connection: Connection) -> None:
-        try:
-            pinned.check(connection.certificate)
-        except AnotherCertificate:
-            connection.close()
-            raise
-
-    async def _finish(self, status: int, call: "_Call") -> Outcome:
-        connection = call.connection
-        assert connection is not None  # noqa: S101 - a status came from it
-        remaining = call.started + self._budgets.total - self._loop.time()
-        excerpt = await connection.finish(max(0.0, min(remaining, self._budgets.drain)))
-        outcome = answered(status, excerpt, connection.remote_address, connection.date)
-        if connection.reusable and not self._closed:
-            self._park(connection)
-        else:
-            connection.close()
-        return outcome
-
-    def _take_idle(self) -> Connection | None:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.alive and self._is_fresh(connection):
-                return connection
-            connection.close()
-        return None
-
-    def _is_fresh(self, connection: Connection) -> bool:
-        return self._loop.time() - connection.idle_since < self._budgets.idle
-
-    def _park(self, connection: Connection) -> None:
-        connection.idle_since = self._loop.time()
-        self._idle.append(connection)
-        if self._sweep is None:
-            self._sweep = self._loop.call_later(self._budgets.idle, self._sweep_idle)
-
-    def _sweep_idle(self) -> None:
-        """Close what has been quiet too long. Runs only while there are idle connections."""
-        self._sweep = None
-        kept = [c for c in self._idle if c.alive and self._is_fresh(c)]
-        for connection in self._idle:
-            if connection not in kept:
-                connection.close()
-        self._idle = kept
-        if kept:
-            oldest = min(c.idle_since for c in kept)
-            self._sweep = self._loop.call_at(oldest + self._budgets.idle, self._sweep_idle)
 
 
 class _Call:
-    """What one attempt has got to."""
+    """How far one attempt has got."""
 
-    __slots__ = ("connection", "phase", "started")
+    __slots__ = ("connection", "dialled", "phase", "session")
 
-    def __init__(self, started: float) -> None:
+    def __init__(self) -> None:
         self.phase = GUARD
-        self.started = started
-        self.connection: Connection | None = None
+        self.dialled = False
+        self.connection: _Connection | None = None
+        self.session: aiohttp.ClientSession | None = None  # that of a second try
 
     @property
     def remote_address(self) -> str | None:
         return self.connection.remote_address if self.connection is not None else None
 
-    def drop(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
+
+_CALL: ContextVar[_Call] = ContextVar("call")
+
+
+class _Connector(aiohttp.BaseConnector):
+    """Pools connections that `dial` makes: nothing of aiohttp looks up or dials by itself."""
+
+    def __init__(
+        self, dial: Callable[[Callable[[], ResponseHandler]], Awaitable[ResponseHandler]],
+        **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(limit=0, **options)
+        self._dial = dial
+        self._make_protocol = partial(_Connection, loop=self._loop)
+
+    async def _create_connection(self, *_request: object) -> ResponseHandler:
+        return await self._dial(self._make_protocol)
+
+
+class _Connection(ResponseHandler):
+    """Notes what it heard since the last request, and bounds what comes before an answer."""
+
+    heard = False
+    call: "_Call | None" = None  # None: idle
+    remote_address: str | None = None
+    _informational = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self.remote_address = peer[0] if peer else None
+
+    def set_response_params(self, **params: Any) -> None:
+        """Called with each request, before it is sent."""
+        call = _CALL.get()
+        call.connection, call.phase = self, WAIT
+        self.call, self.heard, self._informational = call, False, 0
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        if self.call is None:
+            self.abort()  # an answer that nobody asked for: the next one would be wrong
+            return
+        self.heard = True
+        super().data_received(data)
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        self._informational += data[0].code < 200
+        if self._informational <= _INFORMATIONAL_MAX:
+            super().feed_data(data, size)
+        elif self.exception() is None:
+            self.set_exception(HttpProcessingError(message="no end of informational answers"))
+            if self.transport is not None:
+                self.transport.abort()
+
+
+async def connect_directly(addresses: Sequence[IpAddress], port: int) -> socket.socket:
+    """A TCP connection to whichever answers first; OSError of the most telling failure."""
+    infos = [
+        (
+            socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET,
+            socket.SOCK_STREAM,
+            socket.IPPROTO_TCP,
+            "",
+            (str(address), port),
+        )
+        for address in addresses
+    ]
+    failures = _Failures()
+    try:
+        return await aiohappyeyeballs.start_connection(
+            infos,
+            happy_eyeballs_delay=_NEXT_SECONDS,
+            loop=cast("asyncio.AbstractEventLoop", failures),
+        )
+    except OSError as error:
+        raise min(failures.seen, key=_distance, default=error) from None
+
+
+def _distance(failure: OSError) -> int:
+    """How far from the receiver it arose."""
+    number = failure.errno or 0
+    if number in _FROM_OUTSIDE:
+        return _FROM_OUTSIDE.index(number)
+    others = len(_FROM_OUTSIDE)
+    return others + (1 if number in _NO_WAY else 2 if number in _OTHER_KIND else 0)
+
+
+class _Failures:
+    """All of an event loop that aiohappyeyeballs needs.
+
+    Keeps each failure, of which the library would only make one sentence without a number.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[OSError] = []
+
+    async def sock_connect(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        try:
+            await asyncio.get_running_loop().sock_connect(sock, address)
+        except OSError as failure:
+            self.seen.append(failure)
+            raise

@@ -5,6 +5,7 @@ import logging
 
 from appliance.accidents import log_accident
 from appliance.errors import Unavailable
+from appliance.model.delivery import AttemptRecord
 from appliance.store.conditions import (
     Condition,
     drop_condition,
@@ -23,6 +24,8 @@ UNWRITTEN = "unwritten_outcomes"
 ENDPOINT_FAILING = "endpoint_failing"
 ENDPOINT_BLOCKED = "endpoint_blocked"
 RECEIVER_CLOCK = "receiver_clock"
+
+SKEW_WARNING_S = 60
 
 # These are about the running process: nothing of them is left when it has ended.
 _OF_THE_PROCESS = (OFFLINE, CLOCK_HELD, CLOCK_UNCONFIRMED, UNWRITTEN)
@@ -124,3 +127,29 @@ def _write_changes(tx: Transaction, changes: dict[_Key, Condition | None]) -> No
             drop_condition(tx, name, subject)
         else:
             put_condition(tx, condition)
+
+
+def notice_health(conditions: Conditions, record: AttemptRecord) -> None:
+    """Compare an outcome with what was known. What was our own fault says nothing."""
+    outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
+    if outcome is None or not outcome.charged:
+        return
+    if outcome.delivered:
+        conditions.end(ENDPOINT_FAILING, f"webhook endpoint {id_} answers again", id_)
+    else:
+        conditions.begin(ENDPOINT_FAILING, f"webhook endpoint {id_} fails: {outcome.code}", id_)
+    if outcome.code == "blocked":
+        notice_blocked(conditions, id_, "its address may not be reached from this box")
+    else:
+        conditions.end(ENDPOINT_BLOCKED, f"webhook endpoint {id_} is no longer blocked", id_)
+    clock = f"the clock of webhook endpoint {id_}"
+    if skew_s is not None and abs(skew_s) > SKEW_WARNING_S:  # at 300 s it refuses each signature
+        conditions.begin(RECEIVER_CLOCK, f"{clock} differs from ours by {skew_s} s", id_)
+    elif skew_s is not None:
+        conditions.end(RECEIVER_CLOCK, f"{clock} agrees with ours", id_)
+
+
+def notice_blocked(conditions: Conditions, endpoint_id: str, why: str) -> None:
+    """The egress guard forbids an endpoint."""
+    sentence = f"webhook endpoint {endpoint_id} is blocked: {why}"
+    conditions.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)

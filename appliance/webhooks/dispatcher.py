@@ -6,8 +6,10 @@ delivery in flight is still a pending row: after a crash it is sent again with t
 """
 
 import asyncio
-import logging
-from collections.abc import Collection, Sequence
+import dataclasses
+import hashlib
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 
 from appliance.accidents import log_accident
 from appliance.actions.announce import Announced
@@ -15,27 +17,47 @@ from appliance.actions.register_endpoint import EndpointsChanged
 from appliance.clock import Clock
 from appliance.environment import Environment
 from appliance.errors import InvalidWebhookUrl, Unavailable
-from appliance.model.delivery import AttemptRecord
+from appliance.model.delivery import AttemptRecord, DueDelivery, Outcome
 from appliance.model.endpoint import Endpoint
+from appliance.model.venue import Venue
+from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside
-from appliance.store.endpoints import list_active_endpoints
-from appliance.webhooks.attempt import Attempts
+from appliance.store.endpoints import get_endpoint, list_active_endpoints
+from appliance.store.reservations import find_reservation
+from appliance.store.venue import get_venue
+from appliance.webhooks.client import Client
 from appliance.webhooks.clock_gate import ClockGate
-from appliance.webhooks.conditions import CLOCK_HELD, OFFLINE, UNWRITTEN, Conditions
-from appliance.webhooks.health import notice_blocked, notice_health
-from appliance.webhooks.lane import Lane
-from appliance.webhooks.offline_gate import OfflineGate
-from appliance.webhooks.outcomes import strains
+from appliance.webhooks.conditions import (
+    CLOCK_HELD,
+    OFFLINE,
+    UNWRITTEN,
+    Conditions,
+    notice_blocked,
+    notice_health,
+)
+from appliance.webhooks.endpoint_queue import EndpointQueue
+from appliance.webhooks.event_body import event_body
+from appliance.webhooks.ladder import Step, next_step
+from appliance.webhooks.offline_gate import AGAIN_MS, OfflineGate
+from appliance.webhooks.outcomes import BOX_OFFLINE, DONE, GUARD, SENT
 from appliance.webhooks.outside import Outside, make_outside
-from appliance.webhooks.picking import Pick, pick_all
 from appliance.webhooks.receiver import parse_receiver
-from appliance.webhooks.recipient import Recipient
 from appliance.webhooks.recorder import Recorder
 from appliance.webhooks.uptime import Alarm
 
-log = logging.getLogger(__name__)
+IN_FLIGHT_MAX = 32
 _UNWRITTEN_MAX = 256
 _AGAIN_MS = 15_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """An attempt that starts now. `body` None: its reservation is no more."""
+
+    queue: EndpointQueue
+    delivery: DueDelivery
+    body: bytes | None
+    started_at: int
 
 
 def allows_http(environment: Environment) -> bool:
@@ -53,19 +75,16 @@ class Dispatcher:
         outside = outside or make_outside(environment.settings.webhooks)
         self._environment = environment
         self._database = environment.database
+        self._clock = clock
         self._outside = outside
         self._uptime = outside.uptime
-        self._recipients: dict[str, Recipient] = {}
-        self._lanes: dict[str, Lane] = {}
+        self._queues: dict[str, EndpointQueue] = {}
         self._conditions = Conditions(self._database)
         grace_ms = environment.settings.webhooks.clock_grace_minutes * 60_000
         self.clock_gate = ClockGate(
             self._database, clock, outside, grace_ms, self._conditions, self._on_trusted
         )
-        self._offline_gate = OfflineGate(
-            outside.network, outside.uptime, self._recipients.values, self._park, self._unpark
-        )
-        self._maker = Attempts(clock, outside.uptime, outside.draw, self._offline_gate)
+        self._offline_gate = OfflineGate(outside.network, outside.uptime)
         self._recorder = Recorder(
             self._database,
             self._uptime.boot,
@@ -73,7 +92,7 @@ class Dispatcher:
             self._on_recorded,
             self._on_stuck,
         )
-        self._attempts: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._holds: set[str] = set()
         self._alarm: Alarm | None = None
         self._alarm_at: int | None = None
@@ -97,18 +116,17 @@ class Dispatcher:
         """
         self._running = False
         self._set_alarm(None)
-        if self._attempts:
-            await asyncio.wait(self._attempts, timeout=deadline)
-        for attempt in self._attempts:
-            attempt.cancel()
-        await asyncio.gather(*self._attempts, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=deadline)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._recorder.close()
-        await self._offline_gate.close()
         await self.clock_gate.close()
         await self._conditions.close()
-        for recipient in self._recipients.values():
-            recipient.close()
-        await asyncio.sleep(0)  # sockets are closed in the next turn of the loop
+        for queue in self._queues.values():
+            self._close(queue.close())
+        await asyncio.gather(*self._tasks)
 
     async def check_url(self, url: object) -> str:
         """`url` when it may be registered here, or InvalidWebhookUrl."""
@@ -120,91 +138,80 @@ class Dispatcher:
         inside = self._outside.inside
         return inside is not None and inside.names(url)
 
-    def hold(self, reason: str, endpoint_ids: Collection[str] | None = None) -> None:
-        """Start no attempt, or none at these, until `release` is called with the same reason."""
-        if endpoint_ids is None:
-            self._holds.add(reason)
-        for endpoint_id in endpoint_ids or ():
-            self._lanes[endpoint_id].held.add(reason)
+    def hold(self, reason: str) -> None:
+        """Start no attempt until `release` is called with the same reason."""
+        self._holds.add(reason)
 
-    def release(self, reason: str, endpoint_ids: Collection[str] | None = None) -> None:
+    def release(self, reason: str) -> None:
         """Take a hold back; when it was the last, what became due meanwhile is sent."""
-        if endpoint_ids is None:
-            self._holds.discard(reason)
-        for endpoint_id in self._lanes if endpoint_ids is None else endpoint_ids:
-            self._lanes[endpoint_id].held.discard(reason)
-            self._lanes[endpoint_id].fell_behind = True
-        self._ring()
+        self._holds.discard(reason)
+        for queue in self._queues.values():
+            queue.fall_behind()
+        self._pump_soon()
 
     def _on_trusted(self) -> None:
         self.release(CLOCK_HELD)
 
-    def _park(self, endpoint_ids: Collection[str]) -> None:
-        self.hold(OFFLINE, endpoint_ids)
-        self._conditions.begin(OFFLINE, "the box is offline: webhooks wait, at nobody's expense")
-
-    def _unpark(self, endpoint_ids: Collection[str]) -> None:
-        if not self._offline_gate.parked:
-            self._conditions.end(OFFLINE, "the box is online again: webhooks go out")
-        self.release(OFFLINE, endpoint_ids)
-
     def _on_commit(self, notices: Sequence[object]) -> None:
         if not self._running:
             return
-        wake = False
         for notice in notices:
             if isinstance(notice, Announced):
                 for endpoint_id in notice.endpoint_ids:
-                    recipient = self._recipients.get(endpoint_id)
-                    if recipient is not None:
-                        recipient.lane.expect_untried()
-                        wake = True
+                    if endpoint_id in self._queues:
+                        self._queues[endpoint_id].expect()
+                        self._pump_soon()
             elif isinstance(notice, (EndpointsChanged, ChangedBeside)):
-                wake = self._follow(notice) or wake
-        if wake:
-            self._pump_soon()
+                self._follow(notice)
 
-    def _follow(self, notice: EndpointsChanged | ChangedBeside) -> bool:
-        """Whether what has changed could be read; else it is looked at in a while."""
+    def _follow(self, notice: EndpointsChanged | ChangedBeside) -> None:
+        """Read the endpoints anew; where they cannot be read, in a while."""
         try:
             self._reload()
         except Unavailable:
             at = self._uptime.milliseconds() + _AGAIN_MS
             self._uptime.call_at(at, lambda: self._on_commit([ChangedBeside()]))
-            return False
-        for endpoint_id, recipient in self._recipients.items():
+            return
+        for endpoint_id, queue in self._queues.items():
             if isinstance(notice, ChangedBeside) or endpoint_id == notice.endpoint_id:
-                recipient.lane.expect_untried()
-                recipient.lane.more_retries = True
-        return True
+                queue.expect(retries=True)
+        self._pump_soon()
 
     def _reload(self) -> None:
-        """Follow the rows of `endpoint`. Lanes keep what they know, of those switched off too.
+        """Follow the rows of `endpoint`. Queues keep what they know, of those switched off too.
 
         One may be switched on again before the last attempts at it have ended.
         """
         active = {e.id: e for e in self._database.peek(list_active_endpoints)}
-        for endpoint_id in self._recipients.keys() - active.keys():
-            self._recipients.pop(endpoint_id).close()
+        for endpoint_id in self._queues.keys() - active.keys():
+            self._close(self._queues[endpoint_id].close())
+        self._come_back([])
         self._conditions.keep_only(set(active))
         for endpoint in active.values():
-            known = self._recipients.get(endpoint.id)
-            if known is None or not known.serves(endpoint):
-                self._recipients[endpoint.id] = self._make_recipient(endpoint)
-                if known is not None:
-                    known.close()
+            queue = self._queues.setdefault(endpoint.id, EndpointQueue(endpoint.id))
+            if queue.is_as(endpoint):
+                queue.endpoint = endpoint
+            else:
+                self._close(queue.client)
+                queue.follow(endpoint, self._make_client(endpoint), self._environment.keyring)
 
-    def _make_recipient(self, endpoint: Endpoint) -> Recipient:
-        outside, environment = self._outside, self._environment
+    def _make_client(self, endpoint: Endpoint) -> Client | None:
         try:
-            receiver = parse_receiver(endpoint.url, allow_http=allows_http(environment))
+            http = allows_http(self._environment)
+            receiver = parse_receiver(endpoint.url, allow_http=http)
         except InvalidWebhookUrl as refusal:
             notice_blocked(self._conditions, endpoint.id, str(refusal))
-            client = None
-        else:
-            client = outside.make_client(endpoint, receiver)
-        lane = self._lanes.setdefault(endpoint.id, Lane(endpoint.id))
-        return Recipient(endpoint, lane, client, environment.keyring)
+            return None
+        return self._outside.make_client(endpoint, receiver)
+
+    def _close(self, client: Client | None) -> None:
+        if client is not None:
+            self._spawn(client.close())
+
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _pump_soon(self) -> None:
         """Pump once in this turn of the loop, after those who wait for a commit went on."""
@@ -213,63 +220,152 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(self._pump)
 
     def _pump(self) -> None:
+        """Start what is due, and set the alarm for what is due next."""
         self._pump_is_due = False
         if self._holds or not self._running or self._recorder.waiting >= _UNWRITTEN_MAX:
             return
-        lanes = [recipient.lane for recipient in self._recipients.values()]
-        if not any(lane.wants for lane in lanes) or (now := self.clock_gate.time_to_sign()) is None:
-            return
-        picks: list[Pick] = []
+        uptime = self._uptime.milliseconds()
+        waiting = [queue for queue in self._queues.values() if queue.wants(uptime)]
+        if waiting and (now := self.clock_gate.time_to_sign()) is not None:
+            attempts: list[_Attempt] = []
+            try:
+                self._database.peek(self._choose, waiting, uptime, now, attempts)
+            except Exception as error:  # noqa: BLE001 - what could be read is sent all the same
+                log_accident("reading deliveries", error)
+                for queue in waiting:
+                    queue.pause(uptime + _AGAIN_MS)
+            for attempt in attempts:
+                self._launch(attempt)
+        times = [queue.wakes_at(uptime) for queue in self._queues.values()]
+        self._set_alarm(min((at for at in times if at is not None), default=None))
+
+    def _choose(
+        self,
+        reader: Reader,
+        queues: list[EndpointQueue],
+        uptime: int,
+        now: int,
+        attempts: list[_Attempt],
+    ) -> None:
+        """Append to `attempts` what starts now; each is begun in its queue, even if this raises."""
+        venue: Venue | None = None  # each is read once, where anything starts
+        places = IN_FLIGHT_MAX - sum(queue.in_flight for queue in self._queues.values())
+        for queue in sorted(queues, key=lambda queue: queue.in_flight):
+            endpoint: Endpoint | None = None
+            for delivery in queue.choose(reader, uptime, min(places, queue.room)):
+                venue = venue or get_venue(reader)
+                endpoint = endpoint or get_endpoint(reader, queue.endpoint_id)
+                body = _render(reader, delivery, venue, endpoint)
+                queue.begin(delivery)
+                places -= 1
+                attempts.append(_Attempt(queue, delivery, body, now))
+
+    def _launch(self, attempt: _Attempt) -> None:
+        if attempt.body is None:
+            attempt.queue.end(None)
+            self._recorder.add(self._record(attempt, None, None, 0))
+        else:
+            self._spawn(self._make(attempt, attempt.body))
+
+    async def _make(self, attempt: _Attempt, body: bytes) -> None:
+        """Send `body`, signed with the time of the start; every failure is an outcome.
+
+        The wait until the next attempt counts from this one's end.
+        """
+        queue, delivery = attempt.queue, attempt.delivery
+        client, started, request = queue.client, self._clock.monotonic(), None
+        outcome = Outcome(GUARD, "blocked")
         try:
-            self._database.peek(pick_all, lanes, self._uptime.milliseconds(), picks)
-        except Exception as error:  # noqa: BLE001 - what could be read is sent all the same
-            log_accident("reading deliveries", error)
-            self._read_later(lanes)
-        for pick in picks:
-            self._launch(pick, now)
-        self._arm()
-
-    def _read_later(self, lanes: Sequence[Lane]) -> None:
-        """Some rows could not be read: all that is not under way is looked for in a while."""
-        for lane in lanes:
-            lane.read_anew()
-            lane.expect_retry(self._uptime.milliseconds() + _AGAIN_MS)
-
-    def _launch(self, pick: Pick, now: int) -> None:
-        recipient = self._recipients[pick.lane.endpoint_id]
-        if pick.body is None:
-            self._conclude(pick, self._maker.leave_out(pick))
-            return
-        attempt = asyncio.create_task(self._attempt(recipient, pick, pick.body, now))
-        self._attempts.add(attempt)
-        attempt.add_done_callback(self._attempts.discard)
-
-    async def _attempt(self, recipient: Recipient, pick: Pick, body: bytes, now: int) -> None:
-        self._conclude(pick, await self._maker.make(recipient, pick, body, now))
-
-    def _conclude(self, pick: Pick, record: AttemptRecord) -> None:
-        """What an attempt led to: its lane learns, and the record is on its way."""
-        lane, outcome = pick.lane, record.outcome
-        lane.end(pick.delivery, retry=pick.retry)
-        if outcome is not None:
-            if outcome.delivered and lane.failing:
-                lane.fell_behind = True
-            if lane.endpoint_id in self._recipients:  # else it was switched off meanwhile
-                notice_health(self._conditions, lane, record)
-            lane.adapt(delivered=outcome.delivered, strained=strains(outcome))
-        self._recorder.add(record)
+            request = queue.request(delivery, body, attempt.started_at)
+            if client is not None:
+                outcome = await client.post(request)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
+            log_accident(f"delivery {delivery.id}", error)
+            outcome = Outcome(DONE, "failed")
+        duration_ms = round((self._clock.monotonic() - started) * 1000)
+        was_offline = queue.offline
+        outcome = self._judge(queue, client, outcome)
+        queue.end(outcome)
+        if was_offline and outcome.code == BOX_OFFLINE:  # of an outage the beginning is logged
+            queue.finish(delivery.seq)
+        else:
+            record = self._record(attempt, body, outcome, duration_ms)
+            if outcome.phase in SENT and not outcome.delivered and client and request:
+                record = dataclasses.replace(record, request=client.text(request))
+            if queue.endpoint is not None:  # else it was switched off meanwhile
+                notice_health(self._conditions, record)
+            self._recorder.add(record)
         self._pump_soon()
+
+    def _judge(self, queue: EndpointQueue, client: Client | None, outcome: Outcome) -> Outcome:
+        """`outcome`, or `box_offline` instead when the box had no way to this receiver."""
+        if client is None:
+            return outcome
+        if outcome.http_status is not None:
+            if not client.is_local:
+                self._offline_gate.note_success()
+            if queue.offline:
+                self._come_back([queue] if client.is_local else self._outside_queues())
+            return outcome
+        host, outside = client.receiver.host, self._outside_queues()
+        hosts = {each.client.receiver.host for each in outside if each.client is not None}
+        if not self._offline_gate.is_to_blame(outcome, host, hosts, is_local=client.is_local):
+            if queue.offline:
+                self._come_back([queue])
+            return outcome
+        self._conditions.begin(OFFLINE, "the box is offline: webhooks wait, at nobody's expense")
+        for each in [queue] if client.is_local else outside:
+            if each is queue or not each.offline:
+                each.offline = True
+                each.pause(self._uptime.milliseconds() + AGAIN_MS)
+        return dataclasses.replace(outcome, code=BOX_OFFLINE, charged=False)
+
+    def _outside_queues(self) -> list[EndpointQueue]:
+        return [each for each in self._queues.values() if each.endpoint and not each.is_local]
+
+    def _come_back(self, queues: Sequence[EndpointQueue]) -> None:
+        for queue in queues:
+            queue.come_back()
+        if not any(queue.offline for queue in self._queues.values()):
+            self._conditions.end(OFFLINE, "the box is online again: webhooks go out")
+
+    def _record(
+        self, attempt: _Attempt, body: bytes | None, outcome: Outcome | None, duration_ms: int
+    ) -> AttemptRecord:
+        """What came of an attempt; without an outcome its delivery is cancelled unsent."""
+        delivery, now = attempt.delivery, self._clock.now()
+        step = Step("cancelled", delivery.attempts)
+        if outcome is not None:
+            step = next_step(
+                delivery.attempts,
+                delivered=outcome.delivered,
+                charged=outcome.charged,
+                draw=self._outside.draw,
+            )
+        is_sent = body is not None and outcome is not None and outcome.phase in SENT
+        uptime = self._uptime.milliseconds()
+        return AttemptRecord(
+            delivery_seq=delivery.seq,
+            endpoint_id=attempt.queue.endpoint_id,
+            started_at=attempt.started_at,
+            duration_ms=duration_ms,
+            outcome=outcome,
+            state=step.state,
+            attempts=step.attempts,
+            due_at=now + step.wait_ms,
+            due_uptime=uptime + step.wait_ms if step.state == "pending" else None,
+            replays=delivery.replays,
+            body_sha256=hashlib.sha256(body).digest() if body is not None and is_sent else None,
+            retried=step.state == "delivered" and delivery.attempts > 0,
+        )
 
     def _on_recorded(self, records: Sequence[AttemptRecord]) -> None:
         for record in records:
-            lane = self._lanes[record.endpoint_id]
-            lane.finish(record.delivery_seq)
-            if record.state == "pending" and record.due_uptime is not None:
-                lane.expect_retry(record.due_uptime)
-                if not (record.outcome is None or record.outcome.charged):
-                    lane.due(self._uptime.milliseconds())
+            queue = self._queues[record.endpoint_id]
+            queue.finish(record.delivery_seq)
+            if record.due_uptime is not None:
+                queue.expect_retry(record.due_uptime)
         self._pump_soon()
-        self._arm()
 
     def _on_stuck(self, stuck: bool) -> None:  # noqa: FBT001 - it is told one fact
         if stuck:
@@ -278,11 +374,6 @@ class Dispatcher:
         else:
             self._conditions.end(UNWRITTEN, "outcomes of webhooks are written again")
             self.release(UNWRITTEN)
-
-    def _arm(self) -> None:
-        """Set the alarm for the earliest retry of all lanes."""
-        retries = [r.lane.next_retry for r in self._recipients.values()]
-        self._set_alarm(min((at for at in retries if at is not None), default=None))
 
     def _set_alarm(self, at: int | None) -> None:
         if at == self._alarm_at:
@@ -293,12 +384,18 @@ class Dispatcher:
         self._alarm = None if at is None else self._uptime.call_at(at, self._ring)
 
     def _ring(self) -> None:
-        """The time of a retry has come, or may have come while sending was held."""
+        """The time of a retry has come, or timers may be wrong: set the alarm anew."""
         self._set_alarm(None)
-        if not self._running:
-            return
-        now = self._uptime.milliseconds()
-        for recipient in self._recipients.values():
-            recipient.lane.due(now)
         self._pump_soon()
-        self._arm()
+
+
+def _render(
+    reader: Reader, delivery: DueDelivery, venue: Venue, endpoint: Endpoint
+) -> bytes | None:
+    """The body in the present state; None when its reservation was erased altogether."""
+    reservation = None
+    if delivery.reservation_id is not None:
+        reservation = find_reservation(reader, delivery.reservation_id)
+        if reservation is None:
+            return None
+    return event_body(delivery, reservation, venue, endpoint)

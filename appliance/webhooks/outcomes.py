@@ -5,9 +5,9 @@ import socket
 import ssl
 from email.utils import parsedate_to_datetime
 
+import aiohttp
+
 from appliance.model.delivery import Outcome
-from appliance.webhooks.answer import MalformedAnswer
-from appliance.webhooks.connection import ConnectionClosed
 from appliance.webhooks.egress import Blocked
 
 GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait", "done"
@@ -24,13 +24,7 @@ _UNREACHABLE = {
     errno.EADDRNOTAVAIL: "unreachable",
 }
 
-# What tells that a receiver has more than it can take: its window is halved.
-_STRAIN = {
-    "timeout", CONN_TIMEOUT, "conn_refused", "reset", "unreachable", "protocol", "http_429",
-    NO_ROUTE, DNS_TEMP, "dns_nxdomain", "tls_cert", "tls_other",
-}  # fmt: skip
-
-_SUCCESS, _SERVER_ERROR = 2, 5  # the first digit of a status
+_SUCCESS = 2  # the first digit of a status
 
 
 def answered(
@@ -50,15 +44,8 @@ def failed(error: Exception, phase: str, remote_address: str | None = None) -> O
     return Outcome(phase, _code(error, phase), remote_address=remote_address)
 
 
-def strains(outcome: Outcome) -> bool:
-    """Whether the receiver should be sent less at a time for a while."""
-    return outcome.code in _STRAIN or (outcome.http_status or 0) // 100 == _SERVER_ERROR
-
-
 def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one line each
     match error:
-        case MalformedAnswer():
-            return "protocol"
         case socket.gaierror():
             return "dns_nxdomain" if error.errno in _UNKNOWN_NAME else DNS_TEMP
         case ssl.SSLCertVerificationError():
@@ -72,11 +59,11 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one 
             return {DNS: DNS_TEMP, CONNECT: CONN_TIMEOUT}.get(phase, "timeout")
         case ConnectionRefusedError():
             return "conn_refused"
-        case ConnectionClosed() | ConnectionResetError() | BrokenPipeError():
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
             return "reset"
         case OSError():
             return _UNREACHABLE.get(error.errno or 0, "failed")
-    return "failed"
+    return "protocol"
 
 
 def _instant(date: str | None) -> int | None:

@@ -1,21 +1,59 @@
 """What the dispatcher needs of the world outside; tests hand in another."""
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from appliance.clock_steps import WatchClockSteps, watch_clock_steps
 from appliance.clock_trust import Synchronised, kernel_is_synchronised
 from appliance.model.endpoint import Endpoint
 from appliance.settings import WebhookSettings
-from appliance.webhooks.client import Budgets, Client, Connect
-from appliance.webhooks.dialling import connect_directly
+from appliance.webhooks.addresses import EgressPolicy, IpAddress
+from appliance.webhooks.client import Budgets, Client, Connect, connect_directly
 from appliance.webhooks.egress import EgressGuard, make_guard
-from appliance.webhooks.inside import Inside
 from appliance.webhooks.network import Network, SystemNetwork
 from appliance.webhooks.receiver import Receiver
 from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust, Trust
 from appliance.webhooks.uptime import SystemUptime, Uptime
+
+_HTTPS = 443
+
+
+class Inside:
+    """The URLs that this process answers itself, and how it is reached without a network.
+
+    The test environment's echo receiver is one: reached by a pair of sockets, never by an
+    address. So the egress guard has no exception: it still refuses loopback to everybody.
+    """
+
+    def __init__(self, names: Callable[[str], bool], connect: Connect) -> None:
+        """`names` knows a URL of ours; `connect` is called with no address at all."""
+        self._connect = connect
+        self.names = names
+
+    def make_client(self, receiver: Receiver, trust: Trust, budgets: Budgets) -> Client:
+        """A client that can reach nothing but what is inside."""
+        # No TLS on a pair of sockets; the Host header stays what the URL says.
+        port = 80 if receiver.port == _HTTPS else receiver.port
+        plain = replace(receiver, secure=False, port=port)
+        client = Client(plain, _Nowhere(), self._connect, trust, budgets)
+        client.addresses = ()
+        return client
+
+
+class _Nowhere(EgressGuard):
+    """A guard that looks nothing up and permits no address."""
+
+    def __init__(self) -> None:
+        super().__init__(EgressPolicy((), lambda _address: True), _no_addresses)
+
+    async def addresses(self, receiver: Receiver) -> Sequence[IpAddress]:  # noqa: ARG002 - as above
+        """None: the connector needs none."""
+        return ()
+
+
+async def _no_addresses(_host: str) -> Sequence[IpAddress]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,6 @@ from appliance.settings import parse_settings, settings_example
 from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring
-from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
 from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
 from terminal_bridge.bridge.snapshot import read_snapshot
 from terminal_bridge.readers.lines import Lines
@@ -185,12 +184,6 @@ DECODERS = {
     ),
     "fingerprint": Decoder(
         of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (Refusal, Trouble)
-    ),
-    "head of a receiver's answer": Decoder(
-        parse_head, b"HTTP/1.1 200 OK\r\nContent-Length: 2", (MalformedAnswer,)
-    ),
-    "chunks of a receiver's answer": Decoder(
-        read_chunks, b"2;a=b\r\nok\r\n0\r\n\r\n", (MalformedAnswer,)
     ),
 }
 # What has brought down parsers elsewhere.

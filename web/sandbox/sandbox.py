@@ -21,8 +21,7 @@ from appliance.store.connection import Reader
 from appliance.store.delivery_log import count_attempts
 from appliance.store.endpoints import list_active_endpoints
 from appliance.tokens import Tokens
-from appliance.webhooks.inside import Inside
-from appliance.webhooks.outside import Outside, make_outside
+from appliance.webhooks.outside import Inside, Outside, make_outside
 from web.sandbox.inside import InsideServer
 from web.sandbox.receivers import (
     BODY_SHOWN,

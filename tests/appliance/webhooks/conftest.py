@@ -11,8 +11,7 @@ import pytest
 from appliance.actions.announce import announce
 from appliance.actions.register_endpoint import register_endpoint
 from appliance.webhooks.addresses import EgressPolicy
-from appliance.webhooks.client import Budgets, Client
-from appliance.webhooks.dialling import connect_directly
+from appliance.webhooks.client import Budgets, Client, connect_directly
 from appliance.webhooks.dispatcher import Dispatcher
 from appliance.webhooks.egress import EgressGuard
 from appliance.webhooks.outside import Outside
@@ -106,7 +105,7 @@ def names():
 
 
 @pytest.fixture
-def make_client(names):
+async def make_client(names):
     """`make_client(url)`: a client that may reach loopback. Closed after the test."""
     clients = []
 
@@ -119,7 +118,7 @@ def make_client(names):
 
     yield make
     for client in clients:
-        client.close()
+        await client.close()
 
 
 @pytest.fixture

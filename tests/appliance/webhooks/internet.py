@@ -5,7 +5,7 @@ import socket
 from ipaddress import ip_address
 
 from appliance.store.conditions import list_conditions
-from appliance.webhooks.dialling import connect_directly
+from appliance.webhooks.client import connect_directly
 from tests.appliance.webhooks.alarms import alarm_is
 
 PUBLIC, OTHER_PUBLIC = "93.184.216.34", "93.184.216.35"
@@ -49,11 +49,9 @@ class Internet:
         self.trouble = TimeoutError()
         self._answer_no_names()
 
-    def come_back(self, *, with_news=False):
+    def come_back(self):
         self.trouble, self.surroundings.way_out = None, True
         self.names.known.update(self._known)
-        for tell in list(self.surroundings.watching_network) if with_news else []:
-            tell()
 
     def _answer_no_names(self):
         self.names.known.update(dict.fromkeys(self._known, NO_ANSWER))
@@ -67,7 +65,7 @@ def charged(world):
     return world.rows("SELECT outcome, charged FROM attempt ORDER BY delivery_seq, n")
 
 
-async def probe_fails(uptime, seconds):
-    """Let the time of the next probe come, and see it fail."""
-    await alarm_is(uptime, seconds)
-    uptime.advance(seconds)
+async def try_fails(uptime):
+    """Let the time of the next try come."""
+    await alarm_is(uptime, 60)
+    uptime.advance(60)

@@ -5,10 +5,7 @@ import socket
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from appliance.webhooks.answer import MalformedAnswer, parse_head, read_chunks
 from tests.appliance.webhooks.attempts import BUDGETS, LATE, REQUEST, SHORT, timed
 from tests.appliance.webhooks.receivers import an_answer
 
@@ -153,7 +150,9 @@ async def test_a_slow_body_after_200_is_a_success_and_the_connection_is_dropped(
 
     assert outcome.delivered
     assert seconds < LATE
-    assert client._idle == []
+    receiver.always = an_answer(200)
+    assert (await client.post(REQUEST)).delivered
+    assert receiver.connections == 2
 
 
 @pytest.mark.proves("V13")
@@ -187,9 +186,8 @@ async def test_an_endless_body_is_not_read(client, receiver, framing):
         b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
         b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-        b"\r\n\r\n",
     ],
-    ids=["long header", "many headers", "flood of 1xx", "another protocol", "upgrade", "nothing"],
+    ids=["long header", "many headers", "flood of 1xx", "another protocol", "upgrade"],
 )
 async def test_what_is_no_answer_is_a_typed_failure(client, receiver, head):
     receiver.always = scripted(head, then="wait")
@@ -219,48 +217,6 @@ async def test_a_connection_that_breaks_before_the_head_is_reset(client, receive
     receiver.always = scripted(*pieces, then=then)
 
     assert (await client.post(REQUEST)).code == "reset"
-
-
-def head(*lines):
-    return parse_head("\r\n".join(lines).encode("latin-1"))
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["HTTP/1.0 200 OK", "Content-Length: 2"],
-        ["HTTP/1.1 200 OK", "Content-Length: 2", "Connection: close"],
-        ["HTTP/1.1 200 OK", "Content-Length: 2", "Content-Length: 3"],
-        ["HTTP/1.1 200 OK", "Content-Length: 2", "Transfer-Encoding: chunked"],
-        ["HTTP/1.1 200 OK", "Content-Length: -2"],
-        ["HTTP/1.1 200 OK", "Content-Length: 99999999999999999999999"],
-        ["HTTP/1.1 200 OK", "Transfer-Encoding: gzip, chunked"],
-        ["HTTP/1.1 200 OK"],
-    ],
-)
-def test_an_unclear_end_of_the_body_keeps_the_status_and_costs_the_connection(lines):
-    found = head(*lines)
-
-    assert found.status == 200
-    assert not found.keeps_alive
-
-
-def test_half_a_chunked_body_has_no_end_yet():
-    raw = b"3\r\nabc\r\n0\r\n\r\n"
-
-    for cut in range(len(raw)):
-        content, end = read_chunks(raw[:cut])
-        assert end is None
-        assert b"abc".startswith(content)
-
-
-@given(st.binary(max_size=300))
-def test_no_bytes_at_all_can_do_more_than_be_malformed(raw):
-    for read in (parse_head, read_chunks):
-        try:
-            read(raw)
-        except MalformedAnswer:
-            continue
 
 
 @pytest.mark.proves("S17")

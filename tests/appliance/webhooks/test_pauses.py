@@ -8,7 +8,7 @@ import pytest
 
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
 from appliance.errors import Unavailable
-from appliance.webhooks import picking
+from appliance.webhooks import dispatcher
 from appliance.webhooks.client import Budgets
 from tests.appliance.webhooks.alarms import alarm_is
 from tests.appliance.webhooks.receivers import an_answer
@@ -93,15 +93,15 @@ async def test_stopping_lets_attempts_end_and_keeps_the_rest(world, receiver):
     receiver.answering.clear()
     await world.book(20)
     await world.start()
-    await receiver.got(8)
+    await receiver.got(6)
 
     stopping = asyncio.create_task(world.stop())
     await asyncio.sleep(0)
     receiver.answering.set()
     await stopping
 
-    assert len(receiver.requests) == 8
-    assert sorted(world.states()) == ["delivered"] * 8 + ["pending"] * 12
+    assert len(receiver.requests) == 6
+    assert sorted(world.states()) == ["delivered"] * 6 + ["pending"] * 14
 
 
 async def test_attempts_that_outlast_the_deadline_are_sent_again_after_the_restart(
@@ -155,7 +155,7 @@ async def test_outcomes_that_cannot_be_written_stay_in_memory_and_pause_the_send
 async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
     world, receiver, uptime, monkeypatch, error
 ):
-    sound, reads = picking.find_reservation, iter(range(10**6))
+    sound, reads = dispatcher.find_reservation, iter(range(10**6))
 
     def read(*args):
         if next(reads) == 2:
@@ -164,7 +164,7 @@ async def test_a_row_that_cannot_be_read_for_a_moment_is_sent_a_moment_later(
 
     await world.register(receiver.url)
     await world.book(20)
-    monkeypatch.setattr(picking, "find_reservation", read)
+    monkeypatch.setattr(dispatcher, "find_reservation", read)
     await world.start()
 
     await alarm_is(uptime, 15)

@@ -11,7 +11,7 @@ import pytest
 from appliance.actions.announce import queue_event
 from appliance.errors import InvalidWebhookUrl
 from appliance.webhooks.addresses import EgressPolicy
-from appliance.webhooks.dialling import connect_directly
+from appliance.webhooks.client import connect_directly
 from appliance.webhooks.egress import EgressGuard, is_own_address
 from tests.appliance.webhooks.corpus import NAMES, REFUSED
 

@@ -58,7 +58,7 @@ async def test_what_waited_while_the_box_was_off_is_drained_and_a_fresh_event_pa
     for place, receiver in enumerate(receivers):
         told = [request.reservation["serviceReservationId"] for request in receiver.requests]
         assert len(told) == len(set(told)) == events + len(fresh)
-        assert receiver.most_at_once <= 8
+        assert receiver.most_at_once <= 6
         for reservation_id, before in fresh:
             assert told.index(reservation_id) - before[place] <= OVERTAKEN_AT_MOST
 
@@ -73,7 +73,7 @@ async def test_a_fresh_event_does_not_pass_an_older_one_about_the_same_reservati
     await world.database.write(book_many, 0, 60)
     last = await world.database.write(a_reservation, 60)
     await world.start()
-    await receiver.got(8)
+    await receiver.got(6)
 
     await world.announce("reservation.cancelled", last)
     other = await world.database.write(a_reservation, 61)
@@ -97,8 +97,8 @@ async def test_a_full_disk_keeps_results_in_memory_stops_new_sends_and_books_not
     await world.book()
     await world.settled("delivered")
     receiver.answering.clear()
-    await world.book(8)
-    await receiver.got(9)
+    await world.book(6)
+    await receiver.got(7)
     fill_the_disk(world)
     receiver.answering.set()
 
@@ -106,15 +106,15 @@ async def test_a_full_disk_keeps_results_in_memory_stops_new_sends_and_books_not
     for _ in range(3):
         with pytest.raises(Unavailable):
             await world.book(customer_name="x" * 5000)
-    assert world.rows("SELECT count(*) FROM reservation") == [(9,)]
+    assert world.rows("SELECT count(*) FROM reservation") == [(7,)]
     assert "pending" in world.states()
-    assert len(receiver.requests) == 9
+    assert len(receiver.requests) == 7
     world.database._writer_connection.execute("PRAGMA max_page_count = 1000000")
 
-    await world.settled(*["delivered"] * 9)
-    assert len(receiver.requests) == 9
+    await world.settled(*["delivered"] * 7)
+    assert len(receiver.requests) == 7
     await world.book()
-    await world.settled(*["delivered"] * 10)
+    await world.settled(*["delivered"] * 8)
     await world.until(lambda: world.database.peek(list_conditions) == [])
 
 

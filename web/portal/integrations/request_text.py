@@ -9,9 +9,9 @@ from appliance.store.delivery_attempts import DeliveryStory
 from appliance.store.endpoints import get_endpoint
 from appliance.store.reservations import find_reservation
 from appliance.store.venue import get_venue
+from appliance.webhooks.client import USER_AGENT
 from appliance.webhooks.event_body import event_body
 from appliance.webhooks.receiver import parse_receiver
-from appliance.webhooks.recipient import USER_AGENT
 
 
 @dataclass(frozen=True, slots=True)

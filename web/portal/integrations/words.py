@@ -14,9 +14,9 @@ from appliance.webhooks.conditions import (
     CLOCK_UNCONFIRMED,
     ENDPOINT_BLOCKED,
     OFFLINE,
+    SKEW_WARNING_S,
     UNWRITTEN,
 )
-from appliance.webhooks.health import SKEW_WARNING_S
 
 
 @dataclass(frozen=True, slots=True)
