@@ -73,7 +73,7 @@ def open_box(
     def environment(name: EnvironmentName) -> Environment:
         path = directory / f"{name}.db"
         check_before_serving(path)
-        migrate(path, clock)
+        migrate(path)
         database = Database(path, clock, tokens, zones, on_broken)
         return Environment(
             name=name,

@@ -5,13 +5,12 @@ import fcntl
 import os
 import shutil
 import stat
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.durable import sync
+from appliance.durable import PART, atomic_write, sync
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder, name_user
@@ -47,7 +46,9 @@ class DataDirectory:
         return self.root / "tmp"
 
     def sweep(self) -> None:
-        """Empty `tmp`, before anything uses it; the caller holds the lock."""
+        """Remove what a power cut left, before anything is used; the caller holds the lock."""
+        for left in self.root.glob(f".*{PART}"):
+            left.unlink(missing_ok=True)
         shutil.rmtree(self.tmp, ignore_errors=True)
         make_folder(self.tmp)
 
@@ -178,21 +179,21 @@ class DataDirectory:
         with self.lock():
             if self.holds_a_box():
                 raise Trouble(f"{self.root} already holds a box: choose an empty directory")
-            write_file(self._unfinished, _BY_SERVE if by_serve else b"")
+            atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
             self._remove_databases()
-            write_file(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
+            atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
             yield
             self._unfinished.unlink()
             sync(self.root)
 
     def forget(self) -> None:
         """Remove the box, for good: only ever a demo. The caller holds the lock."""
-        write_file(self._unfinished, b"")
+        atomic_write(self._unfinished, b"")
         self._remove_databases()
 
     def remember_address(self, address: str) -> None:
         """Keep where other machines find the box, for the commands that run beside it."""
-        write_file(self._address, address.encode())
+        atomic_write(self._address, address.encode())
 
     def remembered_address(self) -> str | None:
         """Where the box was found when it last served, if it ever did."""
@@ -204,7 +205,7 @@ class DataDirectory:
     def remember_host(self, host: str) -> None:
         """Keep the host that is listened on, which the command line may have named."""
         if host != self.remembered_host():
-            write_file(self._host, host.encode())
+            atomic_write(self._host, host.encode())
 
     def remembered_host(self) -> str | None:
         """The host that the box last listened on, if it ever did."""
@@ -263,20 +264,3 @@ def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> Data
     import platformdirs  # noqa: PLC0415 - only a box without a named directory needs it
 
     return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Put a whole file in place, 0600: after a power cut it is the old one or the new one."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}")
-    aside.unlink(missing_ok=True)  # of a power cut
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    sync(path.parent)

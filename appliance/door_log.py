@@ -8,10 +8,10 @@ leaves out so that they can be erased. The last line is a signed statement.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -20,7 +20,7 @@ from appliance.clock import format_instant
 from appliance.model.evening import evening_end
 from appliance.model.spreadsheet import BYTE_ORDER_MARK, write_cell, write_cells
 from appliance.store.connection import Reader
-from appliance.store.scan_log import LoggedScan, follow, list_scans, list_types, measure_stretch
+from appliance.store.scans import LoggedScan, follow, list_scans, list_types, measure_stretch
 from appliance.store.signing_keys import get_signing_key
 from appliance.store.venue import get_venue
 from appliance.tokens import Keyring
@@ -66,8 +66,8 @@ class Export:
         self._seal = _FIRST_SEAL
         self._previous = stretch.previous if stretch else None
         self._after, self._last = (stretch.first - 1, stretch.last) if stretch else (0, 0)
-        self._first_row: dict[str, Any] | None = None
-        self._last_row: dict[str, Any] | None = None
+        self._first_row: dict[str, Any] = {}
+        self._last_row: dict[str, Any] = {}
         types = list_types(reader)
         self._instants = [name for name in types if name == "at" or name.endswith("_at")]
         told = [f"{name}_{place}" for name in self._instants for place in ("utc", "venue")]
@@ -105,7 +105,7 @@ class Export:
         return sign_statement(said, self.key)
 
     def _write_row(self, scan: LoggedScan) -> bytes:
-        if self._last_row is not None and scan.seq != self._last_row["seq"] + 1:
+        if self._last_row and scan.seq != self._last_row["seq"] + 1:
             self._previous, self.broken = None, self.broken or scan.seq
         if self._previous and follow(self._previous, list(scan.chained)) != scan.hash:
             self.broken = self.broken or scan.seq
@@ -144,46 +144,36 @@ class Checked:
     problem: str = ""
 
 
-def check_export(
-    file: Iterator[bytes], keys: Keys, progress: Callable[[int], None] = lambda _: None
+def check_export(  # noqa: PLR0911 - a return for each thing that may be wrong
+    file: BinaryIO, keys: Keys
 ) -> Checked:
     """Check the lines of an export, up to the first that is wrong."""
-    count, seal, number = 0, _FIRST_SEAL, 0
-    header = first = last = None
-    for number, line in enumerate(file, 1):
+    count, number, seal, header = 0, 0, _FIRST_SEAL, None
+    first: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    # A line that is too long for a row comes in pieces.
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
         if header is not None and line.startswith(_STATEMENT_START):
             said = _state(header, count, first, last, seal)
             if not _is_signed(line, said, keys(header)):
                 return Checked(count, number, "the signature of this box does not match the file")
-            if next(file, None) is not None:
+            if file.read(1):
                 return Checked(count, number + 1, "something was added after the signed statement")
             return Checked(count)
         found = _SEALED.fullmatch(line.rstrip(b"\r\n"))
         values = _read_object(found["text"] + b"}") if found else None
-        if (
-            not found
-            or values is None
-            or _seal(seal, found["text"]).hex().encode() != found["seal"]
-        ):
-            problem = "changed, or a line before it was removed or added"
-        elif header is None:
-            problem = "" if _is_header(values.get("header")) else "this is not an exported door log"
+        seal = _seal(seal, found["text"]) if found else seal
+        if not found or values is None or seal.hex().encode() != found["seal"]:
+            return Checked(count, number, "changed, or a line before it was removed or added")
+        if header is None:
             header = values.get("header")
+            if not _is_header(header):
+                return Checked(count, number, "this is not an exported door log")
         elif not _follows(values, header, last):
-            problem = "this scan does not follow from the one before"
+            return Checked(count, number, "this scan does not follow from the one before")
         else:
-            problem, first, last, count = "", first or values, values, count + 1
-            progress(count)
-        if problem or found is None:
-            return Checked(count, number, problem)
-        seal = _seal(seal, found["text"])
+            first, last, count = first or values, values, count + 1
     return Checked(count, number + 1, "the signed statement is missing: the end was cut off")
-
-
-def lines_of(file: Any) -> Iterator[bytes]:
-    """The lines of an open file; one that is too long for a row comes in pieces."""
-    while line := file.readline(_LONGEST_LINE):
-        yield line
 
 
 def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
@@ -193,23 +183,19 @@ def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
     with sorted members: the key also signs guest passes, and neither stands for the other.
     """
     signature = key.sign(_FORMAT.encode() + _encode(statement))
-    return _statement_line(statement, key.public_key().public_bytes_raw(), signature)
+    return _statement_line(statement, key.public_key().public_bytes_raw(), signature) + b"\n"
 
 
 def _state(
-    header: dict[str, Any],
-    count: int,
-    first: dict[str, Any] | None,
-    last: dict[str, Any] | None,
-    seal: bytes,
+    header: dict[str, Any], count: int, first: dict[str, Any], last: dict[str, Any], seal: bytes
 ) -> dict[str, Any]:
     return {
         "header": header,
         "count": count,
-        "firstSeq": first and first["seq"],
-        "lastSeq": last and last["seq"],
-        "firstHash": first and first["hash"],
-        "lastHash": last and last["hash"],
+        "firstSeq": first.get("seq"),
+        "lastSeq": last.get("seq"),
+        "firstHash": first.get("hash"),
+        "lastHash": last.get("hash"),
         "lastSeal": seal.hex(),
     }
 
@@ -226,20 +212,20 @@ def _is_signed(line: bytes, statement: dict[str, Any], keys: Iterable[bytes]) ->
             public_key.verify(signature, _FORMAT.encode() + _encode(statement))
         except InvalidSignature:
             continue
-        return line == _statement_line(statement, key, signature)
+        return line.rstrip(b"\r\n") == _statement_line(statement, key, signature)
     return False
 
 
 def _statement_line(statement: dict[str, Any], key: bytes, signature: bytes) -> bytes:
     signed = {"statement": statement, "publicKey": key.hex(), "signature": signature.hex()}
-    return _encode(signed) + b"\n"
+    return _encode(signed)
 
 
-def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any] | None) -> bool:
+def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any]) -> bool:
     if list(values) != header["columns"]:
         return False
     before = values["previous_hash"]
-    if last is not None and (values["seq"], before) != (last["seq"] + 1, last["hash"]):
+    if last and (values["seq"], before) != (last["seq"] + 1, last["hash"]):
         return False
     if not isinstance(values["seq"], int):
         return False

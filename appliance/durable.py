@@ -1,11 +1,20 @@
 """Files that survive a power cut: whole or not there, and on the disk when the call returns."""
 
+import errno
+import fcntl
 import os
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from appliance.errors import Trouble
+
+PART = ".part"
+_LOOK_SECONDS = 0.1
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # of a folder, on some volumes
 
 
 def sync(path: Path) -> None:
@@ -19,12 +28,14 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file, 0600, that becomes `path` when the block succeeds and is removed when it fails."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}{threading.get_ident()}")
+    """A file, 0600, that becomes `path` when the block succeeds and is removed when it fails.
+
+    Until then its own `name` ends with PART.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
     aside.unlink(missing_ok=True)  # left by a power cut
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(aside, "xb", opener=_open_private) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -32,10 +43,40 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    sync(path.parent)
+    try:
+        sync(path.parent)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise
 
 
 def atomic_write(path: Path, content: bytes) -> None:
     """Replace the file with `content`: after a power cut it is the old one or the new one."""
     with atomic_file(path) as file:
         file.write(content)
+
+
+@contextmanager
+def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
+    """Hold a lock on a folder, waiting for it up to `patience` seconds.
+
+    Another thread of this process counts as another, and the kernel frees the lock of a process
+    that ends. Trouble says that `what` does not end.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        until = time.monotonic() + patience
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() > until:
+                raise Trouble(f"{what} has not ended for {patience:.0f} seconds: try again later")
+            time.sleep(_LOOK_SECONDS)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)

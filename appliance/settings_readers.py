@@ -36,8 +36,12 @@ def _setting(
     default: Any, is_allowed: Callable[[Any], bool], allowed: str, *kinds: str, missing: str = ""
 ) -> Any:
     """A setting of these kinds of reader, or of all; `missing` says what a required one is."""
-    metadata = {"check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS}
-    return field(default=default, metadata=metadata | {"missing": missing})
+    metadata = {
+        "check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS, "missing": missing
+    }  # fmt: skip
+    if default is dict:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 _A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters is"
@@ -73,14 +77,8 @@ class ReaderSettings:
         0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535 is", "tcp",
         missing="1 to 65535, the port to listen on",
     )  # fmt: skip
-    answer: Mapping[str, tuple[bytes, ...]] = field(
-        default_factory=dict,
-        metadata={
-            "check": lambda value: isinstance(value, dict),
-            "allowed": 'a table such as {green = "…"} is',
-            "kinds": KINDS,
-            "missing": "",
-        },
+    answer: Mapping[str, tuple[bytes, ...]] = _setting(
+        dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"} is'
     )
     answer_device: str = _setting("", _is_path, _A_PATH, "serial", "evdev")
     answer_baud: int = _setting(9600, _is_baud, _A_BAUD, "serial", "evdev")

@@ -429,7 +429,7 @@ async def ask_a_box() -> tuple[str, str]:
     with tempfile.TemporaryDirectory(prefix="venuebox-docs-") as scratch:
         directory, clock = Path(scratch), StoppedClock("2026-11-21T19:00:00Z")
         for name in ("live", "test"):
-            migrate(directory / f"{name}.db", clock, create=True)
+            migrate(directory / f"{name}.db", create=True)
         write_record(directory, Record(at=clock.now()))  # so that its age is among the metrics
         box = open_box(
             directory, bytes(32), Settings(), address="https://box.example", clock=clock,

@@ -1,11 +1,11 @@
 """Reading what a terminal sends: each fault is a documented refusal, nothing is guessed."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from appliance.errors import NotFound, ValidationError, field_invalid
+from appliance.errors import ValidationError, field_invalid
 from appliance.house_errors import RoleMissing
 from appliance.model.booking import parse_uuid
 from appliance.model.scan import TAKEN_BACK
@@ -24,13 +24,19 @@ _PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What scans and manual check-ins have in common. `device_at` is ms since 1970."""
+    """A scan or manual check-in. `device_at` is ms since 1970.
+
+    Of what a terminal decided offline there is also the code or the reservation, and `shown`.
+    """
 
     scan_id: str
     arrivals: int | None
     reason: str | None
     simulate: bool
     device_at: int | None
+    code: str = ""
+    reservation_id: str | None = None
+    shown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +53,6 @@ class PairingRequest:
     is_typed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ApartScan:
-    """A scan that a terminal decided by itself: a code or a reservation, and what it showed."""
-
-    scan_id: str
-    code: str
-    reservation_id: str | None
-    arrivals: int | None
-    reason: str | None
-    device_at: int
-    shown: str | None
-
-
 def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
     """scanId, arrivals, override, simulate, at. RoleMissing when it may not override."""
     wish = _parse_wish(body)
@@ -68,7 +61,7 @@ def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
     return wish
 
 
-def parse_apart_scans(value: object, terminal: Terminal) -> list[ApartScan]:
+def parse_apart_scans(value: object, terminal: Terminal) -> list[Request]:
     """Up to 500 scans, each with `at`; a fault is named by its place, as in `scans[3].at`.
 
     RoleMissing as `parse_request` for what is decided now. Whom it let in by itself is in, and its
@@ -77,19 +70,6 @@ def parse_apart_scans(value: object, terminal: Terminal) -> list[ApartScan]:
     if not isinstance(value, list) or len(value) > SCANS_MAX:
         raise field_invalid("scans", "list_at_most", longest=SCANS_MAX)
     return [_parse_apart_scan(item, terminal, f"scans[{n}]") for n, item in enumerate(value)]
-
-
-def parse_sent_at(value: object) -> int | None:
-    """What the device's clock says now, in ms since 1970, if it tells."""
-    return _parse_instant(value, "sentAt")
-
-
-def parse_conflict_id(value: str) -> str:
-    """The id of a conflict; NotFound for what is none."""
-    conflict_id = parse_uuid(value)
-    if conflict_id is None:
-        raise NotFound
-    return conflict_id
 
 
 def parse_scan_id(value: object) -> str:
@@ -162,11 +142,11 @@ def _parse_wish(body: dict[str, Any]) -> Request:
         arrivals=parse_people(body.get("arrivals"), "arrivals"),
         reason=_parse_override(body.get("override")),
         simulate=simulate,
-        device_at=_parse_instant(body.get("at")),
+        device_at=parse_instant(body.get("at")),
     )
 
 
-def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
+def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:
     if not isinstance(item, dict):
         raise field_invalid(path, "object")
     try:
@@ -180,9 +160,7 @@ def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> ApartScan:
             raise field_invalid("at", "timestamp")
     except ValidationError as fault:
         raise fault.inside(path) from None
-    return ApartScan(
-        wish.scan_id, code, reservation_id, wish.arrivals, reason, wish.device_at, shown
-    )
+    return replace(wish, code=code, reservation_id=reservation_id, reason=reason, shown=shown)
 
 
 def _parse_shown(value: object) -> str | None:
@@ -208,7 +186,8 @@ def parse_people(value: object, field: str) -> int | None:
     return value
 
 
-def _parse_instant(value: object, field: str = "at") -> int | None:
+def parse_instant(value: object, field: str = "at") -> int | None:
+    """An ISO 8601 timestamp with its offset, as ms since 1970; None when absent."""
     if value is None:
         return None
     try:

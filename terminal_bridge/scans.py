@@ -12,8 +12,9 @@ from appliance.actions.sync_scans import Synced, sync_scans
 from appliance.actions.undo_check_in import undo_check_in, undo_latest
 from appliance.clock import format_instant
 from appliance.environment import Environment
-from appliance.errors import Unavailable
+from appliance.errors import NotFound, Unavailable
 from appliance.house_errors import RoleMissing
+from appliance.model.booking import parse_uuid
 from appliance.model.guest_pass import TEXT_LENGTH
 from appliance.model.scan import Reading, Scan
 from appliance.model.terminal import Terminal
@@ -23,18 +24,16 @@ from terminal_bridge.authentication import authenticate
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
 from terminal_bridge.reading import (
-    ApartScan,
     Request,
     parse_apart_scans,
     parse_code,
-    parse_conflict_id,
+    parse_instant,
     parse_needed_reason,
     parse_people,
     parse_reason,
     parse_request,
     parse_reservation_id,
     parse_scan_id,
-    parse_sent_at,
 )
 from terminal_bridge.wire import answer, conflict_of, error_of, verdict_of
 
@@ -139,7 +138,7 @@ async def sync(request: web.Request) -> web.Response:
     body = await read_object(request, limit=SYNC_LIMIT)
     wishes = parse_apart_scans(body.get("scans"), terminal)
     now = environment.database.clock.now()
-    sent_at = parse_sent_at(body.get("sentAt"))
+    sent_at = parse_instant(body.get("sentAt"), "sentAt")
     ahead = 0 if sent_at is None else sent_at - now
     scans = await environment.database.read(_order, environment, terminal, wishes, now, ahead)
     results: list[dict[str, Any]] = [{}] * len(scans)
@@ -159,7 +158,9 @@ async def sync(request: web.Request) -> web.Response:
 async def acknowledge(request: web.Request) -> web.Response:
     """`POST /conflicts/{id}/acknowledge`: somebody at the door has dealt with it."""
     terminal = await authenticate(request, "override")
-    conflict_id = parse_conflict_id(request.match_info["id"])
+    conflict_id = parse_uuid(request.match_info["id"])
+    if conflict_id is None:
+        raise NotFound
     conflict = await request[ENVIRONMENT].database.write(
         acknowledge_conflict, conflict_id, actor=f"terminal:{terminal.id}"
     )
@@ -170,14 +171,15 @@ def _order(
     reader: Reader,
     environment: Environment,
     terminal: Terminal,
-    wishes: list[ApartScan],
+    wishes: list[Request],
     now: int,
     ahead: int,
 ) -> list[tuple[int, Scan]]:
     """What was read and its place in the request, in the order in which it happened."""
     found = []
     for place, wish in enumerate(wishes):
-        at = min(max(wish.device_at - ahead, now - _OLDEST_MS), now)
+        device_at = wish.device_at or 0  # it was required
+        at = min(max(device_at - ahead, now - _OLDEST_MS), now)
         scan = Scan(
             id=wish.scan_id,
             reading=_reading(reader, environment, terminal, wish, at),
@@ -192,7 +194,7 @@ def _order(
 
 
 def _reading(
-    reader: Reader, environment: Environment, terminal: Terminal, wish: ApartScan, at: int
+    reader: Reader, environment: Environment, terminal: Terminal, wish: Request, at: int
 ) -> Reading:
     if wish.reservation_id is not None:
         # Whom it took somebody for by its own list is no search; what is decided now would be.

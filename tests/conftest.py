@@ -97,7 +97,7 @@ def furnished_template() -> Path:
     clock = StoppedClock("2026-11-21T19:00:00Z")
     for name in ("live", "test"):
         path = directory / f"{name}.db"
-        migrate(path, clock, create=True)
+        migrate(path, create=True)
         furnish(path, name, MASTER_KEY, clock)
     return directory
 

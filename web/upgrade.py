@@ -3,8 +3,7 @@
 import logging
 import os
 
-from appliance.backup.making import Maker
-from appliance.backup.upgrading import back_up_before_upgrade
+from appliance.backup.making import Maker, back_up_before_upgrade
 from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.data_directory import DataDirectory

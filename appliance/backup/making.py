@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
 
 import apsw
 
-from appliance.backup.alone import alone
 from appliance.backup.archive import Progress, list_files, make_manifest, write_archive
 from appliance.backup.proof import Proven, open_backup, prove
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
@@ -26,17 +24,18 @@ from appliance.backup.shelf import (
     Record,
     find_shelf,
     find_volume,
-    put_in_place,
     read_record,
     rotate,
     write_record,
 )
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.durable import PART, atomic_file, exclusive
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.settings import Settings
+from appliance.store.migrate import find_upgrade
 from appliance.store.snapshot import copy_database, describe_venue, read_schema_number
 from appliance.tokens import Tokens
 
@@ -90,7 +89,7 @@ class Maker:
         self.tell("copy", 0, len(ENVIRONMENTS))
         own = self.directory.root / "backups"
         make_folder(own)
-        with alone(own, self.patience, "another backup of this box"):
+        with exclusive(own, self.patience, "another backup of this box"):
             shelf = find_shelf(self.directory, self.settings)
             path, proven = self._make(shelf)
             size = path.stat().st_size
@@ -106,43 +105,48 @@ class Maker:
     def _make(self, shelf: Path) -> tuple[Path, Proven]:
         self.directory.refuse_lost_key()
         key = ensure_recovery_key(self.directory, self.tokens)
-        with scratch_folder(self.directory) as scratch, _aside(shelf) as (aside, file):
-            self._seal(key, scratch, file)
-            with open_backup(aside) as made:
-                tell = self._telling("prove")
-                proven = prove(made, key, scratch, self.clock, self.zones, tell)
-            path = _take_name(shelf, proven.header)
+        _sweep(shelf)
+        with scratch_folder(self.directory) as scratch:
+            copies = self._copy(scratch)
+            header = self._header(copies["live"], key)
+            path = _take_name(shelf, header)
             try:
-                put_in_place(aside, path)
+                with atomic_file(path) as file:
+                    files = list_files(self.directory, copies)
+                    sealed = SealedWriter(file, header, key)
+                    write_archive(sealed, make_manifest(files), files, self._telling("seal"))
+                    file.flush()
+                    os.fsync(file.fileno())
+                    for copy in copies.values():
+                        copy.unlink()
+                    with open_backup(Path(file.name)) as made:
+                        tell = self._telling("prove")
+                        proven = prove(made, key, scratch, self.clock, self.zones, tell)
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
             return path, proven
 
-    def _seal(self, key: RecoveryKey, scratch: Path, file: BinaryIO) -> None:
+    def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
         copies: dict[EnvironmentName, Path] = {}
         for number, name in enumerate(ENVIRONMENTS):
             self.tell("copy", number, len(ENVIRONMENTS))
             copies[name] = scratch / f"{name}.db"
             copy_database(self.directory.database(name), copies[name])
-        files = list_files(self.directory, copies)
-        venue, slug, venue_id = describe_venue(copies["live"])
-        header = Header(
+        return copies
+
+    def _header(self, live: Path, key: RecoveryKey) -> Header:
+        venue, slug, venue_id = describe_venue(live)
+        return Header(
             venue=venue,
             slug=slug,
             venue_id=venue_id,
             made_at=format_instant(self.clock.now()),
             version=_own_version(),
-            schema=read_schema_number(copies["live"]),
+            schema=read_schema_number(live),
             key_check=key.check,
             salt=self.tokens.random_bytes(32).hex(),
         )
-        sealed = SealedWriter(file, header, key)
-        write_archive(sealed, make_manifest(files), files, self._telling("seal"))
-        file.flush()
-        os.fsync(file.fileno())
-        for copy in copies.values():
-            copy.unlink()
 
     def _telling(self, what: str) -> Progress:
         return lambda done, of: self.tell(what, done, of)
@@ -163,20 +167,39 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def _aside(shelf: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A file, 0600, of a name that no other backup has; gone unless it was put in place."""
-    for left in shelf.glob(f".*{SUFFIX}.part"):  # of a power cut, or of one that runs just now
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
-                left.unlink()
-    handle, name = tempfile.mkstemp(prefix=".", suffix=f"{SUFFIX}.part", dir=shelf)
-    aside = Path(name)
+def back_up_before_upgrade(maker: Maker) -> str:
+    """Make a proven backup if a schema is about to change; what is to be said of it, or "".
+
+    Where the settings' folder takes none, it goes into the box's own. Trouble when neither does,
+    and then nothing may be upgraded. The caller holds the lock, and nobody serves the box yet.
+    """
+    upgrade = find_upgrade(maker.directory.databases)
+    if upgrade is None:
+        return ""
+    old, new = upgrade
+    own = maker.directory.root / "backups"
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield aside, file
-    finally:
-        aside.unlink(missing_ok=True)
+        path, _ = maker.make()
+    except Trouble as trouble:
+        try:
+            make_folder(own)
+            path, _ = maker.make(to=own)
+        except (Trouble, OSError):
+            raise Trouble(
+                f"schema {old} is not upgraded to {new}: there must be a backup first ({trouble}). "
+                "Start again afterwards; nothing was changed"
+            ) from None
+    return f"schema {old} becomes {new}; the box as it was is in {path}"
+
+
+def _sweep(shelf: Path) -> None:
+    """Delete what a power cut left: parts, and names that were taken for nothing."""
+    for left in (*shelf.glob(f".*{SUFFIX}*{PART}"), *shelf.glob(f"*{SUFFIX}")):
+        with contextlib.suppress(OSError):
+            found = left.stat()
+            is_begun = left.name.startswith(".") or found.st_size == 0
+            if is_begun and time.time() - found.st_mtime > _ABANDONED_SECONDS:
+                left.unlink()
 
 
 def _take_name(shelf: Path, header: Header) -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from appliance.backup.alone import alone
-from appliance.data_directory import DataDirectory, write_file
+from appliance.data_directory import DataDirectory
+from appliance.durable import atomic_write, exclusive
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.tokens import Tokens
@@ -94,7 +94,7 @@ def ensure_recovery_key(directory: DataDirectory, tokens: Tokens) -> RecoveryKey
     """The box's key; made the first time it is asked for, however many ask at once."""
     folder = recovery_key_file(directory).parent
     make_folder(folder)
-    with alone(folder, _PATIENCE_SECONDS, "the making of the recovery key"):
+    with exclusive(folder, _PATIENCE_SECONDS, "the making of the recovery key"):
         return find_recovery_key(directory) or keep_recovery_key(
             directory, RecoveryKey(tokens.random_bytes(_BYTES))
         )
@@ -104,7 +104,7 @@ def keep_recovery_key(directory: DataDirectory, key: RecoveryKey) -> RecoveryKey
     """Make it the box's key from now on."""
     path = recovery_key_file(directory)
     make_folder(path.parent)
-    write_file(path, key.raw + _checksum(key.raw))
+    atomic_write(path, key.raw + _checksum(key.raw))
     return key
 
 

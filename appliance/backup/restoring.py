@@ -1,32 +1,35 @@
 """Put a backup in place: on a blank box, or in place of a damaged one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
+
+import apsw
 
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.backup.archive import Progress
 from appliance.backup.making import scratch_folder
 from appliance.backup.proof import Proven, open_backup, unpack_proven
-from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
+from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.backup.sealed import read_header
 from appliance.backup.shelf import list_backups
-from appliance.backup.unowned import is_unowned, put_unowned_aside
 from appliance.clock import Clock, ZoneDatabase, format_instant
-from appliance.data_directory import DataDirectory, write_file
-from appliance.durable import sync
+from appliance.data_directory import DataDirectory
+from appliance.durable import atomic_write, sync
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.settings import Settings
+from appliance.store.connection import Reader, open_for_command
 from appliance.store.migrate import list_migrations
 from appliance.store.session import session
+from appliance.store.setup import is_closed
 from appliance.store.snapshot import make_live
 from appliance.tokens import Tokens
 
 _PARTS = ("live.db", "test.db", "secrets", "settings.toml", "tls")
 _STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # where the box has its own, that is newer
 _BESIDE = ("-wal", "-shm", "-journal", "-watermark")
+_FILES = ("", *_BESIDE)
 
 
 def restore_blank(
@@ -48,7 +51,17 @@ def restore_blank(
     with directory.lock():
         if not (directory.restore_mark.exists() or is_unowned(directory, clock, zones)):
             _refuse_parts(directory)
-        return _restore(file, key, directory, clock, zones, progress)
+        with scratch_folder(directory) as folder:
+            proven = unpack_proven(file, key, folder, clock, zones, progress)
+            _note(folder / "live.db", proven, clock, zones)
+            if is_unowned(directory, clock, zones):
+                put_unowned_aside(directory, clock)
+            atomic_write(directory.restore_mark, b"")
+            for name in _PARTS[:2]:  # of the time before an interruption
+                for leftover in directory.root.glob(f"{name}*"):
+                    leftover.unlink()
+            _place(directory, folder, key)
+            return proven
 
 
 def restore_latest(
@@ -68,10 +81,8 @@ def restore_latest(
             if header.key_check != key.check or header.schema > newest:
                 continue
             try:
-                with (
-                    open_backup(path) as file,
-                    _unpacked(file, key, directory, clock, zones, progress) as (folder, proven),
-                ):
+                with open_backup(path) as file, scratch_folder(directory) as folder:
+                    proven = unpack_proven(file, key, folder, clock, zones, progress)
                     _note(folder / "live.db", proven, clock, zones)
                     aside = _move_aside(directory, clock)
                     _place(directory, folder, key)
@@ -90,36 +101,11 @@ def list_shelves(directory: DataDirectory, settings: Settings) -> list[Path]:
     return [folder for folder in folders if folder.is_dir()]
 
 
-def _restore(
-    file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: Progress,
-) -> Proven:  # fmt: skip
-    with _unpacked(file, key, directory, clock, zones, progress) as (folder, proven):
-        _note(folder / "live.db", proven, clock, zones)
-        if is_unowned(directory, clock, zones):
-            put_unowned_aside(directory, clock)
-        write_file(directory.restore_mark, b"")
-        for name in _PARTS[:2]:  # of the time before an interruption
-            for leftover in directory.root.glob(f"{name}*"):
-                leftover.unlink()
-        _place(directory, folder, key)
-        return proven
-
-
-@contextmanager
-def _unpacked(
-    file: BinaryIO, key: RecoveryKey, directory: DataDirectory, clock: Clock, zones: ZoneDatabase,
-    progress: Progress,
-) -> Iterator[tuple[Path, Proven]]:  # fmt: skip
-    with scratch_folder(directory) as folder:
-        yield folder, unpack_proven(file, key, folder, clock, zones, progress)
-
-
 def _refuse_parts(directory: DataDirectory) -> None:
     root = directory.root
     if directory.holds_a_box():
         raise Trouble(f"{root} already holds a box: choose an empty directory, or --latest")
-    names = [f"{name}{more}" for name in _PARTS[:2] for more in ("", *_BESIDE)]
+    names = [f"{name}{more}" for name in _PARTS[:2] for more in _FILES]
     names += ["secrets/master.key", "settings.toml"]
     for name in names:
         if (root / name).exists():
@@ -130,18 +116,24 @@ def _refuse_parts(directory: DataDirectory) -> None:
 
 
 def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
-    at = format_instant(clock.now())[:19].replace(":", "")
-    aside = directory.root / f"damaged-{at}Z"
-    make_folder(aside)
-    write_file(directory.restore_mark, b"")
-    for name in _PARTS[:2]:
-        for more in ("", *_BESIDE):
-            path = directory.root / f"{name}{more}"
-            if path.exists():
-                path.replace(aside / path.name)
+    aside = _make_aside(directory, "damaged", clock)
+    atomic_write(directory.restore_mark, b"")
+    _move([directory.root / f"{name}{more}" for name in _PARTS[:2] for more in _FILES], aside)
     if directory.master_key_file.exists():
-        write_file(aside / "master.key", directory.master_key_file.read_bytes())
+        atomic_write(aside / "master.key", directory.master_key_file.read_bytes())
     return aside
+
+
+def _make_aside(directory: DataDirectory, what: str, clock: Clock) -> Path:
+    aside = directory.root / f"{what}-{format_instant(clock.now())[:19].replace(':', '')}Z"
+    make_folder(aside)
+    return aside
+
+
+def _move(files: list[Path], aside: Path) -> None:
+    for path in files:
+        if path.exists():
+            path.replace(aside / path.name)
 
 
 def _note(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> None:
@@ -168,3 +160,32 @@ def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
     keep_recovery_key(directory, key)
     directory.restore_mark.unlink()
     sync(directory.root)
+
+
+def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> bool:
+    """Whether the box in `directory` still waits for its first owner; the caller holds the lock.
+
+    One that cannot be read is not.
+    """
+    path = directory.database("live")
+    if not (directory.holds_a_box() and path.exists()):
+        return False
+    try:
+        with closing(open_for_command(path)) as connection:
+            return is_closed(Reader(connection, clock, zones))
+    except (apsw.Error, Trouble):
+        return False
+
+
+def put_unowned_aside(directory: DataDirectory, clock: Clock) -> Path:
+    """Move what would be mixed with another box's into a folder of its own; that folder.
+
+    `live.db` goes last: interrupted before that, it is still known as unowned.
+    """
+    aside = _make_aside(directory, "unused", clock)
+    files = [directory.settings_file, directory.master_key_file, recovery_key_file(directory)]
+    files += sorted((directory.root / "tls").glob("*"))
+    for name in ("test.db", "live.db"):
+        files += [directory.root / f"{name}{more}" for more in reversed(_FILES)]
+    _move(files, aside)
+    return aside

@@ -10,8 +10,8 @@ from pathlib import Path
 from appliance.backup.proof import show_header
 from appliance.backup.sealed import Header
 from appliance.clock import parse_instant
-from appliance.data_directory import DataDirectory, write_file
-from appliance.durable import sync
+from appliance.data_directory import DataDirectory
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.settings import Settings
@@ -126,11 +126,4 @@ def read_record(root: Path) -> Record:
 
 def write_record(root: Path, record: Record) -> None:
     """Remember it."""
-    write_file(root / _RECORD, json.dumps(asdict(record)).encode())
-
-
-def put_in_place(aside: Path, path: Path) -> None:
-    """Give a whole, synced file its name, and make that last."""
-    aside.replace(path)
-    with contextlib.suppress(OSError):  # some volumes cannot sync a folder
-        sync(path.parent)
+    atomic_write(root / _RECORD, json.dumps(asdict(record)).encode())

@@ -2,9 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,15 +17,13 @@ from appliance.commands.console import (
     add_group,
 )
 from appliance.data_directory import ENVIRONMENTS
-from appliance.door_log import Export, check_export, lines_of
+from appliance.door_log import Export, check_export
 from appliance.durable import atomic_file
 from appliance.errors import Trouble
 from appliance.model.evening import parse_date
-from appliance.store.scan_log import list_log_keys
-from appliance.store.scans import count_scans, find_broken_link
+from appliance.store.scans import count_scans, find_broken_link, list_log_keys
 from appliance.tokens import Keyring
 
-_TELL_EVERY = 1000
 _PUBLIC_KEY_BYTES = 32
 
 
@@ -56,7 +55,6 @@ def export(arguments: argparse.Namespace, console: Console) -> int:
         log = Export(
             reader, environment, keyring, arguments.format, arguments.since, arguments.until
         )
-    progress = _progress(log.total)
     with _opened(arguments.output) as file:
         file.write(log.begin())
         page = b"-"
@@ -64,7 +62,6 @@ def export(arguments: argparse.Namespace, console: Console) -> int:
             with console.reading(directory, environment) as reader:
                 page = log.page(reader)
             file.write(page)
-            progress(log.count)
         file.write(log.end())
     if arguments.output is not None:
         print(f"{log.count} scans in {arguments.output}")
@@ -95,7 +92,7 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
         what, path = arguments.file, Path(arguments.file)
         try:
             with path.open("rb") as file:
-                checked = check_export(lines_of(file), _Keys(arguments, console), _progress(None))
+                checked = check_export(file, partial(_keys, arguments, console))
         except OSError as error:
             raise Trouble(f"{path} cannot be read: {error.strerror}") from None
         count, broken = checked.count, checked.line
@@ -105,27 +102,23 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
     return 1 if broken else 0
 
 
-class _Keys:
+def _keys(
+    arguments: argparse.Namespace, console: Console, header: dict[str, Any]
+) -> Iterable[bytes]:
     """The public keys that may have signed: the one given, else the box's own."""
-
-    def __init__(self, arguments: argparse.Namespace, console: Console) -> None:
-        self._arguments = arguments
-        self._console = console
-
-    def __call__(self, header: dict[str, Any]) -> Iterable[bytes]:
-        if self._arguments.public_key is not None:
-            return [self._arguments.public_key]
-        environment = self._arguments.environment or header.get("environment")
-        if environment not in ENVIRONMENTS:
-            return []
-        directory = self._console.directory(self._arguments)
-        if not directory.holds_a_box():
-            raise Trouble(
-                f"there is no box in {directory.root} to take the public key from: "
-                "name it with --public-key"
-            )
-        with self._console.reading(directory, environment) as reader:
-            return list_log_keys(reader)
+    if arguments.public_key is not None:
+        return [arguments.public_key]
+    environment = arguments.environment or header.get("environment")
+    if environment not in ENVIRONMENTS:
+        return []
+    directory = console.directory(arguments)
+    if not directory.holds_a_box():
+        raise Trouble(
+            f"there is no box in {directory.root} to take the public key from: "
+            "name it with --public-key"
+        )
+    with console.reading(directory, environment) as reader:
+        return list_log_keys(reader)
 
 
 @contextmanager
@@ -139,18 +132,6 @@ def _opened(output: str | None) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise Trouble(f"{output} cannot be written: {error.strerror}") from None
-
-
-def _progress(total: int | None) -> Callable[[int], None]:
-    """Tells a person at a terminal how far it is; a script hears nothing."""
-    of = "" if total is None else f" of {total}"
-
-    def tell(count: int) -> None:
-        if count % _TELL_EVERY == 0 or count == total:
-            end = "\n" if count == total else ""
-            print(f"\r{count}{of} scans", end=end, file=sys.stderr, flush=True)
-
-    return tell if sys.stderr.isatty() else lambda _: None
 
 
 def _date(text: str) -> date:

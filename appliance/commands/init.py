@@ -6,7 +6,8 @@ from contextlib import ExitStack
 
 from appliance.actions.apply_venue import apply_venue
 from appliance.commands.console import Commands, Console, add_command, add_group, read_argument
-from appliance.data_directory import ENVIRONMENTS, DataDirectory, write_file
+from appliance.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.model.venue_file import UNFURNISHED, VenueFile, parse_venue_file
 from appliance.settings import settings_example
@@ -75,11 +76,11 @@ def found_box(
     os.umask(_PRIVATE)
     with directory.founding(console.tokens, by_serve=closed):
         if not directory.settings_file.exists():
-            write_file(directory.settings_file, settings_example().encode())
+            atomic_write(directory.settings_file, settings_example().encode())
         venue_id = None
         for environment in ENVIRONMENTS:
             path = directory.database(environment)
-            migrate(path, console.clock, create=True)
+            migrate(path, create=True)
             with session(path, console.clock, console.tokens, console.zones) as tx:
                 venue_id = apply_venue(tx, venue, venue_id=venue_id)
                 add_signing_key(tx, Keyring(directory.master_key(), environment))

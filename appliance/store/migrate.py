@@ -6,7 +6,6 @@ from pathlib import Path
 
 import apsw
 
-from appliance.clock import Clock
 from appliance.errors import Trouble
 from appliance.store.connection import (
     check_engine,
@@ -21,7 +20,6 @@ from appliance.store.unusable import (
     is_unopenable,
     quota_as_full,
 )
-from appliance.store.upgrade_copies import keep_copy
 from appliance.store.waiting import wait_for_others
 
 APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
@@ -51,13 +49,12 @@ def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
     return (oldest, newest) if 0 < oldest < newest and max(found) <= newest else None
 
 
-def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
+def migrate(path: Path, *, create: bool = False) -> int:
     """Bring `path` to the newest schema; its number.
 
-    Each upgrade runs in one transaction, after a copy of the database was put into
-    `backups/` beside it. Trouble, and an untouched file, when it is missing (unless
-    `create`), not a box database, or newer than this program, there is no room, or SQLite
-    is too old.
+    Each upgrade runs in one transaction; `serve` makes a backup before. Trouble, and an
+    untouched file, when it is missing (unless `create`), not a box database, or newer than
+    this program, there is no room, or SQLite is too old.
     """
     check_engine()
     check_pages()
@@ -67,7 +64,7 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
     try:
         wait_for_others(connection)
         with quota_as_full(connection):
-            return _migrate(connection, path, clock, list_migrations())
+            return _migrate(connection, path, list_migrations())
     except apsw.FullError:
         raise Trouble(
             f"{path.name} is not upgraded: {path.parent} has no room for it. Make some, then "
@@ -84,16 +81,12 @@ def migrate(path: Path, clock: Clock, *, create: bool = False) -> int:
         connection.close()
 
 
-def _migrate(
-    connection: apsw.Connection, path: Path, clock: Clock, migrations: list[tuple[int, str]]
-) -> int:
+def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int, str]]) -> int:
     newest = migrations[-1][0]
     found = _check(connection, path, newest)
     if found == newest:
         return newest
-    if found:
-        keep_copy(connection, path, found, clock)
-    else:
+    if not found:
         lay_out_pages(connection, PAGE_BYTES)
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA synchronous = FULL")

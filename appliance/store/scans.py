@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from appliance.store.connection import Reader, Transaction
 
-_START = bytes(32)
-_CHAINED = (
+START = bytes(32)
+CHAINED = (
     "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
     "result", "admitted", "undoes", "staff_id", "happened_at",
 )  # fmt: skip
@@ -122,9 +123,9 @@ def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] 
 def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
     """Append a row at `tx.now` and chain it; its number. `values` are columns of `scan`."""
     last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
-    seq, previous = (1, _START) if last is None else (last[0] + 1, last[1])
+    seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
     row = {"seq": seq, "at": tx.now, **values}
-    tx.insert("scan", row | {"hash": _chain(previous, [row.get(name) for name in _CHAINED])})
+    tx.insert("scan", row | {"hash": follow(previous, [row.get(name) for name in CHAINED])})
     return int(seq)
 
 
@@ -139,16 +140,101 @@ def find_broken_link(reader: Reader) -> int | None:
     Where old rows were removed, the first that is kept is taken at its word.
     """
     previous = None
-    rows = reader.rows(f"SELECT hash, {', '.join(_CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
+    rows = reader.rows(f"SELECT hash, {', '.join(CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
     for found, *row in rows:
         if previous is None and row[0] != 1:
             previous = found
             continue
-        if found != _chain(previous or _START, row):
+        if found != follow(previous or START, row):
             return int(row[0])
         previous = found
     return None
 
 
-def _chain(previous: bytes, row: list[Any]) -> bytes:
+def follow(previous: bytes, row: list[Any]) -> bytes:
+    """The hash of a row, of which `row` has the chained columns, after that of the one before."""
     return hashlib.sha256(previous + _encode(row).encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedScan:
+    """A row of the door log: what its hash covers, in that order, and what is known beside it.
+
+    Erased texts are None. `table`, `customer_name` and `access_code` are the reservation's.
+    """
+
+    chained: tuple[Any, ...]
+    hash: bytes
+    reason: str | None
+    terminal: str
+    staff: str | None
+    table: str | None
+    customer_name: str | None
+    access_code: str | None
+
+    @property
+    def seq(self) -> int:
+        """Its number in the log, from 1 on."""
+        return int(self.chained[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """An unbroken part of the log. `previous` is the hash before it, None when it was erased."""
+
+    first: int
+    last: int
+    previous: bytes | None
+
+    @property
+    def count(self) -> int:
+        """How many rows it has."""
+        return self.last - self.first + 1
+
+
+def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Stretch | None:
+    """The stretch that holds every scan made in [since, until); None when there is none.
+
+    A clock that was set back leaves scans of another time inside: the chain is not cut for them.
+    """
+    row = reader.row(
+        """SELECT min(seq), max(seq) FROM scan
+           WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)""",
+        {"since": since, "until": until},
+    )
+    if row is None or row[0] is None:
+        return None
+    previous: bytes | None = START
+    if row[0] > 1:
+        previous = reader.value("SELECT hash FROM scan WHERE seq = :seq", {"seq": row[0] - 1})
+    return Stretch(row[0], row[1], previous)
+
+
+def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
+    """The rows after number `after` up to `last`, in their order, at most `limit`."""
+    columns = ", ".join(f"s.{name}" for name in CHAINED)
+    rows = reader.rows(
+        f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
+                   r.customer_name, r.access_code
+            FROM scan s
+            LEFT JOIN terminal t ON t.id = s.terminal_id
+            LEFT JOIN staff ON staff.id = s.staff_id
+            LEFT JOIN reservation r ON r.id = s.reservation_id
+            LEFT JOIN venue_table vt ON vt.id = r.table_id
+            WHERE s.seq > :after AND s.seq <= :last
+            ORDER BY s.seq LIMIT :limit""",  # noqa: S608 - names of columns, from the code
+        {"after": after, "last": last, "limit": limit},
+    )
+    for row in rows:
+        yield LoggedScan(row[: len(CHAINED)], *row[len(CHAINED) :])
+
+
+def list_types(reader: Reader) -> dict[str, str]:
+    """The chained columns in their order, each with its type in SQLite."""
+    types = {name: kind for _, name, kind, *_ in reader.rows("PRAGMA table_info(scan)")}
+    return {name: types[name] for name in CHAINED}
+
+
+def list_log_keys(reader: Reader) -> list[bytes]:
+    """Every public key that may have signed an export, retired ones too."""
+    return [row[0] for row in reader.rows("SELECT public_key FROM signing_key ORDER BY kid")]

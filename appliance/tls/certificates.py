@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
 from appliance.clock import Clock
-from appliance.data_directory import write_file
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.tls.authority import (
     RENEW_DAYS,
@@ -127,7 +127,7 @@ class Certificates:
         """The same in the form that phones install. From now on the authority stays."""
         mark = self.folder / GIVEN
         if not self._is_given():
-            write_file(mark, self.fingerprint().encode())
+            atomic_write(mark, self.fingerprint().encode())
         return self._authority().public_bytes(serialization.Encoding.DER)
 
     def fingerprint(self) -> str:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.clock import format_instant
-from appliance.data_directory import write_file
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.tls.authority import Identity, ends_at, names_in
@@ -48,7 +48,7 @@ def read_identity(path: Path) -> Identity | None:
 def write_identity(path: Path, identity: Identity) -> None:
     """Put it in place."""
     make_folder(path.parent)
-    write_file(path, identity.pem())
+    atomic_write(path, identity.pem())
 
 
 def read_certificate(path: Path) -> x509.Certificate | None:
@@ -89,7 +89,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     )
     make_folder(folder)
     pems = [c.public_bytes(serialization.Encoding.PEM) for c in chain]
-    write_file(folder / IMPORTED, kept + b"".join(pems))
+    atomic_write(folder / IMPORTED, kept + b"".join(pems))
     return names
 
 

@@ -7,7 +7,10 @@ again, the ballast is made anew first.
 import errno
 import logging
 import os
+import tempfile
 from pathlib import Path
+
+from appliance.durable import atomic_file
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +27,6 @@ class Ballast:
 
     def __init__(self, folder: Path, size: int = MEBIBYTES * _MIB) -> None:
         self._path = folder / NAME
-        self._aside = folder / f".{NAME}"
         self._size = size
         self._released = 0
 
@@ -46,10 +48,9 @@ class Ballast:
         if size < _LEAST:
             return False
         try:
-            self._take(size)
-            self._aside.replace(self._path)
+            with atomic_file(self._path) as file:
+                os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
-            self._aside.unlink(missing_ok=True)
             if error.errno not in {*_NO_ROOM, errno.EOPNOTSUPP}:
                 log.warning("no reserve for a full disk: %s", error.strerror)
             return False
@@ -75,21 +76,11 @@ class Ballast:
 
     def _can_take(self, size: int) -> bool:
         try:
-            self._take(size)
+            with tempfile.TemporaryFile(dir=self._path.parent) as file:
+                os.posix_fallocate(file.fileno(), 0, size)
         except OSError as error:
             return error.errno not in _NO_ROOM
-        finally:
-            self._aside.unlink(missing_ok=True)
         return True
-
-    def _take(self, size: int) -> None:
-        """So much room, under another name than the ballast's."""
-        self._aside.unlink(missing_ok=True)  # of a power cut
-        handle = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(handle, 0, size)
-        finally:
-            os.close(handle)
 
     def release(self) -> bool:
         """Give the room back; whether there was any."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from appliance.data_directory import write_file
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 
 SCAN_SECONDS = 2.0
@@ -82,7 +82,7 @@ class Identity:
 
     def save(self, folder: Path) -> None:
         """Write it, readable by its owner alone: whoever has the token is this bridge."""
-        write_file(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
+        atomic_write(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
 
 
 def load_identity(folder: Path) -> Identity | None:

@@ -14,6 +14,7 @@ from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.i18n import load_languages
 from appliance.settings_readers import ReaderSettings, parse_readers
+from terminal_bridge.bridge.agent import Agent, Link
 from terminal_bridge.bridge.client import (
     BoxClient,
     Identity,
@@ -24,7 +25,6 @@ from terminal_bridge.bridge.client import (
     parse_box,
     parse_pin,
 )
-from terminal_bridge.bridge.desk import Desk, Link
 from terminal_bridge.bridge.spool import open_spool
 from terminal_bridge.readers.readers import Readers
 
@@ -83,11 +83,11 @@ async def _run(
     spool = await open_spool(directory.root / "spool.db")
     try:
         async with BoxClient(identity) as client:
-            desk = Desk(spool, client, console.clock, console.tokens, console.zones)
-            await desk.load()
-            readers = Readers(settings, lambda _: desk, console.clock)
+            agent = Agent(spool, client, console.clock, console.tokens, console.zones)
+            await agent.load()
+            readers = Readers(settings, lambda _: agent, console.clock)
             await readers.start()
-            bringing = asyncio.create_task(Link(desk, directory.root).run())
+            bringing = asyncio.create_task(Link(agent, directory.root).run())
             print(f"ready {identity.box}", flush=True)
             await stopped.wait()
             await readers.close()

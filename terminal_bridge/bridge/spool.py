@@ -153,7 +153,7 @@ class Spool:
 
     async def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
         """All of them or none. Whoever waits may be cancelled, the transaction is not."""
-        await asyncio.shield(asyncio.ensure_future(self._transact(statements)))
+        await asyncio.shield(self._transact(statements))
 
     async def _transact(self, statements: tuple[tuple[str, tuple[Any, ...]], ...]) -> None:
         async with self._turn:

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from appliance.data_directory import DataDirectory, choose_data_directory, write_file
+from appliance.data_directory import DataDirectory, choose_data_directory
+from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.tokens import Tokens
@@ -109,11 +110,11 @@ def test_a_holder_that_is_killed_leaves_no_lock_behind(directory):
 
 def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     path = tmp_path / "file"
-    write_file(path, b"old")
+    atomic_write(path, b"old")
     monkeypatch.setattr(os, "fsync", lambda _handle: (_ for _ in ()).throw(OSError("disk")))
 
     with pytest.raises(OSError, match="disk"):
-        write_file(path, b"new")
+        atomic_write(path, b"new")
 
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

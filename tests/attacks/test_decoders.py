@@ -40,7 +40,7 @@ from appliance.tls.authority import make_authority
 from appliance.tls.names import Names
 from appliance.tokens import Keyring
 from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
-from terminal_bridge.bridge.snapshot import read_snapshot
+from terminal_bridge.bridge.offline import read_snapshot
 from terminal_bridge.readers.lines import Lines
 from terminal_bridge.reading import parse_apart_scans, parse_request
 from tests.builders import a_body
@@ -162,7 +162,7 @@ DECODERS = {
     ),
     "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (Trouble,)),
     "door log": Decoder(
-        lambda raw: check_export(iter(io.BytesIO(LOG_HEADER + raw)), lambda _: [LOG_KEY]),
+        lambda raw: check_export(io.BytesIO(LOG_HEADER + raw), lambda _: [LOG_KEY]),
         sign_statement(STATEMENT, SIGNER),
     ),
     "snapshot": Decoder(

@@ -48,7 +48,7 @@ def used_up():
 
 @pytest.fixture
 def path(tmp_path, clock):
-    migrate(tmp_path / "live.db", clock, create=True)
+    migrate(tmp_path / "live.db", create=True)
     return tmp_path / "live.db"
 
 
@@ -97,7 +97,7 @@ async def test_backups_upgrades_and_commands_ask_for_room(database, path, tmp_pa
         with pytest.raises(OSError, match="no room"):
             copy_database(path, tmp_path / "copy.db")
         with pytest.raises(Trouble, match="no room"):
-            migrate(tmp_path / "new.db", clock, create=True)
+            migrate(tmp_path / "new.db", create=True)
         with (
             pytest.raises(Trouble, match="no room"),
             session(path, clock, Tokens(), newest_zone_database()) as tx,

@@ -14,18 +14,18 @@ from pathlib import Path
 import apsw
 import pytest
 
+from appliance.backup.making import back_up_before_upgrade
 from appliance.backup.proof import open_backup, prove, show_header
 from appliance.backup.restoring import restore_blank, restore_latest
 from appliance.backup.shelf import list_backups
-from appliance.backup.upgrading import back_up_before_upgrade
-from appliance.clock import StoppedClock, newest_zone_database
+from appliance.clock import newest_zone_database
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.store import migrate as migrate_module
 from appliance.store.connection import open_connection
 from appliance.store.migrate import list_migrations, migrate
 from appliance.store.start_check import check_before_serving
-from appliance.store.upgrade_copies import forget_copies, list_copies
+from appliance.store.upgrade_copies import forget_copies
 from tests.appliance.backup.making import KEY, a_box_with_guests, a_maker
 from tests.conftest import with_settings
 from tests.soak.scale import FULL, tell
@@ -43,8 +43,7 @@ THIRD = "CREATE INDEX reservation_mood ON reservation (mood); DROP TABLE extra_3
 CHILD = """
 import sys
 from pathlib import Path
-from appliance.backup.making import Maker
-from appliance.backup.upgrading import back_up_before_upgrade
+from appliance.backup.making import Maker, back_up_before_upgrade
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.data_directory import DataDirectory
 from appliance.settings import Settings
@@ -60,7 +59,7 @@ with directory.lock():
         Maker(directory, Settings(), SystemClock(), Tokens(), newest_zone_database())
     ))
     for path in directory.databases:
-        m.migrate(path, SystemClock())
+        m.migrate(path)
 """
 
 
@@ -90,7 +89,7 @@ def content(path):
 
 def upgrade(box):
     for path in box.directory.databases:
-        migrate(path, box.clock)
+        migrate(path)
 
 
 def test_a_box_is_sealed_and_proven_before_its_schema_changes(box, newer):
@@ -119,7 +118,7 @@ def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypa
     monkeypatch.undo()
     upgraded = (box.root / "live.db").read_bytes()
     with pytest.raises(Trouble, match="newer"):
-        migrate(box.root / "live.db", box.clock)
+        migrate(box.root / "live.db")
     assert (box.root / "live.db").read_bytes() == upgraded
 
     asked = (KEY, box.directory, [box.root / "backups"], box.clock, newest_zone_database())
@@ -132,58 +131,42 @@ def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypa
         restore_blank(file, KEY, DataDirectory(box.root / "blank"), *asked[3:], print)
 
 
-def test_without_its_volume_the_upgrade_goes_on_with_plain_copies_that_are_forgotten(box, newer):
+def test_without_its_volume_the_backup_before_an_upgrade_is_beside_the_box(box, newer):
     settings = with_settings(backup={"directory": str(box.root / "usb")})
 
     back_up_before_upgrade(a_maker(box, settings=settings))
-    upgrade(box)
 
-    for stem in ("live", "test"):
-        [(schema, at, copy)] = list_copies(box.root / "backups", stem)
-        assert (schema, at) == (newer - 2, box.clock.now())
-        assert content(copy)[0] == newer - 2
-        assert oct(copy.stat().st_mode & 0o777) == "0o600"
-    forget_copies(box.root / "backups", at)
-    assert len(list_copies(box.root / "backups", "live")) == 1
-    forget_copies(box.root / "backups", at + 1)
-    assert list_copies(box.root / "backups", "live") == []
+    [(_, header)] = list_backups(box.root / "backups")
+    assert header.schema == newer - 2
 
 
-def test_the_copies_of_the_last_two_upgrades_stay_and_those_of_an_interrupted_try_go(box, newer):
-    path = box.root / "live.db"
-    old = box.root / "backups"
-    (old / f"live-before-upgrade-{newer - 3:04d}-5.db").write_bytes(b"of the upgrade before")
-    (old / f"live-before-upgrade-{newer - 4:04d}-3.db").write_bytes(b"of an older one")
-    (old / f"live-before-upgrade-{newer - 2:04d}-7.db").write_bytes(b"of the try before")
-    (old / f".live-before-upgrade-{newer - 2:04d}-8.db.part").write_bytes(b"half of it")
+def test_the_plain_copies_of_earlier_versions_are_forgotten(tmp_path):
+    for name in ("live-before-upgrade-0001-5.db", "test-before-upgrade-0001-6.db", "other.db"):
+        (tmp_path / name).touch()
 
-    migrate(path, box.clock)
+    forget_copies(tmp_path, 6)
 
-    schemas = [(schema, at) for schema, at, _ in list_copies(old, "live")]
-    assert schemas == [(newer - 2, box.clock.now()), (newer - 3, 5)]
-    assert not list(old.glob(".*"))
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "test-before-upgrade-0001-6.db", "other.db"
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("what", ["full", "a file in the way"])
-def test_without_room_for_a_copy_nothing_is_changed(box, newer, monkeypatch, what):
+def test_without_room_for_a_backup_nothing_is_changed(box, newer, monkeypatch, what):
     path = box.root / "live.db"
     before, folder = content(path), box.root / "backups"
     if what == "full":
 
-        class Full(apsw.Connection):
-            def execute(self, sql, *more):
-                if sql.startswith("VACUUM INTO"):
-                    Path(more[0]["copy"]).write_bytes(b"a part of it")
-                    raise apsw.FullError("database or disk is full")
-                return super().execute(sql, *more)
+        def full(*_):
+            raise apsw.FullError("database or disk is full")
 
-        monkeypatch.setattr(migrate_module.apsw, "Connection", Full)
+        monkeypatch.setattr("appliance.backup.making.copy_database", full)
     else:
         folder.rmdir()
         folder.write_bytes(b"")
 
-    with pytest.raises(Trouble, match="room"):
-        migrate(path, box.clock)
+    with pytest.raises(Trouble, match="nothing was changed"):
+        back_up_before_upgrade(a_maker(box))
 
     monkeypatch.undo()
     assert content(path) == before
@@ -209,7 +192,7 @@ def test_an_upgrade_that_fails_at_a_statement_leaves_the_old_box(box, newer, at,
 
     monkeypatch.setattr(migrate_module.apsw, "Connection", Failing)
     with pytest.raises(OSError, match="the power went"):
-        migrate(path, StoppedClock())
+        migrate(path)
 
     monkeypatch.undo()
     assert content(path) == before

@@ -1,7 +1,6 @@
 """TLS beside http: the same connections, counted before their first byte."""
 
 import asyncio
-import logging
 import socket
 import ssl
 from asyncio.sslproto import SSLProtocol
@@ -20,8 +19,6 @@ from appliance.tls.certificates import Certificates
 from appliance.tls.names import Names, own_addresses, wanted_names
 from web.connection import READ_AT_ONCE
 from web.connection_limit import ConnectionLimit
-
-log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 10
 # Each costs a signature: a thousand who shake hands at once are to hold up no scan for long.

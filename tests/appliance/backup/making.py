@@ -10,7 +10,8 @@ from appliance.backup.making import Maker
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
 from appliance.box import open_box
 from appliance.clock import StoppedClock, newest_zone_database
-from appliance.data_directory import DataDirectory, write_file
+from appliance.data_directory import DataDirectory
+from appliance.durable import atomic_write
 from appliance.settings import Settings
 from appliance.tokens import Tokens
 from tests.builders import TONIGHT, a_booking, table_id
@@ -38,8 +39,8 @@ def a_box_with_guests(folder, guests=10):
     directory.make_folders()
     for template in furnished_template().iterdir():
         (directory.root / template.name).write_bytes(template.read_bytes())
-    write_file(directory.master_key_file, MASTER_KEY)
-    write_file(directory.settings_file, b"")
+    atomic_write(directory.master_key_file, MASTER_KEY)
+    atomic_write(directory.settings_file, b"")
     keep_recovery_key(directory, KEY)
     made = BoxDirectory(directory)
     asyncio.run(_fill(made, guests))

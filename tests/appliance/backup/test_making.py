@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 import apsw
 import pytest
 
-from appliance.backup.alone import alone
 from appliance.backup.proof import open_backup
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.backup.restoring import restore_blank
 from appliance.backup.shelf import list_backups, read_record
 from appliance.data_directory import DataDirectory
+from appliance.durable import exclusive
 from appliance.errors import Trouble
 from appliance.store.connection import open_connection
 from appliance.store.snapshot import count_rows, list_faults
@@ -52,7 +52,7 @@ def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made
 def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile(made, tmp_path):
     (tmp_path / "usb").mkdir()
 
-    with alone(shelf_of(made), 1.0, "this"):
+    with exclusive(shelf_of(made), 1.0, "this"):
         with pytest.raises(Trouble, match="another backup of this box has not ended"):
             a_maker(made, patience=0.2).make()
         assert "another backup" in read_record(made.root).trouble
@@ -68,7 +68,7 @@ def test_all_who_ask_first_for_the_recovery_key_get_the_same(tmp_path):
     directory.make_folders()
 
     with ThreadPoolExecutor(4) as pool:
-        with alone(directory.root / "secrets", 1.0, "this"):
+        with exclusive(directory.root / "secrets", 1.0, "this"):
             asked = [pool.submit(ensure_recovery_key, directory, Tokens()) for _ in range(4)]
             time.sleep(0.3)
             assert not any(one.done() for one in asked)

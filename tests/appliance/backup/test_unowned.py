@@ -3,7 +3,7 @@
 import pytest
 
 from appliance.actions.set_up import offer_setup
-from appliance.backup.unowned import is_unowned
+from appliance.backup.restoring import is_unowned
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box

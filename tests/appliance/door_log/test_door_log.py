@@ -13,8 +13,7 @@ from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.undo_check_in import undo_check_in
 from appliance.door_log import Export, check_export
 from appliance.model.scan import Reading, Scan
-from appliance.store.scan_log import list_log_keys
-from appliance.store.scans import count_scans, find_broken_link
+from appliance.store.scans import count_scans, find_broken_link, list_log_keys
 from appliance.store.signing_keys import add_signing_key
 from appliance.store.terminals import get_terminal
 from tests.appliance.arrivals import add_reservation
@@ -58,7 +57,7 @@ class Log:
     async def check(self, content):
         """Check a file with the keys of the box."""
         keys = await self.box.live.database.read(list_log_keys)
-        return check_export(iter(io.BytesIO(content)), lambda _: keys)
+        return check_export(io.BytesIO(content), lambda _: keys)
 
 
 @pytest.fixture
@@ -241,7 +240,7 @@ async def test_the_statement_of_another_export_is_refused(log):
 async def test_another_boxs_key_is_refused(log):
     content = await log.export()
 
-    assert check_export(iter(io.BytesIO(content)), lambda _: [bytes(32)]).line == 14
+    assert check_export(io.BytesIO(content), lambda _: [bytes(32)]).line == 14
 
 
 async def test_a_line_that_was_changed_in_the_box_before_the_export_is_found(log):
@@ -329,6 +328,6 @@ def test_an_export_of_the_first_version_is_verified():
     content = SEALED.read_bytes()
     key = bytes.fromhex(json.loads(lines_of(content)[-1])["publicKey"])
 
-    found = check_export(iter(io.BytesIO(content)), lambda _: [key])
+    found = check_export(io.BytesIO(content), lambda _: [key])
 
     assert (found.count, found.line) == (12, None)

@@ -89,7 +89,7 @@ def empty_database() -> Path:
     """A database without rows, made once a run."""
     directory = Path(tempfile.mkdtemp(prefix="venuebox-template-"))
     atexit.register(shutil.rmtree, directory)
-    migrate(directory / "empty.db", StoppedClock("2026-11-20T12:00:00Z"), create=True)
+    migrate(directory / "empty.db", create=True)
     return directory / "empty.db"
 
 

@@ -15,7 +15,7 @@ from appliance.tokens import Tokens
 def path(tmp_path: Path, clock: StoppedClock) -> Path:
     """An empty live.db of the newest schema."""
     found = tmp_path / "live.db"
-    migrate(found, clock, create=True)
+    migrate(found, create=True)
     return found
 
 

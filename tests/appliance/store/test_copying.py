@@ -10,7 +10,6 @@ from appliance.store.connection import open_connection
 from appliance.store.copying import write_copy
 from appliance.store.migrate import PAGE_BYTES
 from appliance.store.snapshot import copy_database, list_faults
-from appliance.store.upgrade_copies import keep_copy, list_copies
 from appliance.store.wiping import wipe
 
 PAGE = PAGE_BYTES
@@ -78,20 +77,6 @@ def change_byte(path: Path, page: int) -> None:
         changed = file.read(1)[0] ^ 1
         file.seek(-1, 1)
         file.write(bytes([changed]))
-
-
-def test_the_copy_before_an_upgrade_is_whole_however_large_the_database_is(path, clock):
-    fill(path, 4)
-    connection = apsw.Connection(str(path))  # as migrate has it: with a cache of SQLite's own size
-    try:
-        keep_copy(connection, path, 7, clock)
-    finally:
-        connection.close()
-
-    ((_schema, _made_at, copy),) = list_copies(path.parent / "backups", "live")
-    assert list_unfit_pages(copy) == []
-    assert count_bulk(copy) == count_bulk(path)
-    assert list(copy.parent.iterdir()) == [copy]
 
 
 def test_wiping_leaves_each_page_its_checksum(path):

@@ -11,7 +11,6 @@ import random
 import apsw
 import pytest
 
-from appliance.clock import StoppedClock
 from appliance.store import migrate as migrate_module
 from appliance.store.connection import configure
 from appliance.store.migrate import list_migrations
@@ -29,12 +28,10 @@ TABLES = "venue_table", "reservation", "api_key", "endpoint", "terminal", "event
 
 
 @pytest.fixture(autouse=True)
-def newer(monkeypatch):
-    """A program that knows two schemas more. The copy it keeps first is tried elsewhere."""
+def newer():
+    """A program that knows two schemas more."""
     known = list_migrations()
-    wanted = [*known, (len(known) + 1, SECOND), (len(known) + 2, THIRD)]
-    monkeypatch.setattr(migrate_module, "keep_copy", lambda *_: None)
-    return wanted
+    return [*known, (len(known) + 1, SECOND), (len(known) + 2, THIRD)]
 
 
 @pytest.fixture
@@ -47,7 +44,7 @@ def start(vfs, newer, tmp_path):
         vfs.disk = disk
         connection = connect()
         try:
-            migrate_module._migrate(connection, path, StoppedClock(), newer)
+            migrate_module._migrate(connection, path, newer)
         finally:
             connection.close()
 

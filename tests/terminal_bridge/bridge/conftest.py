@@ -6,8 +6,8 @@ import pytest
 
 from appliance.clock import newest_zone_database
 from appliance.tokens import Tokens
+from terminal_bridge.bridge.agent import Agent, Link
 from terminal_bridge.bridge.client import Identity, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.desk import Desk, Link
 from terminal_bridge.bridge.spool import open_spool
 
 ZONES = newest_zone_database()
@@ -52,7 +52,7 @@ class Client:
 class Bridge:
     """A desk, its link and its client."""
 
-    desk: Desk
+    desk: Agent
     link: Link
     client: Client
     folder: object
@@ -71,7 +71,7 @@ class Bridge:
 async def a_bridge(folder, door, client=None):
     _, me = await door.call("GET", "/me")
     client = client or Client(door, Identity("https://box.example").introduced(me))
-    desk = Desk(await open_spool(folder / "spool.db"), client, door.clock, Tokens(), ZONES)
+    desk = Agent(await open_spool(folder / "spool.db"), client, door.clock, Tokens(), ZONES)
     await desk.load()
     return Bridge(desk, Link(desk, folder), client, folder)
 

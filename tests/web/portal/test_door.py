@@ -8,7 +8,7 @@ import pytest
 from appliance.door_log import check_export
 from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import get_reservation
-from appliance.store.scan_log import list_log_keys
+from appliance.store.scans import list_log_keys
 from tests.spreadsheets import formulas_in
 from tests.terminal_bridge.apart import a_scan
 from tests.web.portal.door_room import a_pass, a_terminal, rows, scan
@@ -194,7 +194,7 @@ async def test_an_export_is_streamed_signed_and_verifies(running, kind, manager)
         assert content.count(b"\r\n") == 3
         return
     keys = await running.live.database.read(list_log_keys)
-    checked = check_export(iter(io.BytesIO(content)), lambda _header: keys)
+    checked = check_export(io.BytesIO(content), lambda _header: keys)
     assert (checked.count, checked.line) == (2, None)
 
 

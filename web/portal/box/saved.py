@@ -7,7 +7,8 @@ from aiohttp import web
 
 from appliance.actions.note_security import note_security
 from appliance.box import Box
-from appliance.data_directory import DataDirectory, write_file
+from appliance.data_directory import DataDirectory
+from appliance.durable import atomic_write
 from appliance.errors import Trouble, ValidationError
 from appliance.settings import Settings, change_settings, parse_settings, read_settings
 from web.portal.context import BOX, HOUSE, RESTART
@@ -66,7 +67,7 @@ async def save_settings(
             raise _declined(changes, str(trouble)) from None
         if not wished:
             return
-        await asyncio.to_thread(write_file, file, changed.encode())
+        await asyncio.to_thread(atomic_write, file, changed.encode())
     names = ", ".join(wished)
     await request[HOUSE].database.write(
         note_security, actor_of(request), "settings_changed", name=names

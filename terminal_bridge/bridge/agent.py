@@ -13,8 +13,7 @@ from appliance.model.guest_pass import resembles_pass
 from appliance.model.verdict import COLOURS
 from appliance.tokens import Tokens
 from terminal_bridge.bridge.client import BoxClient, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.offline import Known, Local, decide_offline
-from terminal_bridge.bridge.snapshot import Snapshot, read_snapshot
+from terminal_bridge.bridge.offline import Known, Local, Snapshot, decide_offline, read_snapshot
 from terminal_bridge.bridge.spool import Spool, Spooled
 from terminal_bridge.readers.reader import ARRIVALS, Answer, Undecided, answer_of
 
@@ -29,7 +28,7 @@ _OWN_DELAY_MS = 1000  # a clock that differs by less is right; the rest is the n
 _REVOKED = "Ce terminal n'est plus relié à la box : appelez le responsable."
 
 
-class Desk:
+class Agent:
     """Decides one scan at a time. Each is in the spool before anybody asks about it."""
 
     def __init__(
@@ -112,7 +111,7 @@ class Desk:
     def lose(self, why: str) -> None:
         """From now on this bridge decides itself, until everything it did is with the box."""
         if self.up:
-            log.warning("on our own: %s", why)
+            log.warning("agent: box unreachable, deciding offline: %s", why)
         self.up = False
         self.on_lost()
 
@@ -152,15 +151,15 @@ class Desk:
 
 
 class Link:
-    """Runs beside the desk for as long as the bridge runs."""
+    """Runs beside the agent for as long as the bridge runs."""
 
-    def __init__(self, desk: Desk, folder: Path) -> None:
+    def __init__(self, agent: Agent, folder: Path) -> None:
         """`folder` is where the identity is saved when the box's keys change."""
-        self._desk = desk
+        self._agent = agent
         self._folder = folder
         self._wake = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
-        desk.on_lost = self._wake.set
+        agent.on_lost = self._wake.set
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -185,13 +184,13 @@ class Link:
             try:
                 await self._reach()
             except NotPaired:
-                await self._desk.revoke()
+                await self._agent.revoke()
                 return False
         except OutOfReach as why:
-            self._desk.lose(str(why))
+            self._agent.lose(str(why))
             return False
         except Exception as error:  # noqa: BLE001 - the door goes on without the box
-            self._desk.lose("something unexpected happened")
+            self._agent.lose("something unexpected happened")
             log_accident("the link to the box", error)
             return False
         return True
@@ -199,23 +198,23 @@ class Link:
     async def _rest(self) -> None:
         """Until it is time to renew the snapshot, or the box is lost, or something changed."""
         if self._listening is None or self._listening.done():
-            self._listening = asyncio.create_task(self._desk.client.listen(self._wake.set))
+            self._listening = asyncio.create_task(self._agent.client.listen(self._wake.set))
         with suppress(TimeoutError):
             async with asyncio.timeout(RENEW_SECONDS):
                 await self._wake.wait()
         await asyncio.sleep(_SETTLE_SECONDS)
 
     async def _reach(self) -> None:
-        desk = self._desk
-        me = await desk.client.me()
-        desk.set_clock(me["boxTime"])
-        identity = desk.client.identity.introduced(me)
-        if identity != desk.client.identity:
+        agent = self._agent
+        me = await agent.client.me()
+        agent.set_clock(me["boxTime"])
+        identity = agent.client.identity.introduced(me)
+        if identity != agent.client.identity:
             identity.save(self._folder)
-            desk.client.identity = identity
+            agent.client.identity = identity
         await self._sync()
-        await desk.renew_snapshot()
-        while not await desk.find():  # scans were decided here while the others were brought
+        await agent.renew_snapshot()
+        while not await agent.find():  # scans were decided here while the others were brought
             await self._sync()
 
     async def _sync(self) -> None:
@@ -224,19 +223,19 @@ class Link:
         A scan that the box refuses does not hold back the others; it stays here with its reason.
         """
         size = _BATCH
-        while batch := await self._desk.spool.list_open(size):
+        while batch := await self._agent.spool.list_open(size):
             try:
                 await self._bring(batch)
             except Refused as refusal:
                 if len(batch) == 1:
                     log.warning("the box refused a scan: %s", refusal)
-                    await self._desk.spool.settle([(batch[0].scan_id, f"refused: {refusal}")])
+                    await self._agent.spool.settle([(batch[0].scan_id, f"refused: {refusal}")])
                 size = _BATCH if len(batch) == 1 else 1
 
     async def _bring(self, batch: list[Spooled]) -> None:
-        desk = self._desk
-        sent_at = format_instant(desk.now())
-        results = await desk.client.sync([_to_wire(scan) for scan in batch], sent_at)
+        agent = self._agent
+        sent_at = format_instant(agent.now())
+        results = await agent.client.sync([_to_wire(scan) for scan in batch], sent_at)
         answered = {result["scanId"]: result for result in results}
         settled = [
             (scan.scan_id, _remark(scan, answered[scan.scan_id]))
@@ -245,7 +244,7 @@ class Link:
         ]
         if not settled:
             raise OutOfReach("the box answered none of the scans that were brought")
-        await desk.spool.settle(settled)
+        await agent.spool.settle(settled)
 
 
 def _to_wire(scan: Spooled) -> dict[str, Any]:
