@@ -72,6 +72,7 @@ async def test_the_page_may_load_nothing_but_its_own_files_and_the_icons_of_its_
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
+        "object-src": "'none'",
     }
 
 
