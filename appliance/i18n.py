@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
-from aiohttp import web
 from babel import Locale
 from babel.dates import format_date, format_skeleton
 from babel.messages.catalog import Catalog
@@ -21,6 +21,9 @@ from babel.messages.pofile import read_po
 from babel.units import format_unit
 
 from appliance.typesetting import set_french
+
+if TYPE_CHECKING:  # most commands do without it, and it takes long to import
+    from aiohttp import web
 
 # Britain's English says 21 Nov; Morocco's Arabic has its own months and the digits 0 to 9.
 _LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
@@ -89,7 +92,7 @@ class Languages:
         """The language of that code, French for any other."""
         return self._by_code.get(code or "", self._by_code[_DEFAULT])
 
-    def of(self, request: web.Request) -> Language:
+    def of(self, request: "web.Request") -> Language:
         """What the visitor reads: `?lang=` if it names one of ours, else Accept-Language."""
         asked = request.query.get("lang", "").lower()
         if asked in self._by_code:

@@ -16,7 +16,7 @@ from appliance.store.database import Database
 log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 1.0
-_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 60.0, 3600.0
+_RETRY_SECONDS = 60.0
 
 
 class Alarm(Protocol):
@@ -36,8 +36,8 @@ class Job:
 
     `next_due` is called in a reader thread. `run` is not called while `may_run` says no, and
     never twice at once. A job that raises, or is due again as soon as it ends, is retried after
-    60 s, then after twice as long each time, up to an hour. Call `changed` when something other
-    than a commit has changed what `next_due` says.
+    60 s, then after twice as long each time, up to `longest_retry`. Call `changed` when
+    something other than a commit has changed what `next_due` says.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Job:
     next_due: Callable[[Reader], int | None]
     run: Callable[[], Awaitable[None]]
     may_run: Callable[[], bool] = lambda: True
+    longest_retry: float = 3600.0  # seconds
     changed: Callable[[], None] = lambda: None
     task: asyncio.Task[None] | None = None
     failures: int = 0
@@ -53,7 +54,7 @@ class Job:
 
     def fail(self, now: float) -> None:
         """Retry later than the time before."""
-        self.not_before = now + min(_RETRY_SECONDS * 2**self.failures, _LONGEST_RETRY_SECONDS)
+        self.not_before = now + min(_RETRY_SECONDS * 2**self.failures, self.longest_retry)
         self.failures = min(self.failures + 1, 6)
 
     def begin_anew(self) -> None:

@@ -250,10 +250,10 @@ def _background(
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         for services, following in zip(served, erasures, strict=True):
+            await following.start()  # before anything is sent of whom a restore brought back
             await services.dispatcher.start()
             await services.postman.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
-            await following.start()
         scheduler.start(*jobs)
         yield
         await scheduler.close()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Literal
 
 from appliance.actions.queue_letter import LetterQueued
@@ -73,7 +74,8 @@ class Postman:
         now = self._clock.now()
         waiting = await database.read(list_waiting_letters)
         if not waiting:
-            await database.write(forget_mail_trouble)
+            with suppress(Unavailable):  # a full disk does not keep the box from starting
+                await database.write(forget_mail_trouble)
         for letter in waiting:
             if self._under_way(letter.id) is None:
                 self._due[letter.id] = self._after(remaining_delay(letter, now))

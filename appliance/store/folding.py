@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 
 from appliance.store.connection import open_connection
+from appliance.store.migrate import PAGE_BYTES
 from appliance.store.unusable import quota_as_full
 
 log = logging.getLogger(__name__)
@@ -42,7 +43,11 @@ class Folder:
         self._run_between = run_between
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._due = DUE_PAGES
+        self._scale = PAGE_BYTES / self._connection.pragma(
+            "page_size"
+        )  # old boxes have larger ones
+        self._pass_due = round(DUE_PAGES * self._scale)
+        self._due = self._pass_due
         self._asked: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._is_at_work = False
         self._thread = threading.Thread(target=self._run, name="folder")
@@ -57,11 +62,13 @@ class Folder:
 
     def _note_length(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         """In each COMMIT: how long the log has grown."""
-        if pages < DUE_PAGES:
-            self._due = DUE_PAGES
+        if pages < self._pass_due:
+            self._due = self._pass_due
         elif pages >= self._due and not self._is_at_work:
             self._is_at_work = True
-            self._due = pages + DUE_PAGES  # a pass that cannot end is tried again, but not at once
+            self._due = (
+                pages + self._pass_due
+            )  # a pass that cannot end is tried again, but not at once
             self._asked.put("fold")
         return apsw.SQLITE_OK
 
@@ -93,5 +100,5 @@ class Folder:
     def _copy(self, passes: int) -> None:
         for _ in range(passes):
             pages, folded = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            if pages - folded <= _FEW_PAGES:
+            if pages - folded <= _FEW_PAGES * self._scale:
                 break

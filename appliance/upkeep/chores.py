@@ -67,7 +67,8 @@ def make_chores(environment: Environment, may_expire: Callable[[], bool] = lambd
             while await database.write(chore) == BATCH:
                 pass
 
-    return Job(f"{environment.name}: chores", database, find_next, do_what_is_due, may_expire)
+    name = f"{environment.name}: chores"
+    return Job(name, database, find_next, do_what_is_due, may_expire, longest_retry=300.0)
 
 
 def find_next_due(reader: Reader) -> int | None:

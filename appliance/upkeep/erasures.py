@@ -48,7 +48,7 @@ class Erasures:
         if found:
             log.warning("%d guests were erased again: a backup had brought them back", found)
         (self._folder / f"unwiped-{self._name}").unlink(missing_ok=True)  # of earlier versions
-        self._asked += bool(found or known.keys() - set(listed))
+        self._asked += bool(found or known)  # a crash may have left the log uncut
 
     async def finish(self) -> None:
         """List what was erased, for restores, and cut the WAL, which still holds it."""

@@ -12,6 +12,7 @@ from appliance.backup.shelf import Record, read_record
 from appliance.box import Box
 from appliance.clock import Clock
 from appliance.data_directory import DataDirectory
+from appliance.environment import Environment
 from appliance.errors import Refusal, Trouble
 from appliance.scheduler import Job
 from appliance.store.conditions import (
@@ -65,9 +66,8 @@ class Nights:
             await _try("forgetting what is old", retention.forget)
         now = self._box.clock.now()
         if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not with each retry of a failed backup
-            for environment in self._box.environments:
-                await _try(f"the vacuum of {environment.name}", environment.database.wipe)
-            self._vacuumed_at = now
+            done = [await self._vacuum(environment) for environment in self._box.environments]
+            self._vacuumed_at = now if all(done) else 0
         faults: list[str] = []
         for environment in self._box.environments:
             faults += await run_beside(partial(list_faults, environment.database.path))
@@ -89,6 +89,20 @@ class Nights:
             trouble = str(error)
             log.warning("night: no backup: %s", trouble)
         await self._note(NO_BACKUP, f"no backup was made: {trouble}" if trouble else "")
+
+    async def _vacuum(self, environment: Environment) -> bool:
+        """Whether nothing of what was erased is left in the file; else at least not in the log."""
+        wiped: list[bool] = []
+
+        async def wipe() -> None:
+            wiped.append(await environment.database.wipe())
+
+        await _try(f"the vacuum of {environment.name}", wipe)
+        if wiped == [True]:
+            return True
+        log.warning("night: %s was not vacuumed, tried again with the next work", environment.name)
+        await _try(f"cutting the log of {environment.name}", environment.database.cut_log)
+        return False
 
     def _next_due(self, reader: Reader) -> int:
         """The hour that follows the latest proof, and a minute after the start at the earliest."""

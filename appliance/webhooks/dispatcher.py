@@ -313,7 +313,10 @@ class Dispatcher:
             if queue.offline:
                 self._come_back([queue])
             return outcome
-        self._conditions.begin(OFFLINE, "the box is offline: webhooks wait, at nobody's expense")
+        if queue.endpoint is not None:  # else nobody would notice when it is over
+            self._conditions.begin(
+                OFFLINE, "the box is offline: webhooks wait, at nobody's expense"
+            )
         for each in [queue] if client.is_local else outside:
             if each is queue or not each.offline:
                 each.offline = True

@@ -117,7 +117,10 @@ class EndpointQueue:
         yield from self._startable(fresh)
         if retries:
             yield from self._due_retries(reader, uptime, places - self.in_flight)
-        self._retries_are_contended = retries
+        # What was passed over stays so until all that was under way is recorded.
+        self._retries_are_contended = retries or (
+            self._retries_are_contended and bool(self._under_way)
+        )
         left = places - self.in_flight
         if self._backlog_end or (self._may_have_untried and left):
             yield from self._startable(self._page_untried(reader, left, 0))

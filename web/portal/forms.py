@@ -118,6 +118,8 @@ async def read_form(request: web.Request, *, takes_files: bool = False) -> Form:
     64 KiB. StaffRoleMissing for who may no longer send it by then.
     """
     kind = request.headers.get("Content-Type", "")
+    if not kind and not request.can_read_body:
+        return Form(())  # a form without fields
     upload = _UPLOAD.fullmatch(kind) if takes_files else None
     if upload is None and _FORM.fullmatch(kind) is None:
         rule = Rule("il faut un formulaire de cette page.", "please give a form of this page.")
