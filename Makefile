@@ -86,12 +86,13 @@ run: program
 
 # The default tier: about three minutes, and nothing but Python. `rest` is all that it leaves out.
 REST := slow or process or browser or network
-WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) # one waits while the others work
-TEST  = $(PYTEST) -n $(WORKERS) --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
+# Some wait while others work.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+TEST   = $(PYTEST) --dist loadfile --ignore=tests/clients --ignore=tests/journeys/test_binary.py
 
 test: setup
 	@$(call say,testing)
-	@$(TEST) -m "smoke or not ($(REST) or soak)" $(PYTEST_ARGS)
+	@$(TEST) -n $$(($(CORES) + 1)) -m "smoke or not ($(REST) or soak)" $(PYTEST_ARGS)
 
 test-all: test rest
 
@@ -103,6 +104,7 @@ rest: setup
 	@test -n "$(FAKETIME)" || $(call apt,libfaketime) || true
 	@$(call say,testing what make test left out)
 	@said="left out: tests/journeys/test_binary.py, which needs the built file: make journey"; \
+	said="$$said\nleft out: tests/attacks/test_no_secrets.py, which make check runs"; \
 	said="$$said\nleft out: tests/clients, which needs generators of clients: make clients"; \
 	test -x $(CHROMIUM) || { without="$$without --ignore=tests/browser"; \
 		said="$$said\nleft out: tests/browser, because there is no Chromium at $(CHROMIUM) (CHROMIUM=/path/to/it says where)"; }; \
@@ -118,7 +120,7 @@ rest: setup
 	$(OWN_DISK) 2>/dev/null || said="$$said\nleft out: the tests that fill a small volume (tests/faults), because this user may not mount one here"; \
 	$(OWN_NETWORK) 2>/dev/null || said="$$said\nleft out: a link that comes up (tests/appliance/webhooks/test_network.py), because this user may have no network of its own here"; \
 	command -v systemd-analyze >/dev/null || said="$$said\nleft out: what systemd itself says of the unit, because there is no systemd-analyze here"; \
-	$(TEST) -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
+	$(TEST) -n $$(($(CORES) + 2)) --ignore=tests/attacks/test_no_secrets.py -m "($(REST)) and not smoke and not soak" $$without $(PYTEST_ARGS); status=$$?; \
 	printf '%b\n' "$$said"; \
 	exit $$status
 
