@@ -77,7 +77,7 @@ def check_venue(venue: Venue, zones: ZoneDatabase) -> None:
         ("reservation_mode", venue.reservation_mode, MODES),
     ):
         if value not in choices:
-            raise field_invalid(name, "one_of_the_list")
+            raise field_invalid(name, "among", allowed=", ".join(choices))
     if not 1 <= venue.request_expiry_hours <= HOURS_MAX:
         raise field_invalid("request_expiry_hours", "hours", longest=HOURS_MAX)
     if not re.fullmatch("[A-Z]{3}", venue.currency):
@@ -148,7 +148,8 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
         table = _read(Table, path, members, **_TABLE)
-        table = replace(table, name=table.name or table.number)
+        if "name" not in members:
+            table = replace(table, name=table.number)
         with _named(path, members):
             check_table(table, {other.number for other in tables})
         tables.append(table)
@@ -191,7 +192,9 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
         allowed = _wrong_type(field.type, value)
         if allowed:
             raise Trouble(f"{path}{name} is {value!r} in the venue file: {allowed} is allowed")
-        values[name] = value.strip() if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = value.strip() or (None if field.type == str | None else "")
+        values[name] = value
     return kind(**values)
 
 

@@ -66,9 +66,11 @@ class Once:
     async def _do(
         self, name: tuple[str, str], act: Callable[[], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        self._forget_old()
         running = self._done[name] = asyncio.ensure_future(act())
         if len(self._done) > _KEPT:
-            self._done.popitem(last=False)
+            oldest, _ = self._done.popitem(last=False)
+            self._answers.pop(oldest, None)
         try:
             response = await running
         except BaseException:

@@ -15,7 +15,7 @@ from appliance.store.terminals import list_terminals
 from appliance.store.venue import get_venue, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import see_other
-from web.portal.box.saved import saved_settings
+from web.portal.box.saved import next_settings
 from web.portal.context import HOUSE
 from web.portal.guard import staff_of
 from web.portal.navigation import PortalRoute
@@ -48,7 +48,7 @@ async def steps_of(request: web.Request) -> list[Step]:
     behind = await house.database.read(_behind)
     if behind is None:
         return []
-    settings = saved_settings(request)
+    settings = next_settings(request)
     behind |= {"mail"} if settings.mail.host else set()
     behind |= {"address"} if settings.server.app_url else set()
     steps = [Step(name, *_PLACES[name], name in behind) for name in STEPS]
@@ -56,7 +56,7 @@ async def steps_of(request: web.Request) -> list[Step]:
 
 
 async def finish(request: web.Request) -> web.Response:
-    """`POST /portal/setup/done`: what is not done yet can wait; the row of steps goes."""
+    """`POST /portal/box/setup-done`: what is not done yet can wait; the row of steps goes."""
     await request[HOUSE].database.write(close_setup)
     return see_other(request, "/tonight")
 
@@ -75,4 +75,4 @@ def _behind(reader: Reader) -> set[str] | None:
     return {*setup.steps, *(name for name, is_done in done.items() if is_done)}
 
 
-SETUP_ROUTES = (PortalRoute("POST", "/portal/setup/done", "owner", finish, of_the_house=True),)
+SETUP_ROUTES = (PortalRoute("POST", "/portal/box/setup-done", "owner", finish, of_the_house=True),)

@@ -106,7 +106,7 @@ async def show_tables(request: web.Request) -> web.Response:
 
 
 async def _preview(request: web.Request) -> web.Response:
-    """The field for a list once more: its list could not be read at all."""
+    """The field for a list once more: it could not be read at all, or not be added."""
     values = {"text": request[FORM].typed().get("list", ""), "found": PastedTables((), ())}
     return portal_page(request, "portal/venue/preview.html", values)
 
@@ -370,10 +370,15 @@ async def _write(request: web.Request, action: Callable[..., T], *args: object) 
 
 
 def _follow(tx: Transaction, before: Parts, after: Parts) -> None:
-    venue, room = _parts(tx)
-    if venue == before[0]:
+    venue, (tables, slots) = _parts(tx)
+    if replace(venue, status="") == replace(before[0], status=""):
         stored = get_venue(tx)
-        edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id))
+        # Live may close while somebody tries something in test: its status is its own.
+        status = after[0].status if stored.name == UNFURNISHED.name else stored.status
+        edit_venue(tx, fingerprint(stored), replace(after[0], id=stored.id, status=status))
+    numbers = {table.number for table in before[1][0]}
+    # What `copy_room` left unbookable, as it was booked there, is no difference.
+    room = [table for table in tables if table.bookable or table.number in numbers], slots
     if room in (before[1], ([], [])):
         copy_room(tx, *after[1])
 

@@ -30,6 +30,12 @@ def test_what_a_file_leaves_out_has_the_documented_value():
     assert (venue.slots[0].name, venue.slots[0].days_of_week) == ("19:30", tuple(range(7)))
 
 
+def test_an_empty_address_or_map_is_none():
+    venue = parse(HEAD + 'address = " "\nmap_url = ""\n' + TABLE)
+
+    assert (venue.address, venue.map_url) == (None, None)
+
+
 def test_the_file_of_the_demo_is_a_good_one():
     venue = parse((resources.files("web.demo") / "venue.toml").read_text("utf-8"))
 
@@ -45,7 +51,15 @@ def test_the_file_of_the_demo_is_a_good_one():
         ('slug = "x"\n' + TABLE, "name is missing"),
         ('name = " "\nslug = "x"\n' + TABLE, "name is ' '"),
         ('name = "x"\nslug = "Riad Atlas"\n' + TABLE, "slug is 'Riad Atlas'"),
-        (HEAD + 'status = "closed"\n' + TABLE, "status is 'closed'"),
+        (
+            HEAD + 'status = "closed"\n' + TABLE,
+            "status is 'closed' in the venue file: among active, inactive, suspended",
+        ),
+        (
+            HEAD + 'reservation_mode = "x"\n' + TABLE,
+            "reservation_mode is 'x' in the venue file: among free, prepaid",
+        ),
+        (HEAD + TABLE + 'name = ""\n', "tables[0].name is ''"),
         (HEAD + "request_expiry_hours = 0\n" + TABLE, "request_expiry_hours is 0"),
         (HEAD + 'currency = "dirham"\n' + TABLE, "currency is 'dirham'"),
         (HEAD + 'time_zone = "Africa/Fes"\n' + TABLE, "time_zone is "),

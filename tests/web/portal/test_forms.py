@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from aiohttp import web
 
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
@@ -18,6 +19,7 @@ from tests.web.portal.people import a_person
 from tests.web.portal.seating import rows
 from tests.web.test_principals import a_path
 from web.portal.context import RESTART
+from web.portal.once import Once
 from web.portal.routes import PORTAL_ROUTES
 
 LONG = "x" * 300
@@ -151,6 +153,22 @@ async def test_the_link_is_shown_to_nobody_else_and_not_two_minutes_later(runnin
 
     assert status == 303  # to the page: it was done
     assert re.search(LINK, page) is None
+
+
+async def test_what_a_form_was_answered_is_forgotten_with_the_next_one(clock):
+    once = Once(clock)
+
+    async def act():
+        return web.Response(text="a secret")
+
+    for number in range(600):
+        await once.answer("session", str(number), act, act)
+    assert len(once._answers) == len(once._done) == 500
+
+    clock.advance(121)
+    await once.answer("session", "next", act, act)
+
+    assert list(once._answers) == [("session", "next")]
 
 
 async def test_one_terminal_is_made_and_its_token_is_shown_to_both(running, owner):

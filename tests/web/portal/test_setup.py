@@ -3,6 +3,7 @@
 import asyncio
 import re
 from dataclasses import replace
+from urllib.parse import unquote
 
 import pytest
 
@@ -15,9 +16,11 @@ from appliance.data_directory import DataDirectory
 from appliance.model.letter import Outcome
 from appliance.model.venue import fingerprint
 from appliance.model.venue_list import parse_tables
-from appliance.settings import Settings, read_settings
+from appliance.settings import Settings, parse_settings, read_settings
 from appliance.store.venue import get_venue, list_slots, list_tables
 from appliance.tokens import Tokens
+from tests.appliance.arrivals import add_reservation
+from tests.builders import table_id
 from tests.conftest import Running, running_box
 from tests.web.portal.people import FROM_OURS, PASSWORD, Person, a_person
 from tests.web.portal.seating import value_of
@@ -166,11 +169,13 @@ async def test_the_rooms_furnish_both_environments(new_box):
 
 async def test_the_steps_are_shown_to_the_owner_until_the_rest_can_wait(new_box):
     owner, manager = await the_owner(new_box), await a_person(new_box, "manager")
-    done = "/portal/setup/done"
+    done = "/portal/box/setup-done"
     for path in (RULES, "/portal/venue", SLOTS, "/portal/box", "/portal/door"):
         assert done in (await owner.get(path))[1], path
         assert done not in (await manager.get(path))[1], path
 
+    async with new_box.client.post(done, headers=FROM_OURS, allow_redirects=False) as response:
+        assert unquote(response.headers["Location"]).endswith("next=/portal/box")  # signed out
     assert (await owner.post(done))[0] == 303
 
     assert done not in (await owner.get(RULES))[1]
@@ -238,6 +243,25 @@ async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
     assert (status, sent) == (200, [("smtp.example.com", "only for them")])
 
 
+async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
+    """The environment's variables too, which settings.toml does not say."""
+    sent = []
+
+    async def send(mail, *_):
+        sent.append(mail.host)
+        return Outcome("accepted", None)
+
+    monkeypatch.setattr("web.portal.box.doing.send_trial", send)
+    owner = await the_owner(new_box)
+    variables = {"VENUEBOX_MAIL_HOST": "smtp.example.org", "VENUEBOX_MAIL_SENDER": "y@example.org"}
+    object.__setattr__(new_box.box, "settings", parse_settings("", variables))
+
+    _, page, _ = await owner.post("/portal/box/test-letter", {"recipient": "y@example.com"})
+
+    assert sent == ["smtp.example.org"]
+    assert behind_in(page) == ["/portal/box#letters"]
+
+
 async def change(environment, **changes):
     """The venue of that environment, otherwise."""
 
@@ -284,3 +308,34 @@ async def test_a_test_environment_that_is_still_the_same_follows(running, owner)
     ]
     assert "T20" in live
     assert live == test
+
+
+async def test_a_test_environment_keeps_its_status_when_live_closes_and_follows_in_the_rest(
+    running, owner
+):
+    before = await running.live.database.read(get_venue)
+    await change(running.test, **{
+        name: getattr(before, name) for name in before.__slots__ if name != "id"
+    })  # fmt: skip
+
+    assert (await save_rules(owner, status="inactive", currency="EUR"))[0] == 303
+    assert (await save_rules(owner, status="inactive", currency="USD"))[0] == 303
+
+    followed = await running.test.database.read(get_venue)
+    assert (followed.status, followed.currency) == ("active", "USD")
+
+
+async def test_a_table_that_was_booked_in_test_keeps_test_from_following_no_longer_than_once(
+    running, owner
+):
+    await running.test.database.write(add_reservation, table="T6")
+    path = f"/portal/venue/tables/{table_id('T6')}"
+    seen = value_of((await owner.get(path))[1], "seen")
+
+    assert (await owner.post(f"{path}/remove", {"seen": seen}))[0] == 303
+    for number in ("T20", "T21"):
+        assert (await owner.post(TABLES, {"list": f"{number};;2;4"}))[0] == 303
+
+    tables = await running.test.database.read(list_tables)
+    assert [t.number for t in tables if t.bookable] == ["T1", "T2", "T3", "T4", "T5", "T20", "T21"]
+    assert "T6" in [t.number for t in tables]

@@ -67,6 +67,17 @@ async def test_two_who_add_the_same_table_at_once_add_one(running, manager):
     assert (await numbers(running.live)).count("A1") == 1
 
 
+async def test_a_table_that_was_added_meanwhile_is_named_and_the_list_stays(
+    running, manager, monkeypatch
+):
+    monkeypatch.setattr("web.portal.venue._numbers", lambda _: frozenset())  # as it was then
+
+    status, page, _ = await manager.post("/portal/venue/tables", {"list": "A1\nT1"})
+
+    assert (status, '<p class="problem">' in page) == (400, True)
+    assert "A1\nT1</textarea>" in page
+
+
 def upload(*parts, end="--"):
     """The body of a form with these parts, each its headers and what it holds."""
     lines = b"".join(

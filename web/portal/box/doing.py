@@ -33,7 +33,13 @@ from web.portal.box.pages import (
     show_backups,
     show_box,
 )
-from web.portal.box.saved import directory_of, save_settings, saved_settings, waits_for_restart
+from web.portal.box.saved import (
+    directory_of,
+    next_settings,
+    save_settings,
+    saved_settings,
+    waits_for_restart,
+)
 from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of
@@ -56,14 +62,14 @@ class Tried:
 
 
 async def send_test_letter(request: web.Request) -> web.Response:
-    """`POST /portal/box/test-letter`: by the settings as they are saved."""
+    """`POST /portal/box/test-letter`: by what is in force, or waits for a restart."""
     recipient, language = request[FORM].text("recipient", 254), language_of(request)
     outcome = Outcome("refused", "no address")
     if is_email(recipient):
         venue = (await request[HOUSE].database.read(get_venue)).name
         subject = language.gettext("Test letter from %(venue)s", venue=" ".join(venue.split()))
         text = language.gettext("This box can send letters. Nothing more to do.")
-        outcome = await send_trial(saved_settings(request).mail, recipient, subject, text)
+        outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
     said = _outcome_words(outcome, language)
     return await show_box(
         request, Tried(outcome.result == "accepted", said, outcome.trouble), recipient

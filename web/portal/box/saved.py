@@ -47,6 +47,11 @@ def waits_for_restart(request: web.Request) -> bool:
     return read_file(request.app[BOX]) not in (None, request.app[SAVED].at_start)
 
 
+def next_settings(request: web.Request) -> Settings:
+    """Those in force, with the environment's; those of settings.toml while it waits for a start."""
+    return saved_settings(request) if waits_for_restart(request) else request.app[BOX].settings
+
+
 async def save_settings(
     request: web.Request, changes: Mapping[str, str | int | bool | list[str]]
 ) -> None:
