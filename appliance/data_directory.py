@@ -47,8 +47,10 @@ class DataDirectory:
 
     def sweep(self) -> None:
         """Remove what a power cut left, before anything is used; the caller holds the lock."""
-        for left in self.root.glob(f".*{PART}"):
-            left.unlink(missing_ok=True)
+        for folder in (self.root, self.root / "secrets", self.root / "tls"):
+            if folder == self.root or not folder.is_symlink():
+                for left in folder.glob(f".*{PART}"):
+                    left.unlink(missing_ok=True)
         shutil.rmtree(self.tmp, ignore_errors=True)
         make_folder(self.tmp)
 

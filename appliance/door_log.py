@@ -32,6 +32,7 @@ _FIRST_SEAL = bytes(32)
 _SEALED = re.compile(rb'(?P<text>\{.*),"seal":"(?P<seal>[0-9a-f]{64})"\}')
 _STATEMENT_START = b'{"publicKey":'
 _LONGEST_LINE = 1 << 20
+NOT_AN_EXPORT = "this is not an exported door log (a CSV is not signed)"
 _STORED = ("terminal", "staff", "table", "first_name", "access_code", "reason")
 
 # Which public keys may have signed, given a file's header.
@@ -164,16 +165,18 @@ def check_export(  # noqa: PLR0911 - a return for each thing that may be wrong
         values = _read_object(found["text"] + b"}") if found else None
         seal = _seal(seal, found["text"]) if found else seal
         if not found or values is None or seal.hex().encode() != found["seal"]:
-            return Checked(count, number, "changed, or a line before it was removed or added")
+            changed = "changed, or a line before it was removed or added"
+            return Checked(count, number, changed if header else NOT_AN_EXPORT)
         if header is None:
             header = values.get("header")
             if not _is_header(header):
-                return Checked(count, number, "this is not an exported door log")
+                return Checked(count, number, NOT_AN_EXPORT)
         elif not _follows(values, header, last):
             return Checked(count, number, "this scan does not follow from the one before")
         else:
             first, last, count = first or values, values, count + 1
-    return Checked(count, number + 1, "the signed statement is missing: the end was cut off")
+    cut_off = "the signed statement is missing: the end was cut off"
+    return Checked(count, number + 1, cut_off if header else NOT_AN_EXPORT)
 
 
 def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:

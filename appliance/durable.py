@@ -32,17 +32,28 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
     Until then its own `name` ends with PART.
     """
+    with open_part(path) as file:
+        yield file
+        put_in_place(file, path)
+
+
+@contextmanager
+def open_part(path: Path) -> Iterator[BinaryIO]:
+    """A file, 0600, beside `path`, removed unless the block puts it in place."""
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
     aside.unlink(missing_ok=True)  # left by a power cut
     try:
         with open(aside, "xb", opener=_open_private) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
+    finally:
         aside.unlink(missing_ok=True)
-        raise
+
+
+def put_in_place(part: BinaryIO, path: Path) -> None:
+    """Let the part be `path` from here on."""
+    part.flush()
+    os.fsync(part.fileno())
+    Path(part.name).replace(path)
     try:
         sync(path.parent)
     except OSError as error:

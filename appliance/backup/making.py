@@ -30,7 +30,7 @@ from appliance.backup.shelf import (
 )
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.durable import PART, atomic_file, exclusive
+from appliance.durable import PART, exclusive, open_part, put_in_place
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
@@ -109,22 +109,23 @@ class Maker:
         with scratch_folder(self.directory) as scratch:
             copies = self._copy(scratch)
             header = self._header(copies["live"], key)
-            path = _take_name(shelf, header)
-            try:
-                with atomic_file(path) as file:
-                    files = list_files(self.directory, copies)
-                    sealed = SealedWriter(file, header, key)
-                    write_archive(sealed, make_manifest(files), files, self._telling("seal"))
-                    file.flush()
-                    os.fsync(file.fileno())
-                    for copy in copies.values():
-                        copy.unlink()
-                    with open_backup(Path(file.name)) as made:
-                        tell = self._telling("prove")
-                        proven = prove(made, key, scratch, self.clock, self.zones, tell)
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
+            with open_part(shelf / f"{header.slug}-{header.salt[:16]}{SUFFIX}") as file:
+                files = list_files(self.directory, copies)
+                sealed = SealedWriter(file, header, key)
+                write_archive(sealed, make_manifest(files), files, self._telling("seal"))
+                file.flush()
+                os.fsync(file.fileno())
+                for copy in copies.values():
+                    copy.unlink()
+                with open_backup(Path(file.name)) as made:
+                    tell = self._telling("prove")
+                    proven = prove(made, key, scratch, self.clock, self.zones, tell)
+                path = _take_name(shelf, header)
+                try:
+                    put_in_place(file, path)
+                except BaseException:
+                    path.unlink(missing_ok=True)
+                    raise
             return path, proven
 
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
@@ -183,12 +184,14 @@ def back_up_before_upgrade(maker: Maker) -> str:
     except Trouble as trouble:
         try:
             make_folder(own)
-            path, _ = maker.make(to=own)
+            path, proven = maker.make(to=own)
         except (Trouble, OSError):
             raise Trouble(
                 f"schema {old} is not upgraded to {new}: there must be a backup first ({trouble}). "
                 "Start again afterwards; nothing was changed"
             ) from None
+        with contextlib.suppress(OSError):
+            rotate(own, proven.header.venue_id)  # each start of a failing upgrade comes here
     return f"schema {old} becomes {new}; the box as it was is in {path}"
 
 
@@ -205,7 +208,8 @@ def _sweep(shelf: Path) -> None:
 def _take_name(shelf: Path, header: Header) -> Path:
     """A name that sorts by date; two of one second get a number, however close they are.
 
-    An empty file keeps it: not every volume can rename a file without replacing another.
+    An empty file keeps it for the moment of the renaming: not every volume can rename a file
+    without replacing another.
     """
     at = header.made_at[:19].replace(":", "")
     more = ("" if number == 1 else f"-{number}" for number in count(1))

@@ -190,8 +190,11 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
-    """A line for each row, as JSON or in words; the exit status."""
-    for described, words in rows:
+    """A line for each row, as JSON or in words; the exit status.
+
+    All are read before the first is printed: who reads slowly keeps no snapshot open.
+    """
+    for described, words in list(rows):
         if arguments.json:
             print_json(described)
         else:

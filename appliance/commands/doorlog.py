@@ -17,7 +17,7 @@ from appliance.commands.console import (
     add_group,
 )
 from appliance.data_directory import ENVIRONMENTS
-from appliance.door_log import Export, check_export
+from appliance.door_log import NOT_AN_EXPORT, Export, check_export
 from appliance.durable import atomic_file
 from appliance.errors import Trouble
 from appliance.model.evening import parse_date
@@ -40,7 +40,10 @@ def add(commands: Commands) -> None:
                                help="signed JSON lines, or CSV, unsigned")  # fmt: skip
     export_parser.add_argument("--output", metavar="FILE", help="default: standard output")
     meaning = "verify an exported file, or the box's own log"
-    verify_parser = add_command(group, "verify", verify, meaning, "--data", "--environment?")
+    verify_parser = add_command(group, "verify", verify, meaning, "--data")
+    verify_parser.add_argument("--environment", choices=ENVIRONMENTS,
+                               help="live or test; with FILE by default the one that it names, "
+                                    "without FILE required")  # fmt: skip
     verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
     verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
                                help="public key of the box, when it is not here")  # fmt: skip
@@ -95,6 +98,9 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
                 checked = check_export(file, partial(_keys, arguments, console))
         except OSError as error:
             raise Trouble(f"{path} cannot be read: {error.strerror}") from None
+        if checked.problem == NOT_AN_EXPORT:
+            print(f"{what}: {NOT_AN_EXPORT}")
+            return 1
         count, broken = checked.count, checked.line
         if broken is not None:
             print(f"line {broken}: {checked.problem}")

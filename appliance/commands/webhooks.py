@@ -140,7 +140,8 @@ def trust(arguments: argparse.Namespace, console: Console) -> int:
 def show_deliveries(arguments: argparse.Namespace, console: Console) -> int:
     """One line for each delivery, oldest first."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
-        return print_rows(arguments, map(_row, list_delivery_log(reader)))
+        rows = [_row(each) for each in list_delivery_log(reader)]
+    return print_rows(arguments, rows)
 
 
 def replay(arguments: argparse.Namespace, console: Console) -> int:

@@ -22,6 +22,7 @@ from appliance.doctor.check import (
     utc,
     warn,
 )
+from appliance.durable import PART
 from appliance.errors import Trouble
 from appliance.i18n import mark as _
 from appliance.store.connection import check_engine
@@ -38,7 +39,8 @@ _LARGE_WAL = 64 * _MIB
 _DAY = 24 * 3600 * 1000
 _OTHERS = 0o077
 _SHOWN = 5
-_ASIDE = re.compile(r"\..+\.[0-9]+")  # how files are named until they are put in place
+# How files are named until they are put in place, and how they once were.
+_ASIDE = re.compile(rf"\..+\.[0-9]+(-[0-9]+{re.escape(PART)})?")
 
 
 def permissions(context: CheckContext) -> Check:

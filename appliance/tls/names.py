@@ -74,14 +74,19 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
 
 def own_addresses() -> list[str]:
     """The addresses of this machine that others may reach; none of a single link alone."""
-    found = []
+    return sorted({text for text, _index in own_interfaces()})
+
+
+def own_interfaces() -> list[tuple[str, int]]:
+    """The same addresses, each with the index of its adapter: one plugged in again has another."""
+    found = set()
     for adapter in ifaddr.get_adapters():
         for entry in adapter.ips:
             text = entry.ip if isinstance(entry.ip, str) else entry.ip[0]
             address = ip_address(text)
             if not (address.is_loopback or address.is_link_local or address.is_multicast):
-                found.append(text)
-    return sorted(set(found))
+                found.add((text, adapter.index or 0))
+    return sorted(found)
 
 
 def _is_address(text: str) -> bool:

@@ -147,3 +147,19 @@ def test_the_folders_above_a_private_one_are_private_too(tmp_path):
 
     for path in (tmp_path / "a", tmp_path / "a" / "b"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_parts_that_a_power_cut_left_are_swept_and_no_link_is_followed(directory, tmp_path):
+    part = ".a.4711-1407.part"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (directory.root / "tls").rmdir()
+    (directory.root / "tls").symlink_to(elsewhere)
+    left = [folder / part for folder in (directory.root, directory.root / "secrets", elsewhere)]
+    for path in left:
+        path.touch()
+
+    directory.sweep()
+
+    assert [path for path in left if path.exists()] == [elsewhere / part]
+    assert len(directory.master_key()) == 32

@@ -139,6 +139,12 @@ def test_without_its_volume_the_backup_before_an_upgrade_is_beside_the_box(box, 
     [(_, header)] = list_backups(box.root / "backups")
     assert header.schema == newer - 2
 
+    box.clock.advance(60)
+    told = back_up_before_upgrade(a_maker(box, settings=settings))
+
+    [(path, _)] = list_backups(box.root / "backups")
+    assert str(path) in told, "each start of a failing upgrade makes one"
+
 
 def test_the_plain_copies_of_earlier_versions_are_forgotten(tmp_path):
     for name in ("live-before-upgrade-0001-5.db", "test-before-upgrade-0001-6.db", "other.db"):

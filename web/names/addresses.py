@@ -18,7 +18,7 @@ from appliance.data_directory import DataDirectory
 from appliance.model.notices import VenueChanged
 from appliance.store.database import ChangedBeside
 from appliance.store.venue import get_venue
-from appliance.tls.names import own_addresses
+from appliance.tls.names import own_interfaces
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +77,9 @@ class _Following:
     def __init__(self, box: Box, directory: DataDirectory, host: str, port: int) -> None:
         self._box, self._directory, self._host, self._port = box, directory, host, port
         self._renamed = asyncio.Event()
-        self._announced: tuple[str, str, list[str]] | None = None
+        self._announced: tuple[str, str, list[tuple[str, int]]] | None = None
         self._addresses: list[str] | None = None
+        self._is_first = True
         box.live.database.on_commit(self._on_commit)
 
     def _on_commit(self, notices: Sequence[object]) -> None:
@@ -92,25 +93,34 @@ class _Following:
             while True:
                 self._renamed.clear()
                 try:
-                    addresses = own_addresses() if self._host in ANY else [self._host]
-                    if addresses != self._addresses:
-                        is_first, self._addresses = self._addresses is None, addresses
-                        if self._host in ANY:
-                            self._move(addresses, is_first=is_first)
-                    if self._box.settings.server.mdns:
-                        await self._announce(addresses, announcement)
+                    interfaces = own_interfaces()
+                    addresses = [self._host]
+                    if self._host in ANY:
+                        addresses = sorted({text for text, _index in interfaces})
+                    try:
+                        if addresses != self._addresses:
+                            if self._host in ANY:
+                                self._move(addresses)
+                            self._addresses = addresses
+                    finally:
+                        if self._box.settings.server.mdns:
+                            await self._announce(addresses, interfaces, announcement)
                     trouble = ""
                 except Exception as error:  # noqa: BLE001 - it is tried again
                     if str(error) != trouble:
                         log_accident("following the box's addresses", error)
                     trouble = str(error)
                 rest = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
+                if trouble:  # half a move sets the event itself
+                    await asyncio.sleep(rest)
+                    continue
                 with suppress(TimeoutError):
                     async with asyncio.timeout(rest):
                         await self._renamed.wait()
 
-    def _move(self, addresses: list[str], *, is_first: bool) -> None:
+    def _move(self, addresses: list[str]) -> None:
         box = self._box
+        is_first, self._is_first = self._is_first, False
         address = find_address(self._host, self._port, self._directory.remembered_address())
         if is_first and box.live.links.address == address:
             return
@@ -119,9 +129,14 @@ class _Following:
         box.look_again()  # the certificate names addresses, too
         self._directory.remember_address(address)
 
-    async def _announce(self, addresses: list[str], announcement: AsyncExitStack) -> None:
+    async def _announce(
+        self,
+        addresses: list[str],
+        interfaces: list[tuple[str, int]],
+        announcement: AsyncExitStack,
+    ) -> None:
         venue = self._box.live.database.peek(get_venue)
-        wanted = (venue.slug, venue.name, addresses)
+        wanted = (venue.slug, venue.name, [each for each in interfaces if each[0] in addresses])
         if wanted == self._announced:
             return
         self._announced = None
@@ -131,7 +146,7 @@ class _Following:
             tls = speaks_tls(self._host, tls_port)
             port = tls_port if tls else self._port
             library = await asyncio.to_thread(_read_announcement)
-            info = library.describe(*wanted, port, tls=tls)
+            info = library.describe(venue.slug, venue.name, addresses, port, tls=tls)
             await announcement.enter_async_context(library.announced(info, addresses))
         self._announced = wanted
 

@@ -49,6 +49,20 @@ def test_two_that_begin_in_one_process_are_both_made_and_leave_nothing_over(made
     assert one[-1] < two[1], "the second begins its work when the first has ended"
 
 
+def test_it_has_its_name_only_when_it_is_proven(made):
+    seen = {}
+
+    def look(what, *_):
+        seen[what] = [path.name for path in shelf_of(made).iterdir()]
+
+    path, _ = a_maker(made, tell=look).make()
+
+    assert [name[0] + name[-5:] for name in seen["prove"]] == ["..part"]
+    again, _ = a_maker(made).make(may_rotate=False)
+    assert again.name == path.name.replace("Z.", "Z-2.")
+    assert {each.name for each in shelf_of(made).iterdir()} == {path.name, again.name}
+
+
 def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile(made, tmp_path):
     (tmp_path / "usb").mkdir()
 

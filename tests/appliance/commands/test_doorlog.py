@@ -50,6 +50,11 @@ def test_a_csv_is_written_too(log, tmp_path):
                "--output", str(file)) == 0, log.err  # fmt: skip
 
     assert file.read_bytes().count(b"\r\n") == 2501
+    assert log("doorlog", "verify", str(file)) == 1
+    assert log.out == f"{file}: this is not an exported door log (a CSV is not signed)\n"
+    file.write_bytes(b"")
+    assert log("doorlog", "verify", str(file)) == 1
+    assert "not an exported door log" in log.out
 
 
 def test_the_log_in_the_box_is_checked(log):

@@ -111,8 +111,10 @@ def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
     assert ward.status("signing_key") is None  # there is nothing to open it with
 
 
-def test_what_a_power_cut_left_half_written_is_named(ward):
-    (ward.root / ".address.4711").write_bytes(b"htt")
+@pytest.mark.parametrize("name", [".address.4711", "secrets/.recovery.key.4711-1407.part"])
+def test_what_a_power_cut_left_half_written_is_named(ward, name):
+    assert ward.status("leftovers") == "ok"
+    (ward.root / name).write_bytes(b"htt")
 
     assert ward.status("leftovers") == "warn"
 

@@ -11,7 +11,7 @@ import pytest
 from appliance.actions.check_in import check_in
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.undo_check_in import undo_check_in
-from appliance.door_log import Export, check_export
+from appliance.door_log import NOT_AN_EXPORT, Checked, Export, check_export
 from appliance.model.scan import Reading, Scan
 from appliance.store.scans import count_scans, find_broken_link, list_log_keys
 from appliance.store.signing_keys import add_signing_key
@@ -282,7 +282,7 @@ async def test_a_log_whose_oldest_scans_were_erased_is_exported_whole_from_there
     [b"", b"{", b"{}\n", b"\x00" * 5000, b"a,b\r\n1,2\r\n", b'{"header":{}}\n', b"[" * 10**5],
 )
 async def test_what_is_no_door_log_is_said_to_be_none(log, content):
-    assert (await log.check(content)).line == 1
+    assert await log.check(content) == Checked(0, 1, NOT_AN_EXPORT)
 
 
 SLIPPED_IN = """INSERT INTO scan (seq, scan_id, terminal_id, at, kind, result, admitted, verdict,

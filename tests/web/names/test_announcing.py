@@ -26,15 +26,15 @@ ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
 @pytest.fixture
 def house(monkeypatch):
     """A network with one address, at which the next look fails if `trouble` is set."""
-    found = SimpleNamespace(address="192.168.1.7", trouble=None)
+    found = SimpleNamespace(address="192.168.1.7", index=2, trouble=None)
 
     def look():
         trouble, found.trouble = found.trouble, None
         if trouble is not None:
             raise trouble
-        return [found.address] if found.address else []
+        return [(found.address, found.index)] if found.address else []
 
-    monkeypatch.setattr(addresses, "own_addresses", look)
+    monkeypatch.setattr(addresses, "own_interfaces", look)
     monkeypatch.setattr(addresses, "_address_that_leads_out", lambda: found.address)
     monkeypatch.setattr(addresses, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(addresses, "_LOOK_WITHOUT_SECONDS", 0.01)
@@ -154,6 +154,37 @@ async def test_a_look_that_fails_is_not_the_last_one(box, house, told, tmp_path,
     async with following(box, DataDirectory(tmp_path), ANYWHERE, PORT):
         await until(lambda: told.now and told.now[0][1] == ("192.168.1.7",))
         assert box.live.links.base == "http://192.168.1.7:8080"
+
+
+async def test_a_move_that_fails_is_tried_again_and_announced_meanwhile(
+    box, house, told, tmp_path, monkeypatch
+):
+    directory, remember = DataDirectory(tmp_path), DataDirectory.remember_address
+    disk = SimpleNamespace(is_full=True)
+
+    def fail(self, address):
+        if disk.is_full:
+            raise OSError("no space left on device")
+        remember(self, address)
+
+    monkeypatch.setattr(DataDirectory, "remember_address", fail)
+    async with following(box, directory, ANYWHERE, PORT):
+        await until(lambda: told.now)
+        assert directory.remembered_address() is None
+        disk.is_full = False
+        await until(lambda: directory.remembered_address() == "http://192.168.1.7:8080")
+    assert len(told.all) == 1
+
+
+@pytest.mark.parametrize("host", [ANYWHERE, "192.168.1.7"])
+async def test_an_adapter_that_was_plugged_in_again_is_announced_again(
+    box, house, told, tmp_path, host
+):
+    async with following(box, DataDirectory(tmp_path), host, PORT):
+        await until(lambda: len(told.all) == 1)
+        house.index = 3
+        await until(lambda: len(told.all) == 2)
+        assert len(told.now) == 1
 
 
 @pytest.mark.parametrize("trouble", [Unavailable(), ValueError("a name that spoils it")])
