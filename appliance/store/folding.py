@@ -43,9 +43,8 @@ class Folder:
         self._run_between = run_between
         self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
-        self._scale = PAGE_BYTES / self._connection.pragma(
-            "page_size"
-        )  # old boxes have larger ones
+        # Boxes of earlier versions have larger pages.
+        self._scale = PAGE_BYTES / self._connection.pragma("page_size")
         self._pass_due = round(DUE_PAGES * self._scale)
         self._due = self._pass_due
         self._asked: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -66,9 +65,7 @@ class Folder:
             self._due = self._pass_due
         elif pages >= self._due and not self._is_at_work:
             self._is_at_work = True
-            self._due = (
-                pages + self._pass_due
-            )  # a pass that cannot end is tried again, but not at once
+            self._due = pages + self._pass_due  # a pass that cannot end is tried again later
             self._asked.put("fold")
         return apsw.SQLITE_OK
 
