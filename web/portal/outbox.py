@@ -53,10 +53,7 @@ async def show_letter(request: web.Request) -> web.Response:
     )
 
 
-OUTBOX_ROUTES = (
-    ("GET", "/test/outbox", list_outbox),
-    ("GET", "/test/outbox/{id}", show_letter),
-)
+OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id}", show_letter))
 
 
 def _admit(request: web.Request) -> Environment:

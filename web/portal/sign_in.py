@@ -5,19 +5,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.actions.give_code import (
-    CodeAsked,
-    GivenCode,
-    NoSession,
-    give_code,
-    pass_password,
-)
-from appliance.actions.sign_in import (
-    OpenedSession,
-    begin_sign_in,
-    note_wrong_password,
-    sign_out,
-)
+from appliance.actions.give_code import CodeAsked, GivenCode, NoSession, give_code, pass_password
+from appliance.actions.sign_in import OpenedSession, begin_sign_in, note_wrong_password, sign_out
 from appliance.clock import Clock
 from appliance.errors import RateLimited, Refusal, ValidationError
 from appliance.house_errors import CodeLater
@@ -36,12 +25,7 @@ from web.portal.guard import find_living_session
 from web.portal.navigation import Handler
 from web.portal.notes import note_text
 from web.portal.passwords import PASSWORDS
-from web.portal.session_cookie import (
-    describe_browser,
-    device_secret,
-    forget_session,
-    keep_session,
-)
+from web.portal.session_cookie import describe_browser, device_secret, forget_session, keep_session
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
@@ -157,10 +141,7 @@ def _who_tries(request: web.Request) -> str:
 def sign_in_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
     """The page that everybody may open; it exists once, for the house."""
     sign_in = SignIn(clock)
-    return (
-        ("GET", "/portal/sign-in", sign_in.show),
-        ("POST", "/portal/sign-in", sign_in.enter),
-    )
+    return (("GET", "/portal/sign-in", sign_in.show), ("POST", "/portal/sign-in", sign_in.enter))
 
 
 async def go_home(request: web.Request) -> web.StreamResponse:

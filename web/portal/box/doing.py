@@ -26,13 +26,7 @@ from web.portal.answer import (
     see_other,
 )
 from web.portal.box.backing_up import BACKING_UP
-from web.portal.box.pages import (
-    CHANGEABLE,
-    SECURITIES,
-    machine_time,
-    show_backups,
-    show_box,
-)
+from web.portal.box.pages import CHANGEABLE, SECURITIES, machine_time, show_backups, show_box
 from web.portal.box.saved import (
     directory_of,
     next_settings,

@@ -6,11 +6,7 @@ from aiohttp import web
 from yarl import URL
 
 from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
-from appliance.actions.replay_delivery import (
-    Progress,
-    replay_deliveries,
-    replay_delivery,
-)
+from appliance.actions.replay_delivery import Progress, replay_deliveries, replay_delivery
 from appliance.model.delivery import STATES
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Reader

@@ -133,11 +133,7 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/roll`: a new secret, shown once; for 24 hours the one before signs too."""
     environment, endpoint_id = request[ENVIRONMENT], id_of(request)
     secret = await environment.database.write(
-        _roll_what_was_seen,
-        environment.keyring,
-        endpoint_id,
-        form.text("seen"),
-        actor_of(request),
+        _roll_what_was_seen, environment.keyring, endpoint_id, form.text("seen"), actor_of(request)
     )
     put_secret(request, endpoint_id, secret)
     return see_other(request, f"/integrations/endpoints/{endpoint_id}")

@@ -29,10 +29,7 @@ def read_surroundings(reader: Reader) -> Surroundings:
 
 
 def room_page(
-    request: web.Request,
-    template: str,
-    around: Surroundings,
-    values: dict[str, object],
+    request: web.Request, template: str, around: Surroundings, values: dict[str, object]
 ) -> web.Response:
     """`portal/integrations/<template>.html` with the words that it uses."""
     language, environment = language_of(request), request[ENVIRONMENT]

@@ -12,14 +12,7 @@ from appliance.actions.enter import enter_by_staff
 from appliance.errors import InvalidDate, InvalidSlot, InvalidTable, Refusal
 from appliance.house_errors import FormUsed
 from appliance.i18n import Language
-from appliance.model.booking import (
-    EMAIL_MAX,
-    NAME_MAX,
-    NOTES_MAX,
-    PHONE_MAX,
-    Booking,
-    parse_uuid,
-)
+from appliance.model.booking import EMAIL_MAX, NAME_MAX, NOTES_MAX, PHONE_MAX, Booking, parse_uuid
 from appliance.model.evening import (
     day_of_week,
     find_slot,
