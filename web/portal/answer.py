@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
-from functools import wraps
+from functools import partial, wraps
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
@@ -216,19 +216,18 @@ def find_zone(reader: Reader) -> ZoneInfo:
     return reader.zones.zone(get_venue(reader).time_zone)
 
 
-def moment(at: int | None, zone: ZoneInfo, language: Language) -> str:
+def moment(at: int | None, zone: ZoneInfo, language: Language, *, seconds: bool = False) -> str:
     """`sam. 21 nov. 19:05`, in venue time; an empty text for None."""
     if at is None:
         return ""
     then = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
-    return f"{language.short_date(then.date())} {then:%H:%M}"
+    return f"{language.short_date(then.date())} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
 
 
-def instants_of(request: web.Request) -> Callable[[int | None], str]:
+def instants_of(request: web.Request) -> Callable[..., str]:
     """`moment` in the time and language of this request."""
-    database, language = request[ENVIRONMENT].database, language_of(request)
-    zone = database.peek(find_zone)
-    return lambda at: moment(at, zone, language)
+    zone = request[ENVIRONMENT].database.peek(find_zone)
+    return partial(moment, zone=zone, language=language_of(request))
 
 
 def attached(body: bytes, kind: str, name: str) -> web.Response:
