@@ -1,6 +1,7 @@
 """The portal's answers: whole pages in their frame, parts of pages, and refusals in words."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from datetime import UTC, datetime
 from functools import partial, wraps
 from typing import ClassVar
@@ -23,6 +24,7 @@ from web.portal.notes import note_text
 from web.rendering import LANGUAGES, page_headers, render
 
 HEADERS = page_headers(img_src="'self' data:")
+_PATIENCE_SECONDS = 5.0  # for a browser that does not read; a stop of the box waits no longer
 _ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
 
 
@@ -228,6 +230,22 @@ def instants_of(request: web.Request) -> Callable[..., str]:
     """`moment` in the time and language of this request."""
     zone = request[ENVIRONMENT].database.peek(find_zone)
     return partial(moment, zone=zone, language=language_of(request))
+
+
+async def send_file(
+    request: web.Request, chunks: AsyncIterator[bytes], kind: str, name: str
+) -> web.StreamResponse:
+    """A file to keep, written while it is read; one that is cut short is no whole answer."""
+    disposition = f'attachment; filename="{name}"'
+    response = web.StreamResponse(
+        headers={**HEADERS, "Content-Type": kind, "Content-Disposition": disposition}
+    )
+    await response.prepare(request)
+    async for chunk in chunks:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await response.write(chunk)
+    await response.write_eof()
+    return response
 
 
 def attached(body: bytes, kind: str, name: str) -> web.Response:

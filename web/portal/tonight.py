@@ -4,20 +4,19 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import date
 
 from aiohttp import web
 
 from appliance.environment import Environment
-from appliance.errors import InvalidDate, Unavailable
+from appliance.errors import Unavailable
 from appliance.live import Change, Listener
-from appliance.model.evening import parse_date
 from appliance.store.connection import Reader
 from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import find_zone, language_of, moment, portal_page
 from web.portal.board import Board, read_board
 from web.portal.context import HOUSE, SESSION
+from web.portal.forms import asked_day
 from web.portal.guard import find_living_session
 from web.portal.navigation import PortalRoute
 
@@ -47,21 +46,10 @@ async def show_sheet(request: web.Request) -> web.Response:
     return await _page(request, "portal/tonight/sheet.html", await _read(request), house)
 
 
-def asked_date(request: web.Request) -> date | None:
-    """`?date=`, or None; InvalidDate."""
-    text = request.query.get("date")
-    if not text:
-        return None
-    day = parse_date(text)
-    if day is None or not date.min < day < date.max:  # the board has a day before and after
-        raise InvalidDate(field="date")
-    return day
-
-
 async def _read(request: web.Request, tables: frozenset[str] | None = None) -> Board:
     environment = request[ENVIRONMENT]
     return await environment.database.read(
-        read_board, asked_date(request), environment.feed.position, tables
+        read_board, asked_day(request), environment.feed.position, tables
     )
 
 
@@ -89,7 +77,7 @@ async def board_events(request: web.Request) -> web.StreamResponse:
 
     An event `row` names the reservation and its table; `reset` says to read everything.
     """
-    day = asked_date(request)
+    day = asked_day(request)
     after = request.headers.get("Last-Event-ID") or request.query.get("after")
     shown = day.isoformat() if day else None
 

@@ -4,9 +4,8 @@ from datetime import date, timedelta
 
 from aiohttp import web
 
-from appliance.errors import InvalidDate
 from appliance.model.booking import parse_uuid
-from appliance.model.evening import evening_end, parse_date
+from appliance.model.evening import evening_end
 from appliance.store.connection import Reader
 from appliance.store.history import staff_names
 from appliance.store.log_pages import LogFilter, LogPage, page_log
@@ -18,10 +17,10 @@ from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import instants_of, language_of, portal_page
 from web.portal.context import HOUSE
 from web.portal.door.words import result_words
+from web.portal.forms import asked_day, asked_number
 
 _PAGE = 100
 _TEXT_MAX = 100
-_DIGITS = 6
 
 
 async def show_log(request: web.Request) -> web.Response:
@@ -33,7 +32,7 @@ async def show_log(request: web.Request) -> web.Response:
         terminal_id=parse_uuid(request.query.get("terminal", "")),
         text=" ".join(request.query.get("q", "").split())[:_TEXT_MAX],
     )
-    number = _page_number(request)
+    number = max(1, asked_number(request, "page", 1))
     day, page = await database.read(_read, asked, wanted, number)
     terminals = await database.read(list_terminals)
     values: dict[str, object] = {
@@ -67,23 +66,6 @@ def evening_bounds(reader: Reader, day: date) -> tuple[int, int]:
     zone = reader.zones.zone(venue.time_zone)
     begins = evening_end(day - timedelta(days=1), zone, venue.evening_ends_at)
     return begins, evening_end(day, zone, venue.evening_ends_at)
-
-
-def asked_day(request: web.Request) -> date | None:
-    """`?date=`, or None; InvalidDate, for the ends of the calendar too."""
-    text = request.query.get("date")
-    if not text:
-        return None
-    day = parse_date(text)
-    if day is None or not date.min + timedelta(days=2) < day < date.max - timedelta(days=2):
-        raise InvalidDate(field="date")
-    return day
-
-
-def _page_number(request: web.Request) -> int:
-    text = request.query.get("page", "1")
-    fits = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-    return max(1, int(text)) if fits else 1
 
 
 def _read(
