@@ -20,7 +20,6 @@ from web.portal.context import SESSION
 from web.portal.field_names import field_name
 from web.portal.forms import FORM, Form
 from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
-from web.portal.notes import note_text
 from web.rendering import LANGUAGES, page_headers, render
 
 HEADERS = page_headers(img_src="'self' data:")
@@ -80,7 +79,7 @@ def portal_page(
         "here": nearest_page(request),
         "again": same_page(request),
         # A form is sent to the address it stood at, and what was done before is no answer to it.
-        "note": note_text(request.query.get("note") if request.method == "GET" else None, language),
+        "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,
         "typed": request[FORM].typed() if REFUSED in request else {},
@@ -195,7 +194,7 @@ def _apart(name: str, value: object, language: Language) -> object:
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:
     """Go on to `path` (below `/portal`, with a leading slash) of this environment.
 
-    `note` is the name of a sentence of notes.py that is shown there once.
+    `note` is the name of a sentence of note.html that is shown there once.
     """
     target = f"{request[ENVIRONMENT].prefix}/portal{path}"
     if note is not None:
