@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from datetime import UTC, datetime
+from datetime import date, datetime
 from functools import partial, wraps
 from typing import ClassVar
 from zoneinfo import ZoneInfo
@@ -83,6 +83,7 @@ def portal_page(
         "wrong": None,
         "problem": None,
         "typed": request[FORM].typed() if REFUSED in request else {},
+        "as_date": date.fromisoformat,
         "once_token": environment.database.tokens.new_link_secret(),
     }
     headers = {**HEADERS, "Content-Language": language.code}
@@ -221,7 +222,7 @@ def moment(at: int | None, zone: ZoneInfo, language: Language, *, seconds: bool 
     """`sam. 21 nov. 19:05`, in venue time; an empty text for None."""
     if at is None:
         return ""
-    then = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
+    then = datetime.fromtimestamp(at / 1000, zone)
     return f"{language.short_date(then.date())} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
 
 

@@ -17,10 +17,7 @@ _ROW = 2**53
 async def show_log(request: web.Request) -> web.Response:
     """`GET /portal/people/log`: the newest first; `?environment=test` for that one."""
     box = request.app[BOX]
-    before, of_test = (
-        asked_number(request, "before", _ROW),
-        request.query.get("environment") == "test",
-    )
+    of_test = request.query.get("environment") == "test"
     database = (box.test if of_test else box.live).database
 
     def read(reader: Reader) -> dict[str, object]:

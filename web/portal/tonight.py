@@ -63,7 +63,6 @@ async def _page(
         "board": board,
         "title": near.get((board.day - board.tonight).days) or language.short_date(board.day),
         "sees_guests": request[SESSION].person.may("host"),
-        "long_date": language.long_date(board.day),
         **(more or {}),
     }
     # A big board takes tens of milliseconds: the door's scans need not wait for it.

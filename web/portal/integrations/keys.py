@@ -3,7 +3,6 @@
 A key is shown once (interface, section 5).
 """
 
-from datetime import date
 from typing import Any
 
 from aiohttp import web
@@ -21,7 +20,7 @@ from appliance.store.keys import find_key, list_keys
 from appliance.store.mismatches import SHOWN, list_mismatches
 from terminal_bridge.context import ENVIRONMENT
 from web.context import SERVICES
-from web.portal.answer import language_of, refused_on, see_other
+from web.portal.answer import refused_on, see_other
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of
 from web.portal.integrations.pages import health_of, room_page
@@ -54,14 +53,13 @@ async def go_to_overview(request: web.Request) -> web.Response:
 
 async def show_warnings(request: web.Request) -> web.Response:
     """Idempotency keys that came back with another body, by the key that sent them."""
-    database, language = request[ENVIRONMENT].database, language_of(request)
+    database = request[ENVIRONMENT].database
     keys, found = await database.read(lambda r: (list_keys(r), list_mismatches(r)))
     values: dict[str, object] = {
         "groups": [
             ([k for k in keys if k.lineage == line], [m for m in found if m.lineage == line])
             for line in dict.fromkeys(m.lineage for m in found)
         ],
-        "day": lambda day: language.short_date(date.fromisoformat(day), year=True),
         "shown": SHOWN,
         "many": len(found) == SHOWN,
     }

@@ -65,7 +65,7 @@ def _date(form: Form, name: str) -> str | None:
 
 async def show_list(request: web.Request) -> web.Response:
     """A page of the reservations that the filters ask for; requests wait on top."""
-    language, database = language_of(request), request[ENVIRONMENT].database
+    database = request[ENVIRONMENT].database
     tonight = await database.read(find_tonight)
     wanted = read_wanted(request, tonight)
     page = max(1, asked_number(request, "page", 1))
@@ -82,12 +82,7 @@ async def show_list(request: web.Request) -> web.Response:
         "found": found,
         "wanted": wanted,
         "wanted_at": wanted_at,
-        "days": {
-            r.date: language.short_date(
-                date.fromisoformat(r.date), year=not r.date.startswith(f"{tonight.year}-")
-            )
-            for r in (*found["rows"], *found["waiting"], *found["erasures"])
-        },
+        "year": tonight.year,
         "statuses": STATUS_WORDS,
         "sources": SOURCES,
     }

@@ -116,7 +116,7 @@ async def _page(
     request: web.Request, typed: dict[str, str], refusal: Refusal | None = None
 ) -> web.Response:
     """The form with what was typed, and the tables that are free for it."""
-    environment, language = request[ENVIRONMENT], language_of(request)
+    environment = request[ENVIRONMENT]
     text = typed.get("guests", "")
     guests = int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
     offer = await environment.database.read(_offer, typed, guests)
@@ -125,7 +125,6 @@ async def _page(
     values: dict[str, object] = {
         "typed": typed,
         "offer": offer,
-        "long_date": language.long_date(offer["day"]),
         "wanted": wanted if parse_uuid(wanted) else "",
         "table_is_offered": any(wanted == table.id for table in offer["tables"]),
         "slot_is_lost": is_slot(typed.get("slot")) and not offer["slot"] and not refusal,
@@ -133,7 +132,7 @@ async def _page(
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
         "refusal": refusal,
-        "problem": refusal and refusal_text(refusal, language),
+        "problem": refusal and refusal_text(refusal, language_of(request)),
         "statuses": STATUS_WORDS,
     }
     status = refusal.status if refusal else 200

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date
 from functools import partial, wraps
 from typing import Any
 from urllib.parse import urlsplit
@@ -100,7 +99,6 @@ async def detail_answer(request: web.Request, sent: Sent) -> web.Response:
     values: dict[str, object] = {
         "detail": detail,
         "r": detail["reservation"],
-        "day": language_of(request).long_date(date.fromisoformat(detail["reservation"].date)),
         "names": await request[HOUSE].database.read(staff_names),
         "in_words": instants_of(request),
         "isolate": isolate,
