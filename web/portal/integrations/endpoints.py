@@ -29,7 +29,7 @@ from web.portal.answer import REFUSED, refused_on, see_other
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of
 from web.portal.integrations.pages import health_of, room_page
-from web.portal.once import put_secret, take_secret
+from web.portal.once import ONCE
 
 _URL_SHOWN = 4000
 _CA_MAX = 60_000
@@ -59,7 +59,7 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
         register_with_room, dispatcher.is_lent, environment.keyring, url, events,
         actor=actor_of(request),
     )  # fmt: skip
-    put_secret(request, endpoint.id, secret)
+    request.app[ONCE].put_secret(request, endpoint.id, secret)
     return see_other(request, f"/integrations/endpoints/{endpoint.id}")
 
 
@@ -72,7 +72,7 @@ async def show_endpoint(request: web.Request) -> web.Response:
     values = await request[ENVIRONMENT].database.read(_read, endpoint_id)
     typed = request[FORM].typed() if REFUSED in request else {}
     values |= {
-        "secret": take_secret(request, endpoint_id),
+        "secret": request.app[ONCE].take_secret(request, endpoint_id),
         "typed": typed if "which" in typed else None,
         "which": typed.get("which") or values["which"],
     }
@@ -86,29 +86,25 @@ async def activate_one(request: web.Request, _form: Form) -> web.Response:
     endpoint = await database.read(get_endpoint, endpoint_id)
     await request[SERVICES].dispatcher.check_url(endpoint.url)
     look_again(request)
-    return await _do(request, "endpoint-activated", activate_endpoint, actor=actor_of(request))
+    return await _do(request, "endpoint-activated", activate_endpoint)
 
 
 async def deactivate_one(request: web.Request) -> web.Response:
     """`POST …/deactivate`: what waits for it is not sent."""
-    return await _do(request, "endpoint-deactivated", deactivate_endpoint, actor=actor_of(request))
+    return await _do(request, "endpoint-deactivated", deactivate_endpoint)
 
 
 @refused_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/events`: what it hears of from now on, beyond the six of the interface too."""
     events = parse_event_types(form.all("event"), _OFFERED)
-    return await _do(
-        request, "endpoint-events-chosen", choose_events, events, actor=actor_of(request)
-    )
+    return await _do(request, "endpoint-events-chosen", choose_events, events)
 
 
 async def restrict_one(request: web.Request) -> web.Response:
     """`POST …/references`: whose `externalRef` it is told from the next attempt on."""
     own_refs = request[FORM].text("references") == "own"
-    return await _do(
-        request, "saved", restrict_references, own_refs=own_refs, actor=actor_of(request)
-    )
+    return await _do(request, "saved", restrict_references, own_refs=own_refs)
 
 
 @refused_on(show_endpoint)
@@ -118,13 +114,13 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
     secret = await environment.database.write(
         _roll_what_was_seen, environment.keyring, endpoint_id, form.text("seen"), actor_of(request)
     )
-    put_secret(request, endpoint_id, secret)
+    request.app[ONCE].put_secret(request, endpoint_id, secret)
     return see_other(request, f"/integrations/endpoints/{endpoint_id}")
 
 
 async def revoke_old(request: web.Request) -> web.Response:
     """`POST …/revoke-old-secret`: only the present one signs, at once."""
-    return await _do(request, "old-secret-revoked", revoke_old_secret, actor=actor_of(request))
+    return await _do(request, "old-secret-revoked", revoke_old_secret)
 
 
 @refused_on(show_endpoint)
@@ -133,7 +129,9 @@ async def trust_one(request: web.Request, form: Form) -> web.Response:
     which = form.one_of("which", ("system", "ca", "pin"))
     ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None
     pin = parse_pin(form.text("pin")) if which == "pin" else None
-    return await _do(request, "saved", trust_receiver, ca=ca, pin=pin)
+    endpoint_id = id_of(request)
+    await request[ENVIRONMENT].database.write(trust_receiver, endpoint_id, ca=ca, pin=pin)
+    return see_other(request, f"/integrations/endpoints/{endpoint_id}", "saved")
 
 
 @refused_on(show_endpoint)
@@ -161,8 +159,9 @@ def _roll_what_was_seen(
 async def _do(
     request: web.Request, note: str, action: Callable[..., object], *args: object, **kwargs: object
 ) -> web.Response:
-    await request[ENVIRONMENT].database.write(action, id_of(request), *args, **kwargs)
-    return see_other(request, f"/integrations/endpoints/{id_of(request)}", note)
+    endpoint_id, actor = id_of(request), actor_of(request)
+    await request[ENVIRONMENT].database.write(action, endpoint_id, *args, actor=actor, **kwargs)
+    return see_other(request, f"/integrations/endpoints/{endpoint_id}", note)
 
 
 def _read(reader: Reader, endpoint_id: str) -> dict[str, object]:

@@ -24,7 +24,7 @@ from web.portal.answer import refused_on, see_other
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of
 from web.portal.integrations.pages import health_of, room_page
-from web.portal.once import put_secret, take_secret
+from web.portal.once import ONCE
 
 NAME_MAX = 80
 _ACCESS = ("all", "read", "chosen")
@@ -87,7 +87,7 @@ async def create_key(request: web.Request, form: Form) -> web.Response:
     issued = await environment.database.write(
         issue_key, environment.name, name, _scopes(form), actor=actor_of(request)
     )
-    put_secret(request, issued.id, issued.key)
+    request.app[ONCE].put_secret(request, issued.id, issued.key)
     return see_other(request, f"/integrations/keys/{issued.id}")
 
 
@@ -100,7 +100,7 @@ async def show_key(request: web.Request) -> web.Response:
         "use": _counted(request, key, use),
         "line": line,
         "mismatches": mismatches,
-        "secret": take_secret(request, key_id),
+        "secret": request.app[ONCE].take_secret(request, key_id),
     }
     return room_page(request, "key", values)
 
@@ -112,7 +112,7 @@ async def rotate_one(request: web.Request) -> web.Response:
         rotate_key, environment.name, id_of(request),
         ends=request[FORM].text("old") == "ends", actor=actor_of(request),
     )  # fmt: skip
-    put_secret(request, issued.id, issued.key)
+    request.app[ONCE].put_secret(request, issued.id, issued.key)
     return see_other(request, f"/integrations/keys/{issued.id}")
 
 
