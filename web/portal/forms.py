@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, timedelta
 from string import hexdigits
+from typing import TypeVar
 
 from aiohttp import web
 from multidict import MultiDict
@@ -23,6 +24,9 @@ _UPLOAD = re.compile(r"multipart/form-data; *boundary=([\w'()+,./:=?-]{1,70})", 
 _PART_NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.IGNORECASE)
 _PART_HEAD_MAX = 1000
 _ESCAPED = {(a + b).encode(): bytes([int(a + b, 16)]) for a in hexdigits for b in hexdigits}
+
+
+Number = TypeVar("Number", int, None)
 
 
 class UnsupportedForm(ValidationError):
@@ -179,7 +183,7 @@ def asked_day(request: web.Request) -> date | None:
     return day
 
 
-def asked_number(request: web.Request, name: str, otherwise: int) -> int:
+def asked_number(request: web.Request, name: str, otherwise: Number) -> int | Number:
     """The number in the address by that name, of at most 15 digits; else `otherwise`."""
     text = request.query.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else otherwise

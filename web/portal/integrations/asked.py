@@ -1,7 +1,6 @@
 """What an address or a form asks for: which deliveries, of which days or minutes."""
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, tzinfo
 
@@ -14,23 +13,21 @@ from appliance.model.delivery import STATES
 from appliance.store.connection import Reader
 from appliance.store.delivery_pages import DeliveryFilter, Place, get_listed_delivery
 from appliance.store.reservations import find_by_access_code, find_reservation
-from web.portal.forms import field_error
+from web.portal.forms import Form, field_error
 
 WHICH = {"dead": ("dead",), "lost": ("dead", "cancelled"), "all": STATES}
 _FOREVER = 2**62
 _PLACE = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
-Get = Callable[[str], str]
 
-
-def read_filter(get: Get, zone: tzinfo) -> DeliveryFilter:
+def read_filter(form: Form, zone: tzinfo) -> DeliveryFilter:
     """`endpoint`, `state`, `type`, `from` and `to`, both days included; ValidationError."""
     return DeliveryFilter(
-        endpoint_id=_endpoint_id(get),
-        state=_one_of("state", get("state"), STATES),
-        event_type=_one_of("type", get("type"), (*EVENT_TYPES, *EXTRA_TYPES)),
-        since=_instant(get("from"), zone),
-        until=_instant(get("to"), zone, days=1),
+        endpoint_id=_endpoint_id(form),
+        state=form.one_of("state", ("", *STATES)) or None,
+        event_type=form.one_of("type", ("", *EVENT_TYPES, *EXTRA_TYPES)) or None,
+        since=_instant(form, "from", zone),
+        until=_instant(form, "to", zone, days=1),
     )
 
 
@@ -52,39 +49,34 @@ def read_place(text: str) -> Place | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def read_period(get: Get, zone: tzinfo) -> Selection | None:
+def read_period(form: Form, zone: tzinfo) -> Selection | None:
     """`endpoint`, `which`, and the minutes `from` and `until`, its end not included.
 
     None until an endpoint is chosen.
     """
-    endpoint_id = _endpoint_id(get)
-    which = _one_of("which", get("which"), tuple(WHICH)) or "dead"
-    first, last = (_instant(get(name), zone, "%Y-%m-%dT%H:%M") for name in ("from", "until"))
+    endpoint_id, which = _endpoint_id(form), form.one_of("which", ("", *WHICH)) or "dead"
+    first, last = (_instant(form, name, zone, "%Y-%m-%dT%H:%M") for name in ("from", "until"))
     if endpoint_id is None:
         return None
     return Selection(endpoint_id, WHICH[which], first or 0, _FOREVER if last is None else last)
 
 
-def _endpoint_id(get: Get) -> str | None:
-    text = get("endpoint")
-    endpoint_id = parse_uuid(text) if text else None
-    if text and endpoint_id is None:
+def _endpoint_id(form: Form) -> str | None:
+    text = form.text("endpoint")
+    if text and parse_uuid(text) is None:
         raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
-    return endpoint_id
+    return parse_uuid(text)
 
 
-def _one_of(field: str, text: str, known: tuple[str, ...]) -> str | None:
-    if text and text not in known:
-        raise field_error(field, "un choix de la liste.", "one of the list.")
-    return text or None
-
-
-def _instant(text: str, zone: tzinfo, form: str = "%Y-%m-%d", days: int = 0) -> int | None:
-    """When the day or minute of `form` begins in venue time, so many `days` later."""
+def _instant(
+    form: Form, name: str, zone: tzinfo, written: str = "%Y-%m-%d", days: int = 0
+) -> int | None:
+    """When the day or minute in the field begins in venue time, so many `days` later."""
+    text = form.text(name)
     if not text:
         return None
     try:
-        begins = datetime.strptime(text[:16], form).replace(tzinfo=zone) + timedelta(days=days)
+        begins = datetime.strptime(text[:16], written).replace(tzinfo=zone) + timedelta(days=days)
         return round(begins.timestamp() * 1000)
     except (OverflowError, ValueError):
         raise InvalidDate(field="date") from None

@@ -14,7 +14,7 @@ from appliance.store.delivery_pages import count_deliveries, page_deliveries
 from appliance.store.endpoints import get_endpoint, list_endpoints
 from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import find_zone, refused_on, see_other
-from web.portal.forms import Form, field_error
+from web.portal.forms import Form, asked_number, field_error
 from web.portal.guard import id_of
 from web.portal.integrations.asked import find_sought, read_filter, read_period, read_place
 from web.portal.integrations.pages import room_page
@@ -28,10 +28,11 @@ _SOON_MS = 15_000
 async def show_deliveries(request: web.Request) -> web.Response:
     """`GET …/deliveries`: newest event first, a page at a time."""
     database = request[ENVIRONMENT].database
-    asked = {name: request.query.get(name, "")[:200] for name in _FIELDS}
-    chosen = read_filter(asked.__getitem__, database.peek(find_zone))
-    if asked["find"].strip():
-        delivery_id, reservation_id = await database.read(find_sought, asked["find"].strip())
+    form = Form(request.query)
+    asked = {name: form.text(name) for name in _FIELDS}
+    chosen = read_filter(form, database.peek(find_zone))
+    if asked["find"]:
+        delivery_id, reservation_id = await database.read(find_sought, asked["find"])
         if delivery_id is not None:
             return see_other(request, f"/integrations/deliveries/{delivery_id}")
         chosen = replace(chosen, reservation_id=reservation_id or "")  # of none: nothing
@@ -69,17 +70,17 @@ async def replay_one(request: web.Request, _form: Form) -> web.Response:
 
 async def ask_replay(request: web.Request) -> web.Response:
     """`GET …/replay`: which deliveries, and how many they are; `?replayed=` is how many were."""
-    database, replayed = request[ENVIRONMENT].database, request.query.get("replayed", "")
-    asked = {name: request.query.get(name, "") for name in _PERIOD}
-    selection = read_period(asked.__getitem__, database.peek(find_zone))
+    database = request[ENVIRONMENT].database
+    form = Form(request.query)
+    selection = read_period(form, database.peek(find_zone))
     endpoints = await database.read(list_endpoints)
     values: dict[str, object] = {
-        "asked": asked,
+        "asked": {name: form.text(name) for name in _PERIOD},
         "selection": selection,
         "endpoints": endpoints,
-        "endpoint": next((e for e in endpoints if e.id == asked["endpoint"]), None),
+        "endpoint": next((e for e in endpoints if e.id == form.text("endpoint")), None),
         "count": selection and await database.read(count_deliveries, *astuple(selection)),
-        "replayed": int(replayed[:9]) if replayed.isascii() and replayed.isdecimal() else None,
+        "replayed": asked_number(request, "replayed", None),
     }
     return room_page(request, "replay", values)
 
@@ -88,7 +89,7 @@ async def ask_replay(request: web.Request) -> web.Response:
 async def replay_many(request: web.Request, form: Form) -> web.Response:
     """`POST …/replay`: page after page, each a transaction of its own; sent twice is once."""
     database = request[ENVIRONMENT].database
-    selection = read_period(form.text, database.peek(find_zone))
+    selection = read_period(form, database.peek(find_zone))
     if selection is None:
         raise field_error("endpoint", "une adresse de la liste.", "one of the list.")
     progress: Progress | None = None
