@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import partial
+from functools import partial, update_wrapper
 
 from aiohttp import web
 
@@ -174,7 +174,8 @@ def _add_routes(app: web.Application, services: Services) -> None:
         _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":
         for method, path, shown in OUTBOX_ROUTES:
-            handler = _public(partial(shown, gate=services.gate), environment)
+            outbox = update_wrapper(partial(shown, gate=services.gate), shown)
+            handler = _public(outbox, environment)
             _add_readable(app, method, path, handler, ANYBODY)
 
 

@@ -27,7 +27,7 @@ from web.portal.door import export, log
 from web.portal.door.words import result_words
 from web.portal.forms import FORM, Form
 from web.portal.guard import actor_of, id_of
-from web.portal.navigation import Handler, PortalRoute
+from web.portal.navigation import PortalRoute
 from web.portal.session_cookie import describe_device
 from web.portal.setup import steps_of
 
@@ -148,20 +148,22 @@ async def show_keys(request: web.Request) -> web.Response:
     return portal_page(request, "portal/door/keys.html", values)
 
 
-def _rotating(*, leaked: bool) -> Handler:
-    """A handler of `POST …/keys/rotate`, after which passes already given stay good.
+async def rotate(request: web.Request) -> web.Response:
+    """`POST …/keys/rotate`: a new key signs, passes already given stay good."""
+    return await _rotate(request, leaked=False)
 
-    Of `…/keys/leaked` where it has `leaked`: older passes are worth nothing, links show new ones.
-    """
 
-    async def rotate(request: web.Request) -> web.Response:
-        environment = request[ENVIRONMENT]
-        await environment.database.write(
-            rotate_signing_key, environment.keyring, leaked=leaked, actor=actor_of(request)
-        )
-        return see_other(request, "/door/keys", "key-rotated")
+async def replace_leaked(request: web.Request) -> web.Response:
+    """`POST …/keys/leaked`: older passes are worth nothing, links show new ones."""
+    return await _rotate(request, leaked=True)
 
-    return rotate
+
+async def _rotate(request: web.Request, *, leaked: bool) -> web.Response:
+    environment = request[ENVIRONMENT]
+    await environment.database.write(
+        rotate_signing_key, environment.keyring, leaked=leaked, actor=actor_of(request)
+    )
+    return see_other(request, "/door/keys", "key-rotated")
 
 
 def _read_terminal(form: Form) -> tuple[str, str]:
@@ -207,6 +209,6 @@ DOOR_ROOM_ROUTES = (
     _managers("GET", f"{_ROOM}/log/check", handler=log.check_log),
     _managers("GET", f"{_ROOM}/log/export", handler=export.export_log),
     _managers("GET", f"{_ROOM}/keys", handler=show_keys),
-    _managers("POST", f"{_ROOM}/keys/rotate", handler=_rotating(leaked=False)),
-    PortalRoute("POST", f"{_ROOM}/keys/leaked", "owner", _rotating(leaked=True)),
+    _managers("POST", f"{_ROOM}/keys/rotate", handler=rotate),
+    PortalRoute("POST", f"{_ROOM}/keys/leaked", "owner", replace_leaked),
 )

@@ -187,6 +187,12 @@ async def late(request: web.Request, form: Form) -> None:
 
 
 @_form
+async def new_code(request: web.Request, _: Form) -> None:
+    """`POST …/new-code`: another pass for this guest; the one that went round is refused."""
+    await _do(request, reissue_pass)
+
+
+@_form
 async def pay(request: web.Request, form: Form) -> None:
     """`POST …/payment`: money was received; a form sent twice is one payment."""
     await _do(
@@ -252,11 +258,11 @@ def _seen(form: Form) -> int:
     return form.whole("seen", 1, 2**31)
 
 
-def _plainly(*action: Callable[..., object]) -> Handler:
+def _plainly(action: Callable[..., object]) -> Handler:
     """A handler of a form that only says that it is to be done."""
 
     async def act(request: web.Request, _: Form) -> None:
-        await _do(request, *action)
+        await _do(request, as_seen, action)
 
     return _form(act)
 
@@ -285,14 +291,13 @@ ONE_ROUTES = (
     _hosts(f"{_ONE}/amend", handler=amend),
     _hosts(f"{_ONE}/move", handler=move),
     _hosts(f"{_ONE}/late", handler=late),
-    # Another pass for this guest; the one that went round is refused.
-    _hosts(f"{_ONE}/new-code", handler=_plainly(reissue_pass)),
-    _hosts(f"{_ONE}/cancel", handler=_plainly(as_seen, cancel)),
-    _hosts(f"{_ONE}/accept", handler=_plainly(as_seen, accept)),
-    _hosts(f"{_ONE}/decline", handler=_plainly(as_seen, decline)),
+    _hosts(f"{_ONE}/new-code", handler=new_code),
+    _hosts(f"{_ONE}/cancel", handler=_plainly(cancel)),
+    _hosts(f"{_ONE}/accept", handler=_plainly(accept)),
+    _hosts(f"{_ONE}/decline", handler=_plainly(decline)),
     _hosts(f"{_ONE}/payment", handler=pay),
     _hosts(f"{_ONE}/void", handler=void),
     # The house forgets who it was for; the table stays held (law 09-08).
-    PortalRoute("POST", f"{_ONE}/erase", "manager", _plainly(as_seen, erase_guest)),
+    PortalRoute("POST", f"{_ONE}/erase", "manager", _plainly(erase_guest)),
     PortalRoute("GET", f"{_ONE}/held.json", "manager", export_one),
 )
