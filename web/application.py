@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial, update_wrapper
 
 from aiohttp import web
 
@@ -172,8 +173,10 @@ def _add_routes(app: web.Application, services: Services) -> None:
         public = _public(led_to_https(handler), environment)
         _add_readable(app, method, environment.prefix + path, public, ANYBODY)
     if environment.name == "test":
-        for method, path, handler in OUTBOX_ROUTES:
-            _add_readable(app, method, path, _public(handler, environment), ANYBODY)
+        for method, path, shown in OUTBOX_ROUTES:
+            outbox = update_wrapper(partial(shown, gate=services.gate), shown)
+            handler = _public(outbox, environment)
+            _add_readable(app, method, path, handler, ANYBODY)
 
 
 def _add_sandbox(app: web.Application, services: Services, pages: SandboxPages) -> None:

@@ -18,12 +18,16 @@ from appliance.i18n import isolate, load_languages
 from appliance.store.security_log import SecurityEntry
 from web.portal.answer import refusal_text, rule_text
 from web.portal.forms import Form
-from web.portal.security_log import what_happened
+from web.rendering import make_templates
 
 ROOT = Path(__file__).parents[2]
 CATALOGUES = ROOT / "appliance" / "catalogues"
 LANGUAGES = load_languages()
 FRENCH, ARABIC = LANGUAGES.get("fr"), LANGUAGES.get("ar")
+WORDS_OF_THE_LOG = make_templates().from_string(
+    """{% from "portal/people/log_words.html" import what_happened with context %}
+    {{ what_happened(entry, {}) }}"""
+)
 BLANK = re.compile(r"\{\w+\}|%\(\w+\)s")
 
 
@@ -136,7 +140,8 @@ def test_each_entry_of_the_security_log_has_words(code):
     names = set(entries_noted())
     assert {"signed_in", "restarted", "restored"} <= names
     for name in names:
-        said = what_happened(SecurityEntry(1, 0, "box", name, {}), {}, LANGUAGES.get(code))
+        language, entry = LANGUAGES.get(code), SecurityEntry(1, 0, "box", name, {})
+        said = WORDS_OF_THE_LOG.render(entry=entry, _=language.gettext).strip()
         assert said
         assert "_" not in said, name
 

@@ -20,39 +20,25 @@ from appliance.model.totp import app_address, spell_secret
 from appliance.store.second_steps import count_recovery_codes, find_second_step
 from appliance.store.sessions import delete_other_sessions, list_sessions
 from appliance.store.venue import get_venue
-from web.portal.answer import (
-    Declined,
-    find_zone,
-    language_of,
-    moment,
-    portal_page,
-    refused_on,
-    see_other,
-)
+from web.portal.answer import instants_of, language_of, portal_page, refused_on, see_other
 from web.portal.context import HOUSE, SESSION
 from web.portal.forms import Form
 from web.portal.guard import actor_of, staff_of
 from web.portal.navigation import PortalRoute
-from web.portal.passwords import PASSWORDS, check_person, password_problem
+from web.portal.passwords import check_person, hash_new
 from web.portal.session_cookie import forget_session
 
 
 async def show_account(request: web.Request) -> web.Response:
     """`GET /portal/account`: everything about the one who is signed in."""
-    house, language, person = request[HOUSE], language_of(request), staff_of(request)
-    sessions = await house.database.read(list_sessions, person.id)
-    second = await house.database.read(find_second_step, person.id)
-    zone = await house.database.read(find_zone)
-    now = house.database.clock.now()
+    database, person = request[HOUSE].database, staff_of(request)
+    sessions = await database.read(list_sessions, person.id)
     values: dict[str, object] = {
-        "sessions": [
-            (s, moment(s.created_at, zone, language), moment(s.seen_at, zone, language))
-            for s in sessions
-            if not s.is_over(now)
-        ],
+        "sessions": [s for s in sessions if not s.is_over(database.clock.now())],
         "own": request[SESSION].id,
-        "second_since": moment(second.since, zone, language) if second else "",
-        "codes_left": await house.database.read(count_recovery_codes, person.id),
+        "in_words": instants_of(request),
+        "second": await database.read(find_second_step, person.id),
+        "codes_left": await database.read(count_recovery_codes, person.id),
         "shortest": PASSWORD_MIN,
         "longest": PASSWORD_MAX,
     }
@@ -81,10 +67,7 @@ async def set_new_password(request: web.Request, form: Form) -> web.StreamRespon
     person, house, wanted = staff_of(request), request[HOUSE], form.secret("new")
     await check_person(request, form.secret("password"))
     venue = (await house.database.read(get_venue)).name
-    problem = password_problem(wanted, (person.name, venue), language_of(request))
-    if problem is not None:
-        raise Declined(problem)
-    hashed = await request.app[PASSWORDS].hash(wanted)
+    hashed = await hash_new(request, wanted, (person.name, venue))
     await house.database.write(change_password, person.id, hashed, session_id=request[SESSION].id)
     response = web.Response(
         status=303, headers={"Location": "/portal/sign-in?note=password-changed"}

@@ -1,8 +1,9 @@
 """The portal's answers: whole pages in their frame, parts of pages, and refusals in words."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from datetime import UTC, datetime
-from functools import wraps
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from datetime import date, datetime
+from functools import partial, wraps
 from typing import ClassVar
 from zoneinfo import ZoneInfo
 
@@ -19,10 +20,10 @@ from web.portal.context import SESSION
 from web.portal.field_names import field_name
 from web.portal.forms import FORM, Form
 from web.portal.navigation import SAFE, Handler, areas_for, nearest_page, same_page
-from web.portal.notes import note_text
 from web.rendering import LANGUAGES, page_headers, render
 
 HEADERS = page_headers(img_src="'self' data:")
+_PATIENCE_SECONDS = 5.0  # for a browser that does not read; a stop of the box waits no longer
 _ROLES = {"owner": "Owner", "manager": "Manager", "host": "Host", "door": "Door"}
 
 
@@ -78,10 +79,11 @@ def portal_page(
         "here": nearest_page(request),
         "again": same_page(request),
         # A form is sent to the address it stood at, and what was done before is no answer to it.
-        "note": note_text(request.query.get("note") if request.method == "GET" else None, language),
+        "note": request.query.get("note") if request.method == "GET" else None,
         "wrong": None,
         "problem": None,
         "typed": request[FORM].typed() if REFUSED in request else {},
+        "as_date": date.fromisoformat,
         "once_token": environment.database.tokens.new_link_secret(),
     }
     headers = {**HEADERS, "Content-Language": language.code}
@@ -193,7 +195,7 @@ def _apart(name: str, value: object, language: Language) -> object:
 def see_other(request: web.Request, path: str, note: str | None = None) -> web.Response:
     """Go on to `path` (below `/portal`, with a leading slash) of this environment.
 
-    `note` is the name of a sentence of notes.py that is shown there once.
+    `note` is the name of a sentence of note.html that is shown there once.
     """
     target = f"{request[ENVIRONMENT].prefix}/portal{path}"
     if note is not None:
@@ -216,19 +218,34 @@ def find_zone(reader: Reader) -> ZoneInfo:
     return reader.zones.zone(get_venue(reader).time_zone)
 
 
-def moment(at: int | None, zone: ZoneInfo, language: Language) -> str:
+def moment(at: int | None, zone: ZoneInfo, language: Language, *, seconds: bool = False) -> str:
     """`sam. 21 nov. 19:05`, in venue time; an empty text for None."""
     if at is None:
         return ""
-    then = datetime.fromtimestamp(at / 1000, UTC).astimezone(zone)
-    return f"{language.short_date(then.date())} {then:%H:%M}"
+    then = datetime.fromtimestamp(at / 1000, zone)
+    return f"{language.short_date(then.date())} {then:{'%H:%M:%S' if seconds else '%H:%M'}}"
 
 
-def instants_of(request: web.Request) -> Callable[[int | None], str]:
+def instants_of(request: web.Request) -> Callable[..., str]:
     """`moment` in the time and language of this request."""
-    database, language = request[ENVIRONMENT].database, language_of(request)
-    zone = database.peek(find_zone)
-    return lambda at: moment(at, zone, language)
+    zone = request[ENVIRONMENT].database.peek(find_zone)
+    return partial(moment, zone=zone, language=language_of(request))
+
+
+async def send_file(
+    request: web.Request, chunks: AsyncIterator[bytes], kind: str, name: str
+) -> web.StreamResponse:
+    """A file to keep, written while it is read; one that is cut short is no whole answer."""
+    disposition = f'attachment; filename="{name}"'
+    response = web.StreamResponse(
+        headers={**HEADERS, "Content-Type": kind, "Content-Disposition": disposition}
+    )
+    await response.prepare(request)
+    async for chunk in chunks:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await response.write(chunk)
+    await response.write_eof()
+    return response
 
 
 def attached(body: bytes, kind: str, name: str) -> web.Response:

@@ -1,15 +1,15 @@
 """The evening board: tables down the page, slots across it, who sits where."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from appliance.model.calendar_entry import minute_of
 from appliance.model.evening import day_of_week, interval, minutes, overlap
 from appliance.model.reservation import Reservation
-from appliance.model.totals import Totals
-from appliance.model.venue import Closing, Slot, Table
+from appliance.model.venue import Slot
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import list_evening
@@ -46,77 +46,46 @@ class Cell:
         return is_offered and not self.reservations and self.taken is None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A table and its evening; `place` counts the venue's tables."""
-
-    place: int
-    table: Table
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Board:
-    """One evening. `waiting` are those that want an answer or a payment.
-
-    `present` is the start of the slot that is on or comes next; None on another evening.
-    """
-
-    day: date
-    tonight: date
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    waiting: tuple[Reservation, ...]
-    totals: Totals
-    currency: str
-    position: str
-    present: str | None
-    closing: Closing | None
-
-    @property
-    def before(self) -> date:
-        """The evening before."""
-        return self.day - timedelta(days=1)
-
-    @property
-    def after(self) -> date:
-        """The evening after."""
-        return self.day + timedelta(days=1)
-
-
 def read_board(
     reader: Reader, day: date | None, position: str, tables: frozenset[str] | None = None
-) -> Board:
+) -> dict[str, Any]:
     """The board of `day`, else of tonight; only the rows of `tables` when they are given.
 
-    `position` is where the live feed stood before this was read.
+    `position` is where the live feed stood before this was read. A row's `place` counts the
+    venue's tables; `waiting` are those that want an answer or a payment; `present` is the start of
+    the slot that is on or comes next, None on another evening.
     """
-    tonight = find_tonight(reader)
+    tonight, venue = find_tonight(reader), get_venue(reader)
     chosen = day or tonight
-    venue = get_venue(reader)
     everybody = [r for r in list_evening(reader, chosen.isoformat()) if r.holds]
     columns = _columns(list_slots(reader), everybody, chosen, venue.evening_ends_at)
     by_table: dict[str, list[Reservation]] = {}
     for reservation in everybody:
         by_table.setdefault(reservation.table_id, []).append(reservation)
-    return Board(
-        day=chosen,
-        tonight=tonight,
-        columns=columns,
-        rows=tuple(
-            Row(place, table, tuple(_cells(columns, by_table.get(table.id, []))))
+    zone = reader.zones.zone(venue.time_zone)
+    return {
+        "day": chosen,
+        "before": chosen - timedelta(days=1),
+        "after": chosen + timedelta(days=1),
+        "tonight": tonight,
+        "columns": columns,
+        "rows": [
+            {
+                "place": place,
+                "table": table,
+                "cells": list(_cells(columns, by_table.get(table.id, []))),
+            }
             for place, table in enumerate(list_tables(reader))
             if (tables is None or table.id in tables) and (table.bookable or table.id in by_table)
-        ),
-        waiting=tuple(r for r in everybody if r.status in {"requested", "pending", "partial"}),
-        totals=count_evening(reader, chosen.isoformat()),
-        currency=venue.currency,
-        position=position,
-        present=_present(columns, chosen, reader.now, reader.zones.zone(venue.time_zone))
-        if chosen == tonight
-        else None,
-        closing=find_closing(reader, chosen.isoformat()),
-    )
+        ],
+        "waiting": [r for r in everybody if r.status in {"requested", "pending", "partial"}],
+        "totals": count_evening(reader, chosen.isoformat()),
+        "venue": venue.name,
+        "now": reader.now,
+        "position": position,
+        "present": _present(columns, chosen, reader.now, zone) if chosen == tonight else None,
+        "closing": find_closing(reader, chosen.isoformat()),
+    }
 
 
 def _columns(
@@ -155,11 +124,9 @@ def _cells(columns: tuple[Column, ...], held: list[Reservation]) -> Iterable[Cel
     if whole or not columns:
         yield Cell(None, max(1, len(columns)), whole)
         return
-    by_slot: Mapping[str, tuple[Reservation, ...]] = {
-        column.start: tuple(r for r in held if r.slot == column.start) for column in columns
-    }
     for column in columns:
-        yield Cell(column, 1, by_slot[column.start], _taken(column, held))
+        here = tuple(r for r in held if r.slot == column.start)
+        yield Cell(column, 1, here, _taken(column, held))
 
 
 def _taken(column: Column, held: Iterable[Reservation]) -> str | None:

@@ -4,13 +4,16 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from datetime import date, timedelta
 from string import hexdigits
+from typing import TypeVar
 
 from aiohttp import web
 from multidict import MultiDict
 
-from appliance.errors import BodyTooLarge, Rule, ValidationError
+from appliance.errors import BodyTooLarge, InvalidDate, Rule, ValidationError
 from appliance.house_errors import FormTooLarge
+from appliance.model.evening import parse_date
 from terminal_bridge.body import read_body
 
 TEXT_MAX = 10_000
@@ -21,6 +24,9 @@ _UPLOAD = re.compile(r"multipart/form-data; *boundary=([\w'()+,./:=?-]{1,70})", 
 _PART_NAME = re.compile(rb'Content-Disposition: form-data; name="([a-z_]{1,40})"', re.IGNORECASE)
 _PART_HEAD_MAX = 1000
 _ESCAPED = {(a + b).encode(): bytes([int(a + b, 16)]) for a in hexdigits for b in hexdigits}
+
+
+Number = TypeVar("Number", int, None)
 
 
 class UnsupportedForm(ValidationError):
@@ -164,6 +170,23 @@ def _parts_of(raw: bytes, boundary: bytes) -> Iterable[tuple[str, str]]:
         if name is None:
             raise ValueError("a part without a name")
         yield name[1].decode(), value.decode("utf-8-sig", errors="replace")
+
+
+def asked_day(request: web.Request) -> date | None:
+    """`?date=`, or None; InvalidDate, for the ends of the calendar too: days around it are read."""
+    text = request.query.get("date")
+    if not text:
+        return None
+    day = parse_date(text)
+    if day is None or not date.min + timedelta(days=2) < day < date.max - timedelta(days=2):
+        raise InvalidDate(field="date")
+    return day
+
+
+def asked_number(request: web.Request, name: str, otherwise: Number) -> int | Number:
+    """The number in the address by that name, of at most 15 digits; else `otherwise`."""
+    text = request.query.get(name, "")
+    return int(text) if re.fullmatch("[0-9]{1,15}", text) else otherwise
 
 
 def field_error(field: str, rule_fr: str, rule: str, **blanks: object) -> ValidationError:

@@ -5,7 +5,7 @@ from yarl import URL
 
 from appliance.environment import Environment
 from appliance.errors import NotFound, Refusal, Unavailable
-from appliance.house_errors import ChangedMeanwhile, StaffRoleMissing
+from appliance.house_errors import StaffRoleMissing
 from appliance.model.booking import parse_uuid
 from appliance.model.session import Session
 from appliance.model.staff import StaffMember
@@ -96,12 +96,6 @@ def id_of(request: web.Request) -> str:
     if found is None:
         raise NotFound
     return found
-
-
-def check_version(seen: int, version: int) -> None:
-    """ChangedMeanwhile unless an edit is about the version that its author saw."""
-    if seen != version:
-        raise ChangedMeanwhile
 
 
 def _admit(request: web.Request, person: StaffMember, role: str) -> None:

@@ -51,16 +51,16 @@ class Once:
             return web.Response(status=status, headers=headers, body=body)
         return await show()
 
-    def put_secret(self, session_id: str, subject: str, secret: str) -> None:
-        """Let that session have the secret of `subject` on the next page about it."""
-        self._secrets[session_id, subject] = (self._clock.monotonic() + _SECONDS, secret)
+    def put_secret(self, request: web.Request, subject: str, secret: str) -> None:
+        """Let this session see the secret of `subject` on the next page about it."""
+        self._secrets[request[SESSION].id, subject] = (self._clock.monotonic() + _SECONDS, secret)
         if len(self._secrets) > _KEPT:
             self._secrets.popitem(last=False)
 
-    def take_secret(self, session_id: str, subject: str) -> str | None:
+    def take_secret(self, request: web.Request, subject: str) -> str | None:
         """The secret that is to be shown, once; None ever after, and to everybody else."""
         self._forget_old()
-        found = self._secrets.pop((session_id, subject), None)
+        found = self._secrets.pop((request[SESSION].id, subject), None)
         return None if found is None else found[1]
 
     async def _do(
@@ -93,13 +93,3 @@ class Once:
 
 
 ONCE: web.AppKey[Once] = web.AppKey("once", Once)
-
-
-def put_secret(request: web.Request, subject: str, secret: str) -> None:
-    """Let this session see a secret on the next page about `subject`, and never again."""
-    request.app[ONCE].put_secret(request[SESSION].id, subject, secret)
-
-
-def take_secret(request: web.Request, subject: str) -> str | None:
-    """The secret that this session is to see now."""
-    return request.app[ONCE].take_secret(request[SESSION].id, subject)

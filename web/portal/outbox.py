@@ -10,13 +10,12 @@ from aiohttp import web
 
 from appliance.clock import format_instant
 from appliance.environment import Environment
-from appliance.errors import KeyRevoked, NotFound, ScopeMissing, Unauthorized
+from appliance.errors import NotFound, Unauthorized
 from appliance.mail.composing import render_letter
 from appliance.model.booking import parse_uuid
-from appliance.store.keys import find_key_by_hash
 from appliance.store.letters import list_letters
-from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT
+from web.authentication import Gate
 from web.names.secure import SECURE
 from web.rendering import TEMPLATES, page_headers
 
@@ -26,17 +25,17 @@ _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Langua
                   "List-Unsubscribe")  # fmt: skip
 
 
-async def list_outbox(request: web.Request) -> web.Response:
+async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
     """`GET /test/outbox`: the newest letters first."""
-    environment = _admit(request)
+    environment = _admit(request, gate)
     letters = await environment.database.read(list_letters, limit=_SHOWN)
     rows = [(letter, format_instant(letter.created_at)) for letter in letters]
     return _page(request, "outbox/list.html", rows=rows, shown=_SHOWN)
 
 
-async def show_letter(request: web.Request) -> web.Response:
+async def show_letter(request: web.Request, gate: Gate) -> web.Response:
     """`GET /test/outbox/{id}`: headers, plain part and HTML part of one letter."""
-    environment = _admit(request)
+    environment = _admit(request, gate)
     letter_id = parse_uuid(request.match_info["id"])
     if letter_id is None:
         raise NotFound
@@ -53,31 +52,16 @@ async def show_letter(request: web.Request) -> web.Response:
     )
 
 
-OUTBOX_ROUTES = (
-    ("GET", "/test/outbox", list_outbox),
-    ("GET", "/test/outbox/{id}", show_letter),
-)
+OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id}", show_letter))
 
 
-def _admit(request: web.Request) -> Environment:
+def _admit(request: web.Request, gate: Gate) -> Environment:
     """The test environment, for a key of it with the scope, or for this machine itself."""
-    environment = request[ENVIRONMENT]
-    if environment.name != "test":
-        raise NotFound
-    authorization = request.headers.get("Authorization")
-    if authorization is None:
-        if not request.app[SECURE].is_this_machine(request):
-            raise Unauthorized
-        return environment
-    scheme, _, token = authorization.partition(" ")
-    key = environment.database.peek(find_key_by_hash, hash_token(token.strip()))
-    if scheme.lower() != "bearer" or key is None:
+    if "Authorization" in request.headers:
+        gate.admit(request, _SCOPE)
+    elif not request.app[SECURE].is_this_machine(request):
         raise Unauthorized
-    if key.is_revoked(environment.database.clock.now()):
-        raise KeyRevoked
-    if _SCOPE not in key.scopes:
-        raise ScopeMissing(scope=_SCOPE)
-    return environment
+    return request[ENVIRONMENT]
 
 
 def _part(message: EmailMessage, kind: str) -> str:

@@ -11,7 +11,6 @@ from aiohttp import web
 
 from appliance.actions.sign_in import begin_sign_in, right_password
 from appliance.errors import RateLimited
-from appliance.i18n import Language
 from appliance.model.guessable import is_guessable
 from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
 from web.portal.answer import Declined, language_of
@@ -33,9 +32,7 @@ class Passwords:
     async def hash(self, password: str) -> str:
         """The standard encoding of a fresh hash."""
         async with self._one:
-            return await asyncio.get_running_loop().run_in_executor(
-                None, self._hasher.hash, password
-            )
+            return await asyncio.to_thread(self._hasher.hash, password)
 
     async def matches(
         self, stored: str | None, password: str, *, is_stranger: bool = False
@@ -50,9 +47,7 @@ class Passwords:
         self._strangers += is_stranger
         try:
             async with self._one:
-                return await asyncio.get_running_loop().run_in_executor(
-                    None, self._compare, stored, password
-                )
+                return await asyncio.to_thread(self._compare, stored, password)
         finally:
             self._strangers -= is_stranger
 
@@ -71,19 +66,24 @@ class Passwords:
 PASSWORDS = web.AppKey("passwords", Passwords)
 
 
-def password_problem(password: str, names: tuple[str, ...], language: Language) -> str | None:
-    """What is wrong with it; None when it will do. `names` are the person's and the venue's."""
+async def hash_new(request: web.Request, password: str, names: tuple[str, ...]) -> str:
+    """Its hash; Declined when it will not do. `names` are the person's and the venue's."""
+    language = language_of(request)
     if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
-        return language.gettext(
-            "Please choose %(shortest)s to %(longest)s characters.",
-            shortest=PASSWORD_MIN,
-            longest=PASSWORD_MAX,
+        raise Declined(
+            language.gettext(
+                "Please choose %(shortest)s to %(longest)s characters.",
+                shortest=PASSWORD_MIN,
+                longest=PASSWORD_MAX,
+            )
         )
     if is_guessable(password, names):
-        return language.gettext(
-            "That one is among the first that anyone would try. Please choose another."
+        raise Declined(
+            language.gettext(
+                "That one is among the first that anyone would try. Please choose another."
+            )
         )
-    return None
+    return await request.app[PASSWORDS].hash(password)
 
 
 async def check_person(request: web.Request, password: str) -> None:

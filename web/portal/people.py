@@ -1,7 +1,6 @@
 """`/portal/people`: who may sign in, as what, and what the owner does about it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import web
@@ -20,29 +19,18 @@ from appliance.environment import house_base, outside_base, trust_page
 from appliance.errors import NotFound
 from appliance.house_errors import NameTaken
 from appliance.model.session import FREE_TRIES
-from appliance.model.staff import ROLES, StaffMember
+from appliance.model.staff import ROLES
 from appliance.store.connection import Reader
 from appliance.store.second_steps import list_second_steps
 from appliance.store.sessions import count_sessions
 from appliance.store.staff import find_staff, list_locked, list_open_invitations, list_staff
 from appliance.tokens import account_hash
-from web.portal.answer import find_zone, language_of, moment, portal_page, refused_on, see_other
+from web.portal.answer import instants_of, portal_page, refused_on, see_other
 from web.portal.context import HOUSE
 from web.portal.forms import Form
 from web.portal.guard import actor_of, id_of, staff_of
 from web.portal.navigation import Handler, PortalRoute
 from web.portal.security_log import show_log
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A person with what the owner may want to do something about."""
-
-    person: StaffMember
-    sessions: int
-    is_locked: bool
-    link_until: int | None
-    has_second_step: bool
 
 
 async def show_people(
@@ -52,19 +40,17 @@ async def show_people(
 
     What was declined of a person is said on their card.
     """
-    house, language = request[HOUSE], language_of(request)
-    server, inside = house.settings.server, house_base(house.links, house.settings.server)
-    people = await house.database.read(_read)
-    zone = await house.database.read(find_zone)
-    values: dict[str, object] = {
-        "people": [(p, moment(p.link_until, zone, language)) for p in people],
+    house = request[HOUSE]
+    inside = house_base(house.links, house.settings.server)
+    values = {
+        **await house.database.read(_read),
+        "in_words": instants_of(request),
         "roles": ROLES,
         "link": link and (link[0], f"/portal/welcome#{link[1].secret}"),
         "inside": inside,
-        "outside": outside_base(house.links, server),
+        "outside": outside_base(house.links, house.settings.server),
         "trust": trust_page(house.links, inside),
         "declined": request.match_info.get("id"),
-        "is_listed": any(one.person.id == request.match_info.get("id") for one in people),
     }
     return portal_page(request, "portal/people/page.html", values)
 
@@ -121,22 +107,16 @@ async def _do(
     return see_other(request, "/people", "saved")
 
 
-def _read(reader: Reader) -> list[Listed]:
+def _read(reader: Reader) -> dict[str, object]:
     people = list_staff(reader)
     accounts = {p.id: account_hash(p.name) for p in people}
-    locked = list_locked(reader, accounts, FREE_TRIES)
-    links, sessions = list_open_invitations(reader), count_sessions(reader)
-    second_steps = list_second_steps(reader)
-    return [
-        Listed(
-            p,
-            sessions.get(p.id, 0),
-            p.id in locked and p.disabled_at is None,
-            links.get(p.id),
-            p.id in second_steps,
-        )
-        for p in people
-    ]
+    return {
+        "people": people,
+        "locked": list_locked(reader, accounts, FREE_TRIES),
+        "links": list_open_invitations(reader),
+        "sessions": count_sessions(reader),
+        "second_steps": list_second_steps(reader),
+    }
 
 
 _owners = partial(PortalRoute, role="owner", of_the_house=True)

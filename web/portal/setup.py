@@ -1,12 +1,8 @@
 """The steps of a new box: the rooms that furnish it, in a row above each until all is done."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from aiohttp import web
 
 from appliance.actions.set_up import STEPS, close_setup
-from appliance.i18n import mark as _
 from appliance.model.terminal import PORTAL_TERMINAL_ID
 from appliance.model.venue_file import UNFURNISHED
 from appliance.store.connection import Reader
@@ -20,28 +16,9 @@ from web.portal.context import HOUSE
 from web.portal.guard import staff_of
 from web.portal.navigation import PortalRoute
 
-_PLACES: Mapping[str, tuple[str, str]] = {
-    "venue": (_("The venue"), "/portal/venue/rules"),
-    "tables": (_("Tables"), "/portal/venue"),
-    "slots": (_("Hours"), "/portal/venue/slots"),
-    "mail": (_("Mail"), "/portal/box#letters"),
-    "address": (_("Address"), "/portal/box#settings"),
-    "phone": (_("First phone"), "/portal/door"),
-}
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step in the row of steps; `label` is the English of the catalogues."""
-
-    name: str
-    label: str
-    path: str
-    is_behind: bool
-
-
-async def steps_of(request: web.Request) -> list[Step]:
-    """The row of steps for the owner of a new box; none once all of them are behind."""
+async def steps_of(request: web.Request) -> list[tuple[str, bool]]:
+    """Each step and whether it is behind the owner of a new box; none once all of them are."""
     house = request[HOUSE]
     if request[ENVIRONMENT] is not house or not staff_of(request).may("owner"):
         return []
@@ -51,8 +28,7 @@ async def steps_of(request: web.Request) -> list[Step]:
     settings = next_settings(request)
     behind |= {"mail"} if settings.mail.host else set()
     behind |= {"address"} if settings.server.app_url else set()
-    steps = [Step(name, *_PLACES[name], name in behind) for name in STEPS]
-    return [] if all(step.is_behind for step in steps) else steps
+    return [] if behind >= set(STEPS) else [(name, name in behind) for name in STEPS]
 
 
 async def finish(request: web.Request) -> web.Response:

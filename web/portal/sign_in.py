@@ -1,25 +1,14 @@
 """Signing in and out (docs/security.md, S6, S7, S9, S31)."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.actions.give_code import (
-    CodeAsked,
-    GivenCode,
-    NoSession,
-    give_code,
-    pass_password,
-)
-from appliance.actions.sign_in import (
-    OpenedSession,
-    begin_sign_in,
-    note_wrong_password,
-    sign_out,
-)
+from appliance.actions.give_code import CodeAsked, GivenCode, NoSession, give_code, pass_password
+from appliance.actions.sign_in import OpenedSession, begin_sign_in, note_wrong_password, sign_out
 from appliance.clock import Clock
-from appliance.errors import RateLimited, Refusal, ValidationError
+from appliance.errors import RateLimited, ValidationError
 from appliance.house_errors import CodeLater
 from appliance.rate_limit import RateLimit
 from appliance.store.sessions import is_device_of_house
@@ -29,19 +18,13 @@ from appliance.tokens import hash_token
 from terminal_bridge.same_origin import is_from_our_page
 from web.guest.answer import environment_of, page
 from web.names.secure import SECURE
-from web.portal.answer import find_zone, refusal_text, see_other
+from web.portal.answer import find_zone, language_of, refusal_text, see_other
 from web.portal.context import HOUSE, SESSION
 from web.portal.forms import FORM, Form, read_form
 from web.portal.guard import find_living_session
 from web.portal.navigation import Handler
-from web.portal.notes import note_text
 from web.portal.passwords import PASSWORDS
-from web.portal.session_cookie import (
-    describe_browser,
-    device_secret,
-    forget_session,
-    keep_session,
-)
+from web.portal.session_cookie import describe_browser, device_secret, forget_session, keep_session
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"
@@ -78,20 +61,24 @@ class SignIn:
             take = self._take_code if form.secret("asked") else self._take_password
             return await take(request, form)
         except (RateLimited, ValidationError) as refusal:
-            return await self._refuse(request, refusal)
+            problem = refusal_text(refusal, language_of(request))
+            answer = await self._form(request, problem=problem, status=refusal.status)
+            answer.headers.update(refusal.headers)
+            return answer
 
     async def _take_password(self, request: web.Request, form: Form) -> web.StreamResponse:
         """The first form: a session, or the second form for who has a second step."""
-        house, language = environment_of(request), request.config_dict[LANGUAGES].of(request)
+        house, language = environment_of(request), language_of(request)
         name, known = form.text("name"), device_secret(request)
         attempt = await house.database.write(begin_sign_in, name, known)
         right = await request.app[PASSWORDS].matches(
             attempt.password_hash, form.secret("password"), is_stranger=attempt.is_strangers
         )
         passed: OpenedSession | CodeAsked | None = None
-        browser = describe_browser(request)
         if right:
-            passed = await house.database.write(pass_password, attempt, known, browser)
+            passed = await house.database.write(
+                pass_password, attempt, known, describe_browser(request)
+            )
         if passed is None:
             await house.database.write(note_wrong_password, attempt)
             wrong = language.gettext("This name and password do not belong together.")
@@ -102,7 +89,7 @@ class SignIn:
 
     async def _take_code(self, request: web.Request, form: Form) -> web.StreamResponse:
         """The second form came back: a session, or the same form for a wrong code."""
-        house, language = environment_of(request), request.config_dict[LANGUAGES].of(request)
+        house, language = environment_of(request), language_of(request)
         given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
         try:
             passed = await house.database.write(
@@ -121,24 +108,15 @@ class SignIn:
             return await self._form(request, problem=over, status=401)
         return _enter_portal(request, passed)
 
-    async def _refuse(self, request: web.Request, refusal: Refusal) -> web.StreamResponse:
-        language = request.config_dict[LANGUAGES].of(request)
-        answer = await self._form(
-            request, problem=refusal_text(refusal, language), status=refusal.status
-        )
-        answer.headers.update(refusal.headers)
-        return answer
-
     async def _form(
         self, request: web.Request, *, name: str = "", problem: str | None = None, status: int = 200
     ) -> web.Response:
         database = environment_of(request).database
-        language = request.config_dict[LANGUAGES].of(request)
         values: dict[str, object] = {
             "venue": (await database.read(get_venue)).name,
             "name": name,
             "problem": problem,
-            "note": note_text(request.query.get("note"), language),
+            "note": request.query.get("note"),
             "in_use": await database.read(has_owner),
         }
         return page(request, "portal/sign_in.html", values, status)
@@ -157,10 +135,7 @@ def _who_tries(request: web.Request) -> str:
 def sign_in_routes(clock: Clock) -> tuple[tuple[str, str, Handler], ...]:
     """The page that everybody may open; it exists once, for the house."""
     sign_in = SignIn(clock)
-    return (
-        ("GET", "/portal/sign-in", sign_in.show),
-        ("POST", "/portal/sign-in", sign_in.enter),
-    )
+    return (("GET", "/portal/sign-in", sign_in.show), ("POST", "/portal/sign-in", sign_in.enter))
 
 
 async def go_home(request: web.Request) -> web.StreamResponse:
@@ -193,7 +168,7 @@ async def _code_form(
     """
     database = environment_of(request).database
     zone = await database.read(find_zone)
-    now = datetime.fromtimestamp(database.clock.now() / 1000, UTC).astimezone(zone)
+    now = datetime.fromtimestamp(database.clock.now() / 1000, zone)
     values: dict[str, object] = {
         "venue": (await database.read(get_venue)).name,
         "asked": given.form,

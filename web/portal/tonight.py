@@ -2,22 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextlib import suppress
-from datetime import date
 
 from aiohttp import web
 
-from appliance.environment import Environment
-from appliance.errors import InvalidDate, Unavailable
+from appliance.errors import Unavailable
 from appliance.live import Change, Listener
-from appliance.model.evening import parse_date
-from appliance.store.connection import Reader
-from appliance.store.venue import get_venue
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import find_zone, language_of, moment, portal_page
-from web.portal.board import Board, read_board
+from web.portal.answer import instants_of, language_of, portal_page
+from web.portal.board import read_board
 from web.portal.context import HOUSE, SESSION
+from web.portal.forms import asked_day
 from web.portal.guard import find_living_session
 from web.portal.navigation import PortalRoute
 
@@ -27,61 +22,39 @@ _HEARTBEAT_SECONDS = 20.0
 
 async def show_board(request: web.Request) -> web.Response:
     """The board of `?date=`, else of tonight."""
-    return await _page(request, "portal/tonight/page.html", await _read(request))
+    return await _page(request, "page")
 
 
 async def show_rows(request: web.Request) -> web.Response:
     """The rows of `?tables=` (ids with commas), the totals and the strip of requests."""
     tables = frozenset(request.query.get("tables", "").split(",")[:_ROWS_MAX])
-    return await _page(request, "portal/tonight/rows.html", await _read(request, tables))
+    return await _page(request, "rows", tables)
 
 
 async def show_sheet(request: web.Request) -> web.Response:
     """The evening on paper, for when everything fails; it says of which venue and of when."""
-
-    def read_house(reader: Reader) -> dict[str, object]:
-        as_of = moment(reader.now, find_zone(reader), language_of(request))
-        return {"venue": get_venue(reader).name, "as_of": as_of}
-
-    house = await request[ENVIRONMENT].database.read(read_house)
-    return await _page(request, "portal/tonight/sheet.html", await _read(request), house)
-
-
-def asked_date(request: web.Request) -> date | None:
-    """`?date=`, or None; InvalidDate."""
-    text = request.query.get("date")
-    if not text:
-        return None
-    day = parse_date(text)
-    if day is None or not date.min < day < date.max:  # the board has a day before and after
-        raise InvalidDate(field="date")
-    return day
-
-
-async def _read(request: web.Request, tables: frozenset[str] | None = None) -> Board:
-    environment = request[ENVIRONMENT]
-    return await environment.database.read(
-        read_board, asked_date(request), environment.feed.position, tables
-    )
+    return await _page(request, "sheet")
 
 
 async def _page(
-    request: web.Request, template: str, board: Board, more: dict[str, object] | None = None
+    request: web.Request, template: str, tables: frozenset[str] | None = None
 ) -> web.Response:
-    language = language_of(request)
+    environment, language = request[ENVIRONMENT], language_of(request)
+    board = await environment.database.read(
+        read_board, asked_day(request), environment.feed.position, tables
+    )
     near = {-1: language.gettext("Last night"), 0: language.gettext("Tonight"),
             1: language.gettext("Tomorrow")}  # fmt: skip
+    days_away = (board["day"] - board["tonight"]).days
     values: dict[str, object] = {
         "board": board,
-        "title": near.get((board.day - board.tonight).days) or language.short_date(board.day),
+        "title": near.get(days_away) or language.short_date(board["day"]),
         "sees_guests": request[SESSION].person.may("host"),
-        "long_date": language.long_date(board.day),
-        **(more or {}),
+        "in_words": instants_of(request),
     }
     # A big board takes tens of milliseconds: the door's scans need not wait for it.
-    return await asyncio.get_running_loop().run_in_executor(
-        None, portal_page, request, template, values
-    )
+    template = f"portal/tonight/{template}.html"
+    return await asyncio.to_thread(portal_page, request, template, values)
 
 
 async def board_events(request: web.Request) -> web.StreamResponse:
@@ -89,44 +62,30 @@ async def board_events(request: web.Request) -> web.StreamResponse:
 
     An event `row` names the reservation and its table; `reset` says to read everything.
     """
-    day = asked_date(request)
-    after = request.headers.get("Last-Event-ID") or request.query.get("after")
-    shown = day.isoformat() if day else None
-
-    def is_signed_in() -> bool:
-        return find_living_session(request, request[HOUSE]) is not None
-
-    owner = f"staff:{request[SESSION].id}"
-    return _BoardStream(request[ENVIRONMENT], owner, shown, after, is_signed_in)
+    day = asked_day(request)
+    return _BoardStream(request, day.isoformat() if day else None)
 
 
 class _BoardStream(web.StreamResponse):
     """A body that is written while things happen, after the headers that every answer gets."""
 
-    def __init__(
-        self,
-        environment: Environment,
-        owner: str,
-        day: str | None,
-        after: str | None,
-        is_signed_in: Callable[[], bool],
-    ) -> None:
+    def __init__(self, request: web.Request, day: str | None) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         self.content_type = "text/event-stream"
         self.charset = "utf-8"
-        self._feed = environment.feed
-        self._owner, self._day, self._after = owner, day, after
-        self._is_signed_in = is_signed_in
+        self._request, self._day = request, day
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Tell until somebody ends it: the browser, the box, or the end of the session."""
+        feed, owner = self._request[ENVIRONMENT].feed, f"staff:{self._request[SESSION].id}"
+        after = self._request.headers.get("Last-Event-ID") or self._request.query.get("after")
         with suppress(Unavailable):  # the box is leaving
-            listener = await self._feed.listen(self._owner, self._after, self._concerns)
+            listener = await feed.listen(owner, after, self._concerns)
             try:
                 while await self._tell(listener):
                     pass
             finally:
-                self._feed.leave(listener)
+                feed.leave(listener)
         await super().write_eof(data)
 
     def _concerns(self, change: Change) -> bool:
@@ -137,7 +96,8 @@ class _BoardStream(web.StreamResponse):
         changes = await listener.take(_HEARTBEAT_SECONDS)
         # The feed of the house hears at once that a session was ended; that of the test
         # environment, and a session that ends by itself, are noticed here.
-        if not listener.over.done() and not self._is_signed_in():
+        session = find_living_session(self._request, self._request[HOUSE])
+        if not listener.over.done() and session is None:
             changes = [Change(listener.position, "revoked")]
             listener.end()
         text = "".join(_lines(change) for change in changes) or f": {listener.position}\n\n"
@@ -150,17 +110,12 @@ class _BoardStream(web.StreamResponse):
 
 
 def _lines(change: Change) -> str:
-    kind: str = "totals"
-    data: dict[str, object] = {}
+    kind, data, found = "totals", {}, change.reservation
     if change.kind in {"reset", "revoked"}:
         kind = change.kind
-    elif change.reservation is not None:
+    elif found is not None:
         kind = "row"
-        data = {
-            "reservation": change.reservation.id,
-            "table": change.reservation.table_id,
-            "version": change.reservation.version,
-        }
+        data = {"reservation": found.id, "table": found.table_id, "version": found.version}
     return f"event: {kind}\nid: {change.position}\ndata: {json.dumps(data)}\n\n"
 
 

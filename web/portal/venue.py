@@ -7,10 +7,9 @@ The test environment follows what is changed in live as long as it is the same.
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, fields, replace
-from datetime import date
 from functools import partial
 from typing import Any, TypeVar
 
@@ -33,11 +32,10 @@ from appliance.errors import InvalidDate, InvalidJson, NotFound, Refusal, field_
 from appliance.house_errors import ChangedMeanwhile
 from appliance.i18n import Language
 from appliance.model.booking import parse_uuid
-from appliance.model.evening import interval, minutes, parse_date
+from appliance.model.evening import interval, parse_date
 from appliance.model.strict_json import parse_object
-from appliance.model.venue import Closing, Slot, Table, Venue, fingerprint
+from appliance.model.venue import Slot, Table, Venue, fingerprint
 from appliance.model.venue_clash import (
-    Clash,
     Clashes,
     clash_mark,
     closing_clashes,
@@ -81,6 +79,10 @@ _ROOM = "/portal/venue"
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # from Monday; 0 = Sunday
 _TYPES = ("standard", "vip", "booth", "bar", "terrace")
 _LIST_MAX = 50_000
+_RULES = {
+    "name": 200, "status": 200, "reservation_mode": 200, "currency": 3, "time_zone": 60,
+    "evening_ends_at": 5,
+}  # fmt: skip
 _TEXTS = ("cancellation", "dressCode")
 _NUMBERS = {"lateArrivalMinutes": (0, 24 * 60), "minimumAge": (0, 120)}
 _KNOWN = (*_TEXTS, *_NUMBERS)
@@ -96,12 +98,7 @@ async def show_tables(request: web.Request) -> web.Response:
     """`GET /portal/venue`: every table, and the field for new ones."""
     values = await request[ENVIRONMENT].database.read(_read_tables)
     moved, _, steps = request.query.get("moved", "").partition(":")
-    values |= {
-        "misfits": _describe(values["misfits"], language_of(request)),
-        "moved": moved,
-        "move_steps": steps,
-        "steps": await steps_of(request),
-    }
+    values |= {"moved": moved, "move_steps": steps, "steps": await steps_of(request)}
     return portal_page(request, "portal/venue/tables.html", values)
 
 
@@ -186,15 +183,10 @@ async def remove(request: web.Request) -> web.Response:
 
 async def show_slots(request: web.Request) -> web.Response:
     """`GET …/slots`: every slot in the order of the evening, and a form for a new one."""
-    language = language_of(request)
-    slots, ends = await request[ENVIRONMENT].database.read(_read_slots)
-    values: dict[str, object] = {
-        "slots": [(slot, _days_in_words(slot.days_of_week, language)) for slot in slots],
-        "overlaps": overlapping_slots(slots, ends),
-        "evening_ends_at": ends,
-        "week": _week(language),
+    values = await request[ENVIRONMENT].database.read(_read_slots)
+    values |= {
+        "week": _week(language_of(request)),
         "ticked": _ticked(request),
-        "is_late": lambda slot: minutes(slot.end) <= minutes(slot.start),
         "steps": await steps_of(request),
     }
     return portal_page(request, "portal/venue/slots.html", values)
@@ -235,22 +227,7 @@ async def remove_one_slot(request: web.Request) -> web.Response:
 
 async def show_closings(request: web.Request) -> web.Response:
     """`GET …/closings`: what is closed from tonight on, with who is expected all the same."""
-    language = language_of(request)
-    tonight, found = await request[ENVIRONMENT].database.read(_read_closings)
-
-    def in_words(closing: Closing) -> str:
-        first = language.long_date(date.fromisoformat(closing.first))
-        if closing.first == closing.last:
-            return first
-        last = language.long_date(date.fromisoformat(closing.last))
-        return language.gettext("%(first)s to %(last)s", first=first, last=last)
-
-    values: dict[str, object] = {
-        "tonight": tonight.isoformat(),
-        "closings": [
-            (closing, in_words(closing), _describe(clashes, language)) for closing, clashes in found
-        ],
-    }
+    values = await request[ENVIRONMENT].database.read(_read_closings)
     return portal_page(request, "portal/venue/closings.html", values)
 
 
@@ -296,18 +273,13 @@ async def show_rules(request: web.Request) -> web.Response:
 @refused_on(show_rules, *(field.name for field in fields(Venue)))
 async def save_rules(request: web.Request, form: Form) -> web.Response:
     """`POST …/rules`: name, status, mode, times, and the way there."""
-    name = form.text("name")
+    texts: dict[str, Any] = {name: form.text(name, most) for name, most in _RULES.items()}
     wished = replace(
         request[ENVIRONMENT].database.peek(get_venue),
-        name=name,
-        slug=form.text("slug", NAME_MAX) or make_slug(name),
-        status=form.text("status"),
-        reservation_mode=form.text("reservation_mode"),
+        **texts,
+        slug=form.text("slug", NAME_MAX) or make_slug(texts["name"]),
         auto_confirm=form.ticked("auto_confirm"),
         request_expiry_hours=form.whole("request_expiry_hours", 1, HOURS_MAX),
-        currency=form.text("currency", 3),
-        time_zone=form.text("time_zone", 60),
-        evening_ends_at=form.text("evening_ends_at", 5),
         address=form.text("address", ADDRESS_MAX) or None,
         map_url=form.text("map_url", 500) or None,
     )
@@ -348,7 +320,7 @@ async def _save_or_ask(
     if not clashes:
         return see_other(request, back, "saved")
     values: dict[str, object] = {
-        "clashes": _describe(clashes, language_of(request)),
+        "clashes": clashes,
         "sent": [(name, value) for name, value in form.sent() if name not in {"accepted", "once"}],
         "mark": clash_mark(clashes),
         "back": back,
@@ -392,26 +364,10 @@ def _parts(reader: Reader) -> Parts:
     )
 
 
-def _describe(clashes: Iterable[Clash], language: Language) -> list[tuple[Clash, str]]:
-    """Each with its date in words."""
-    return [
-        (clash, language.short_date(date.fromisoformat(clash.reservation.date), year=True))
-        for clash in clashes
-    ]
-
-
 def _week(language: Language) -> list[tuple[int, str]]:
     """The weekdays from Monday on, as our numbers and short words."""
     words = language.locale.days["stand-alone"]["abbreviated"]
     return [(day, str(words[(day - 1) % 7])) for day in _WEEK]
-
-
-def _days_in_words(days: Iterable[int], language: Language) -> str:
-    """`Every day`, or the short names from Monday on."""
-    chosen = set(days)
-    if chosen == set(_WEEK):
-        return language.gettext("Every day")
-    return " · ".join(word for day, word in _week(language) if day in chosen)
 
 
 def _ticked(request: web.Request) -> list[str] | None:
@@ -496,19 +452,23 @@ def _read_table(reader: Reader, table_id: str) -> dict[str, Any]:
     }
 
 
-def _read_slots(reader: Reader) -> tuple[list[Slot], str]:
+def _read_slots(reader: Reader) -> dict[str, Any]:
     ends = get_venue(reader).evening_ends_at
-    return sorted(list_slots(reader), key=lambda slot: interval(slot, ends)), ends
+    slots = sorted(list_slots(reader), key=lambda slot: interval(slot, ends))
+    return {"slots": slots, "overlaps": overlapping_slots(slots, ends), "evening_ends_at": ends}
 
 
-def _read_closings(reader: Reader) -> tuple[date, list[tuple[Closing, Clashes]]]:
-    tonight = find_tonight(reader)
-    coming = list_coming(reader, tonight.isoformat())
-    return tonight, [
-        (closing, closing_clashes(coming, closing))
-        for closing in list_closings(reader)
-        if closing.last >= tonight.isoformat()
-    ]
+def _read_closings(reader: Reader) -> dict[str, object]:
+    tonight = find_tonight(reader).isoformat()
+    coming = list_coming(reader, tonight)
+    return {
+        "tonight": tonight,
+        "closings": [
+            (closing, closing_clashes(coming, closing))
+            for closing in list_closings(reader)
+            if closing.last >= tonight
+        ],
+    }
 
 
 _managers = partial(PortalRoute, role="manager")

@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
 
 from appliance.accidents import log_accident
 from appliance.backup.making import Maker
-from appliance.backup.shelf import Record, find_shelf, list_backups, read_record
+from appliance.backup.shelf import find_shelf, list_backups
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
@@ -19,30 +18,22 @@ from appliance.upkeep.beside import run_beside
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """What is being done to the backup: copy, seal or prove; `percent` of that."""
-
-    name: str
-    percent: int
-
-
 class BackingUp:
     """Makes a backup as each night does; the shelf's record says what came of it."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
-        self._stage = Stage("copy", 0)
+        self._stage = ("copy", 0)
 
     @property
-    def stage(self) -> Stage | None:
-        """How far it is; None when none is being made."""
+    def stage(self) -> tuple[str, int] | None:
+        """What is being done (copy, seal or prove) and how many percent of it; None: nothing."""
         return None if self._task is None or self._task.done() else self._stage
 
     def start(self, box: Box, directory: DataDirectory) -> None:
         """Begin, unless one is being made already."""
         if self.stage is None:
-            self._stage = Stage("copy", 0)
+            self._stage = ("copy", 0)
             self._task = asyncio.get_running_loop().create_task(self._make(box, directory))
 
     async def close(self, _app: web.Application) -> None:
@@ -62,26 +53,21 @@ class BackingUp:
 
     def _tell(self, what: str, done: int, of: int) -> None:
         """Hears from the thread."""
-        self._stage = Stage(what, min(100, 100 * done // max(of, 1)))
+        self._stage = (what, min(100, 100 * done // max(of, 1)))
 
 
 BACKING_UP = web.AppKey("backing_up", BackingUp)
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
-    """`folder` is None where it is not there; `count` is of backups of this venue."""
+def look_at_shelf(
+    directory: DataDirectory, settings: Settings, venue_id: str
+) -> tuple[Path | None, int]:
+    """Its folder, None where it is not there, and how many backups of this venue are in it.
 
-    record: Record
-    folder: Path | None
-    count: int
-
-
-def look_at_shelf(directory: DataDirectory, settings: Settings, venue_id: str) -> Shelf:
-    """Reads the heads of the files: not for the loop."""
-    record = read_record(directory.root)
+    Reads the heads of the files: not for the loop.
+    """
     try:
         folder = find_shelf(directory, settings)
-        return Shelf(record, folder, len(list_backups(folder, venue_id)))
+        return folder, len(list_backups(folder, venue_id))
     except (Trouble, OSError):
-        return Shelf(record, None, 0)
+        return None, 0

@@ -1,7 +1,6 @@
 """What can be done about the box from its room: each form is one action."""
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import web
@@ -10,10 +9,9 @@ from appliance.actions.confirm_clock import confirm_clock
 from appliance.actions.note_security import note_security
 from appliance.backup.kit import kit_html
 from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.i18n import Language
 from appliance.mail.smtp import send_trial
 from appliance.model.booking import is_email
-from appliance.model.letter import SETTINGS_TROUBLE, Outcome
+from appliance.model.letter import Outcome
 from appliance.settings import RANGES
 from appliance.store.venue import get_venue
 from web.portal.answer import (
@@ -26,14 +24,9 @@ from web.portal.answer import (
     see_other,
 )
 from web.portal.box.backing_up import BACKING_UP
-from web.portal.box.pages import (
-    CHANGEABLE,
-    SECURITIES,
-    machine_time,
-    show_backups,
-    show_box,
-)
+from web.portal.box.pages import CHANGEABLE, SECURITIES, machine_time, show_backups, show_box
 from web.portal.box.saved import (
+    Changes,
     directory_of,
     next_settings,
     save_settings,
@@ -52,15 +45,6 @@ _HOST_MAX = 253
 _PASSWORD_MAX = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """Whether the server took it; `detail` is what the server said, in numbers and English."""
-
-    accepted: bool
-    sentence: str
-    detail: str | None
-
-
 async def send_test_letter(request: web.Request) -> web.Response:
     """`POST /portal/box/test-letter`: by what is in force, or waits for a restart."""
     recipient, language = request[FORM].text("recipient", 254), language_of(request)
@@ -70,10 +54,7 @@ async def send_test_letter(request: web.Request) -> web.Response:
         subject = language.gettext("Test letter from %(venue)s", venue=" ".join(venue.split()))
         text = language.gettext("This box can send letters. Nothing more to do.")
         outcome = await send_trial(next_settings(request).mail, recipient, subject, text)
-    said = _outcome_words(outcome, language)
-    return await show_box(
-        request, Tried(outcome.result == "accepted", said, outcome.trouble), recipient
-    )
+    return await show_box(request, outcome, recipient)
 
 
 async def back_up(request: web.Request) -> web.StreamResponse:
@@ -118,14 +99,14 @@ async def restart(request: web.Request) -> web.Response:
 @refused_on(show_box, "app_url", *CHANGEABLE)
 async def change_settings(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST /portal/box/settings`: written to settings.toml, in force from the next start on."""
-    numbers = {name: form.whole(name, *RANGES[name]) for name in CHANGEABLE}
-    changes: dict[str, str | int | bool | list[str]] = {
-        "booking.enabled": form.ticked("booking.enabled"),
-        "server.app_url": form.text("app_url", 500).rstrip("/"),
-        **numbers,
-    }
-    await save_settings(request, changes)
-    return _saved(request)
+    return await _save(
+        request,
+        {
+            "booking.enabled": form.ticked("booking.enabled"),
+            "server.app_url": form.text("app_url", 500).rstrip("/"),
+            **{name: form.whole(name, *RANGES[name]) for name in CHANGEABLE},
+        },
+    )
 
 
 @refused_on(show_box, "host", "port", "security", "user", "sender")
@@ -139,7 +120,7 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
     host, user = form.text("host", _HOST_MAX), form.text("user")
     kept = stored.password if host.casefold() == stored.host.casefold() else ""
     password = form.secret("password")[:_PASSWORD_MAX] or kept
-    changes: dict[str, str | int | bool | list[str]] = {
+    changes: Changes = {
         "mail.host": host,
         "mail.port": form.whole("port", 1, _PORT_MAX),
         "mail.security": form.one_of("security", SECURITIES),
@@ -155,8 +136,7 @@ async def save_mail(request: web.Request, form: Form) -> web.StreamResponse:
                 "Please type it."
             )
         )
-    await save_settings(request, changes)
-    return _saved(request)
+    return await _save(request, changes)
 
 
 @refused_on(show_box, "day")
@@ -178,19 +158,9 @@ async def confirm(request: web.Request, form: Form) -> web.StreamResponse:
     return see_other(request, "/box", "clock-confirmed")
 
 
-def _saved(request: web.Request) -> web.Response:
+async def _save(request: web.Request, changes: Changes) -> web.Response:
+    await save_settings(request, changes)
     return see_other(request, "/box", "saved-for-later" if waits_for_restart(request) else "saved")
-
-
-def _outcome_words(outcome: Outcome, language: Language) -> str:
-    _ = language.gettext
-    if outcome.result == "accepted":
-        return _("The mail server took the letter. Look into the mailbox, the spam folder too.")
-    if outcome.result in {"refused", "deferred"}:
-        return _("The mail server did not take the letter for this address.")
-    if (outcome.trouble or "").startswith(SETTINGS_TROUBLE):
-        return _("The mail server does not accept these settings.")
-    return _("The mail server does not answer. Check its name, its port and the internet.")
 
 
 _of_the_house = partial(PortalRoute, of_the_house=True)

@@ -1,7 +1,6 @@
 """The doctor's checks beside a running box: in a thread, once at a time, with a deadline."""
 
 import asyncio
-from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -17,19 +16,14 @@ DEADLINE = 8.0  # seconds a page waits; the checks go on, and the next page has 
 FRESH_MILLISECONDS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What was found, and when (ms since 1970)."""
-
-    checks: tuple[Check, ...]
-    at: int
+Findings = tuple[list[Check], int]
+"""What was found, and when (ms since 1970)."""
 
 
 class Examiner:
     """Remembers the latest findings: a page that is looked at again costs nothing."""
 
-    def __init__(self, deadline: float = DEADLINE) -> None:
-        self._deadline = deadline
+    def __init__(self) -> None:
         self._task: asyncio.Task[Findings] | None = None
         self._latest: Findings | None = None
 
@@ -38,25 +32,23 @@ class Examiner:
 
         `again` asks for fresh ones in any case.
         """
-        box, latest = request.app[BOX], self._latest
-        age = None if latest is None else box.clock.now() - latest.at
-        if not again and age is not None and 0 <= age < FRESH_MILLISECONDS:
+        now, latest = request.app[BOX].clock.now(), self._latest
+        if latest is not None and not again and 0 <= now - latest[1] < FRESH_MILLISECONDS:
             return latest
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._examine(request))
-        done, _ = await asyncio.wait({self._task}, timeout=self._deadline)
+        done, _ = await asyncio.wait({self._task}, timeout=DEADLINE)
         return self._latest if done else None
 
     async def close(self, _app: web.Application) -> None:
         """Let the thread end before the databases close."""
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=self._deadline)
+            await asyncio.wait({self._task}, timeout=DEADLINE)
 
     async def _examine(self, request: web.Request) -> Findings:
         box = request.app[BOX]
-        directory = directory_of(request)
-        checks = await asyncio.to_thread(_look_at, box, directory)
-        self._latest = Findings(tuple(checks), box.clock.now())
+        checks = await asyncio.to_thread(_look_at, box, directory_of(request))
+        self._latest = checks, box.clock.now()
         return self._latest
 
 
@@ -67,14 +59,9 @@ def _look_at(box: Box, directory: DataDirectory) -> list[Check]:
     # Imported in the thread, when the first page asks: a mail client comes along.
     from appliance.doctor.examination import examine  # noqa: PLC0415
 
-    settings = _settings(directory, box.settings)
-    return examine(CheckContext(directory, settings, box.clock, box.zones))
-
-
-def _settings(directory: DataDirectory, used: Settings) -> Settings | str:
-    """Those in force, unless their file would stop the next start."""
+    settings: Settings | str = box.settings
     try:
         read_settings(directory.settings_file, {})
-    except Trouble as trouble:
-        return str(trouble)
-    return used
+    except Trouble as trouble:  # their file would stop the next start
+        settings = str(trouble)
+    return examine(CheckContext(directory, settings, box.clock, box.zones))

@@ -15,6 +15,8 @@ from web.portal.context import BOX, HOUSE, RESTART
 from web.portal.forms import field_error
 from web.portal.guard import actor_of
 
+Changes = Mapping[str, str | int | bool | list[str]]
+
 
 class Saved:
     """What settings.toml said when the box started, and the turn of the form that changes it."""
@@ -52,9 +54,7 @@ def next_settings(request: web.Request) -> Settings:
     return saved_settings(request) if waits_for_restart(request) else request.app[BOX].settings
 
 
-async def save_settings(
-    request: web.Request, changes: Mapping[str, str | int | bool | list[str]]
-) -> None:
+async def save_settings(request: web.Request, changes: Changes) -> None:
     """Write those that differ to settings.toml, and their names to the audit log.
 
     ValidationError for what is not allowed there.
@@ -73,9 +73,8 @@ async def save_settings(
         if not wished:
             return
         await asyncio.to_thread(atomic_write, file, changed.encode())
-    names = ", ".join(wished)
     await request[HOUSE].database.write(
-        note_security, actor_of(request), "settings_changed", name=names
+        note_security, actor_of(request), "settings_changed", name=", ".join(wished)
     )
 
 

@@ -4,12 +4,11 @@ from datetime import date, timedelta
 
 from aiohttp import web
 
-from appliance.errors import InvalidDate
 from appliance.model.booking import parse_uuid
-from appliance.model.evening import evening_end, parse_date
+from appliance.model.evening import evening_end
 from appliance.store.connection import Reader
 from appliance.store.history import staff_names
-from appliance.store.log_pages import LogFilter, LogPage, page_log
+from appliance.store.log_pages import LogFilter, page_log
 from appliance.store.readings import find_tonight
 from appliance.store.scans import count_scans, find_broken_link
 from appliance.store.terminals import list_terminals
@@ -18,36 +17,39 @@ from terminal_bridge.context import ENVIRONMENT
 from web.portal.answer import instants_of, language_of, portal_page
 from web.portal.context import HOUSE
 from web.portal.door.words import result_words
+from web.portal.forms import asked_day, asked_number
 
 _PAGE = 100
 _TEXT_MAX = 100
-_DIGITS = 6
 
 
 async def show_log(request: web.Request) -> web.Response:
     """`GET …/log`: the scans of `?date=`, else of tonight; `result`, `terminal`, `q`, `page`."""
-    language, database = language_of(request), request[ENVIRONMENT].database
-    asked = asked_day(request)
+    asked, page = asked_day(request), max(1, asked_number(request, "page", 1))
     wanted = LogFilter(
         refused=request.query.get("result") == "refused",
         terminal_id=parse_uuid(request.query.get("terminal", "")),
         text=" ".join(request.query.get("q", "").split())[:_TEXT_MAX],
     )
-    number = _page_number(request)
-    day, page = await database.read(_read, asked, wanted, number)
-    terminals = await database.read(list_terminals)
-    values: dict[str, object] = {
-        "day": day,
-        "long_date": language.long_date(day),
-        "before": day - timedelta(days=1),
-        "after": day + timedelta(days=1),
-        "log": page,
+
+    def read(reader: Reader) -> dict[str, object]:
+        day = asked or find_tonight(reader)
+        log = page_log(reader, *evening_bounds(reader, day), wanted, _PAGE, page)
+        return {
+            "day": day,
+            "before": day - timedelta(days=1),
+            "after": day + timedelta(days=1),
+            "log": log,
+            "pages": max(1, -(-log.total // _PAGE)),
+            "terminals": list_terminals(reader),
+        }
+
+    values = {
+        **await request[ENVIRONMENT].database.read(read),
         "wanted": wanted,
-        "page": number,
-        "pages": max(1, -(-page.total // _PAGE)),
-        "terminals": terminals,
+        "page": page,
         "staff": await request[HOUSE].database.read(staff_names),
-        "results": result_words(language),
+        "results": result_words(language_of(request)),
         "in_words": instants_of(request),
     }
     return portal_page(request, "portal/door/log.html", values)
@@ -67,27 +69,3 @@ def evening_bounds(reader: Reader, day: date) -> tuple[int, int]:
     zone = reader.zones.zone(venue.time_zone)
     begins = evening_end(day - timedelta(days=1), zone, venue.evening_ends_at)
     return begins, evening_end(day, zone, venue.evening_ends_at)
-
-
-def asked_day(request: web.Request) -> date | None:
-    """`?date=`, or None; InvalidDate, for the ends of the calendar too."""
-    text = request.query.get("date")
-    if not text:
-        return None
-    day = parse_date(text)
-    if day is None or not date.min + timedelta(days=2) < day < date.max - timedelta(days=2):
-        raise InvalidDate(field="date")
-    return day
-
-
-def _page_number(request: web.Request) -> int:
-    text = request.query.get("page", "1")
-    fits = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-    return max(1, int(text)) if fits else 1
-
-
-def _read(
-    reader: Reader, asked: date | None, wanted: LogFilter, number: int
-) -> tuple[date, LogPage]:
-    day = asked or find_tonight(reader)
-    return day, page_log(reader, *evening_bounds(reader, day), wanted, _PAGE, number)

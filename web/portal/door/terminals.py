@@ -1,7 +1,6 @@
 """`/portal/door`: terminals, readers, conflicts, pairing, the keys of guest passes."""
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 
 from aiohttp import web
@@ -14,14 +13,12 @@ from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.actions.rotate_signing_key import rotate_signing_key
 from appliance.environment import terminal_base, trust_page
 from appliance.errors import NotFound
-from appliance.i18n import Language
-from appliance.model.conflict import Conflict
 from appliance.model.qr import link_svg
 from appliance.model.terminal import NAME_MAX, PORTAL_TERMINAL_ID, ROLES, Terminal
 from appliance.store.conflicts import list_open_conflicts
 from appliance.store.connection import Reader
-from appliance.store.pairings import Offer, find_offer, list_open_offers
-from appliance.store.signing_keys import KeyAge, list_key_ages
+from appliance.store.pairings import find_offer, list_open_offers
+from appliance.store.signing_keys import list_key_ages
 from appliance.store.terminals import get_terminal, list_terminals
 from appliance.tokens import hash_token
 from terminal_bridge.context import ENVIRONMENT, READERS
@@ -38,31 +35,17 @@ _DAY = 24 * 3600 * 1000
 _YEAR = 365
 
 
-@dataclass(frozen=True, slots=True)
-class _Door:
-    terminals: tuple[Terminal, ...]
-    offers: tuple[Offer, ...]
-    conflicts: tuple[Conflict, ...]
-    keys: tuple[KeyAge, ...]
-
-
 async def show_door(request: web.Request) -> web.Response:
     """`GET /portal/door`."""
-    environment, language = request[ENVIRONMENT], language_of(request)
-    door = await environment.database.read(_read)
-    readers = [
-        state for state in request.app[READERS].states if state.environment == environment.name
-    ]
-    values: dict[str, object] = {
-        "terminals": [one for one in door.terminals if one.revoked_at is None],
-        "revoked": [one for one in door.terminals if one.revoked_at is not None],
-        "offers": door.offers,
-        "conflicts": door.conflicts,
-        "readers": readers,
-        "roles": _role_words(language),
-        "results": result_words(language),
+    environment = request[ENVIRONMENT]
+    values = {
+        **await environment.database.read(_read),
+        "readers": [
+            state for state in request.app[READERS].states if state.environment == environment.name
+        ],
+        "results": result_words(language_of(request)),
         "in_words": instants_of(request),
-        "version_of": lambda one: _describe_version(one.version),
+        "version_of": _describe_version,
         "steps": await steps_of(request),
     }
     return portal_page(request, "portal/door/door.html", values)
@@ -74,9 +57,8 @@ async def show_terminal(request: web.Request) -> web.Response:
     values: dict[str, object] = {
         "terminal": terminal,
         "seen": terminal_mark(terminal.name, terminal.role),
-        "roles": _role_words(language_of(request)),
         "in_words": instants_of(request),
-        "version": _describe_version(terminal.version),
+        "version_of": _describe_version,
     }
     return portal_page(request, "portal/door/terminal.html", values)
 
@@ -130,15 +112,12 @@ async def show_state(request: web.Request) -> web.Response:
     """`GET …/pairings/{mark}`: whether the phone has come; asked again while it is awaited."""
     mark = request.match_info["mark"]
     try:
-        secret_hash = bytes.fromhex(mark)
+        found = request[ENVIRONMENT].database.peek(find_offer, bytes.fromhex(mark))
     except ValueError:
         raise NotFound from None
-    found = request[ENVIRONMENT].database.peek(find_offer, secret_hash)
-    state = "over" if found is None else found.state
-    values: dict[str, object] = {"mark": mark, "state": state}
-    if "HX-Request" in request.headers:
-        return portal_page(request, "portal/door/pairing_state.html", values)
-    return portal_page(request, "portal/door/pairing_page.html", values)
+    values: dict[str, object] = {"mark": mark, "state": found.state if found else "over"}
+    part = "state" if "HX-Request" in request.headers else "page"
+    return portal_page(request, f"portal/door/pairing_{part}.html", values)
 
 
 async def issue(request: web.Request) -> web.Response:
@@ -199,28 +178,19 @@ def _terminal_id(request: web.Request) -> str:
     return terminal_id
 
 
-def _describe_version(version: str | None) -> str:
+def _describe_version(terminal: Terminal) -> str:
     """What a terminal said of itself: its browser and system, else its own words."""
-    return (version and (describe_device(version) or version)) or ""
+    return describe_device(terminal.version or "") or terminal.version or ""
 
 
-def _role_words(language: Language) -> dict[str, str]:
-    """What a terminal may do."""
-    _ = language.gettext
+def _read(reader: Reader) -> dict[str, object]:
+    terminals = list_terminals(reader)
     return {
-        "scan": _("scan passes"),
-        "search": _("scan, and search the list"),
-        "override": _("scan, search, and let in all the same with a reason"),
+        "terminals": [one for one in terminals if one.revoked_at is None],
+        "revoked": [one for one in terminals if one.revoked_at is not None],
+        "offers": list_open_offers(reader),
+        "conflicts": list_open_conflicts(reader),
     }
-
-
-def _read(reader: Reader) -> _Door:
-    return _Door(
-        tuple(list_terminals(reader)),
-        tuple(list_open_offers(reader)),
-        tuple(list_open_conflicts(reader)),
-        tuple(list_key_ages(reader)),
-    )
 
 
 _ROOM = "/portal/door"

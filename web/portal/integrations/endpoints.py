@@ -14,23 +14,22 @@ from appliance.actions.register_with_room import register_with_room
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
 from appliance.actions.send_test_event import send_test_event
 from appliance.actions.trust_receiver import trust_receiver
-from appliance.house_errors import EndpointIsInactive
-from appliance.model.api_key import ApiKey
+from appliance.house_errors import ChangedMeanwhile, EndpointIsInactive
 from appliance.model.endpoint import Endpoint, parse_ca, parse_pin
 from appliance.store.connection import Reader, Transaction
-from appliance.store.delivery_pages import DeliveryFilter, DeliveryPage, page_deliveries
-from appliance.store.endpoint_queues import EndpointQueue, read_queue
+from appliance.store.delivery_pages import DeliveryFilter, page_deliveries
+from appliance.store.endpoint_queues import read_queue
 from appliance.store.endpoints import get_endpoint
 from appliance.store.keys import list_keys
 from appliance.tokens import Keyring
+from appliance.webhooks.conditions import SKEW_WARNING_S
 from terminal_bridge.context import ENVIRONMENT, look_again
 from web.context import SERVICES
-from web.portal.answer import REFUSED, language_of, refused_on, see_other
+from web.portal.answer import REFUSED, refused_on, see_other
 from web.portal.forms import FORM, Form
-from web.portal.guard import actor_of, check_version, id_of
-from web.portal.integrations.pages import read_surroundings, room_page
-from web.portal.integrations.words import health_of, skew_words
-from web.portal.once import put_secret, take_secret
+from web.portal.guard import actor_of, id_of
+from web.portal.integrations.pages import health_of, room_page
+from web.portal.once import ONCE
 
 _URL_SHOWN = 4000
 _CA_MAX = 60_000
@@ -41,13 +40,12 @@ _OFFERED = (*EVENT_TYPES, *EXTRA_TYPES)
 async def new_endpoint(request: web.Request) -> web.Response:
     """`GET …/endpoints/new`: the form, with the six events ticked that partners know."""
     form = request.get(FORM, Form([("event", event) for event in EVENT_TYPES]))
-    around = await request[ENVIRONMENT].database.read(read_surroundings)
     values: dict[str, object] = {
         "url": form.typed()["url"],
         "ticked": form.all("event"),
         "event_types": _OFFERED,
     }
-    return room_page(request, "new_endpoint", around, values)
+    return room_page(request, "new_endpoint", values)
 
 
 @refused_on(new_endpoint)
@@ -58,14 +56,10 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     look_again(request)  # a name server may take its time
     events = parse_event_types(form.all("event"), _OFFERED)
     endpoint, secret = await environment.database.write(
-        register_with_room,
-        dispatcher.is_lent,
-        environment.keyring,
-        url,
-        events,
+        register_with_room, dispatcher.is_lent, environment.keyring, url, events,
         actor=actor_of(request),
-    )
-    put_secret(request, endpoint.id, secret)
+    )  # fmt: skip
+    request.app[ONCE].put_secret(request, endpoint.id, secret)
     return see_other(request, f"/integrations/endpoints/{endpoint.id}")
 
 
@@ -74,26 +68,15 @@ async def show_endpoint(request: web.Request) -> web.Response:
 
     The form about its certificate stays open as it was sent when it was refused.
     """
-    database, language = request[ENVIRONMENT].database, language_of(request)
-    around = await database.read(read_surroundings)
-    endpoint, queue, latest, line = await database.read(_read, id_of(request))
+    endpoint_id = id_of(request)
+    values = await request[ENVIRONMENT].database.read(_read, endpoint_id)
     typed = request[FORM].typed() if REFUSED in request else {}
-    values: dict[str, object] = {
-        "endpoint": endpoint,
-        "line": line,
-        "queue": queue,
-        "latest": latest.deliveries,
-        "event_types": _OFFERED,
-        "health": health_of(endpoint, around.conditions, language),
-        "skew": skew_words(endpoint, language),
-        "seen": secret_mark(endpoint),
-        "old_signs": (endpoint.previous_secret_expires_at or 0) > around.now,
-        "is_plain": endpoint.url[:5].lower() == "http:",
-        "secret": take_secret(request, endpoint.id),
+    values |= {
+        "secret": request.app[ONCE].take_secret(request, endpoint_id),
         "typed": typed if "which" in typed else None,
-        "which": typed.get("which") or _trusted(endpoint),
+        "which": typed.get("which") or values["which"],
     }
-    return room_page(request, "endpoint", around, values)
+    return room_page(request, "endpoint", values)
 
 
 @refused_on(show_endpoint)
@@ -103,29 +86,25 @@ async def activate_one(request: web.Request, _form: Form) -> web.Response:
     endpoint = await database.read(get_endpoint, endpoint_id)
     await request[SERVICES].dispatcher.check_url(endpoint.url)
     look_again(request)
-    return await _do(request, "endpoint-activated", activate_endpoint, actor=actor_of(request))
+    return await _do(request, "endpoint-activated", activate_endpoint)
 
 
 async def deactivate_one(request: web.Request) -> web.Response:
     """`POST …/deactivate`: what waits for it is not sent."""
-    return await _do(request, "endpoint-deactivated", deactivate_endpoint, actor=actor_of(request))
+    return await _do(request, "endpoint-deactivated", deactivate_endpoint)
 
 
 @refused_on(show_endpoint)
 async def choose_for_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/events`: what it hears of from now on, beyond the six of the interface too."""
     events = parse_event_types(form.all("event"), _OFFERED)
-    return await _do(
-        request, "endpoint-events-chosen", choose_events, events, actor=actor_of(request)
-    )
+    return await _do(request, "endpoint-events-chosen", choose_events, events)
 
 
 async def restrict_one(request: web.Request) -> web.Response:
     """`POST …/references`: whose `externalRef` it is told from the next attempt on."""
     own_refs = request[FORM].text("references") == "own"
-    return await _do(
-        request, "saved", restrict_references, own_refs=own_refs, actor=actor_of(request)
-    )
+    return await _do(request, "saved", restrict_references, own_refs=own_refs)
 
 
 @refused_on(show_endpoint)
@@ -133,19 +112,15 @@ async def roll_one(request: web.Request, form: Form) -> web.Response:
     """`POST …/roll`: a new secret, shown once; for 24 hours the one before signs too."""
     environment, endpoint_id = request[ENVIRONMENT], id_of(request)
     secret = await environment.database.write(
-        _roll_what_was_seen,
-        environment.keyring,
-        endpoint_id,
-        form.text("seen"),
-        actor_of(request),
+        _roll_what_was_seen, environment.keyring, endpoint_id, form.text("seen"), actor_of(request)
     )
-    put_secret(request, endpoint_id, secret)
+    request.app[ONCE].put_secret(request, endpoint_id, secret)
     return see_other(request, f"/integrations/endpoints/{endpoint_id}")
 
 
 async def revoke_old(request: web.Request) -> web.Response:
     """`POST …/revoke-old-secret`: only the present one signs, at once."""
-    return await _do(request, "old-secret-revoked", revoke_old_secret, actor=actor_of(request))
+    return await _do(request, "old-secret-revoked", revoke_old_secret)
 
 
 @refused_on(show_endpoint)
@@ -154,7 +129,9 @@ async def trust_one(request: web.Request, form: Form) -> web.Response:
     which = form.one_of("which", ("system", "ca", "pin"))
     ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None
     pin = parse_pin(form.text("pin")) if which == "pin" else None
-    return await _do(request, "saved", trust_receiver, ca=ca, pin=pin)
+    endpoint_id = id_of(request)
+    await request[ENVIRONMENT].database.write(trust_receiver, endpoint_id, ca=ca, pin=pin)
+    return see_other(request, f"/integrations/endpoints/{endpoint_id}", "saved")
 
 
 @refused_on(show_endpoint)
@@ -166,34 +143,40 @@ async def send_test(request: web.Request, _form: Form) -> web.Response:
     return see_other(request, f"/integrations/deliveries/{delivery_ids[0]}", "test-sent")
 
 
-def secret_mark(endpoint: Endpoint) -> int:
+def secret_mark(endpoint: Endpoint) -> str:
     """Tells one secret from another and nothing about it: what an edit says its author saw."""
-    return int.from_bytes(hashlib.sha256(endpoint.secret).digest()[:6], "big")
+    return hashlib.sha256(endpoint.secret).hexdigest()[:12]
 
 
 def _roll_what_was_seen(
     tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, actor: str
 ) -> str:
-    mark = secret_mark(get_endpoint(tx, endpoint_id))
-    check_version(mark if seen == str(mark) else -1, mark)
+    if seen != secret_mark(get_endpoint(tx, endpoint_id)):
+        raise ChangedMeanwhile
     return roll_secret(tx, keyring, endpoint_id, actor=actor)
 
 
 async def _do(
     request: web.Request, note: str, action: Callable[..., object], *args: object, **kwargs: object
 ) -> web.Response:
-    await request[ENVIRONMENT].database.write(action, id_of(request), *args, **kwargs)
-    return see_other(request, f"/integrations/endpoints/{id_of(request)}", note)
+    endpoint_id, actor = id_of(request), actor_of(request)
+    await request[ENVIRONMENT].database.write(action, endpoint_id, *args, actor=actor, **kwargs)
+    return see_other(request, f"/integrations/endpoints/{endpoint_id}", note)
 
 
-def _trusted(endpoint: Endpoint) -> str:
-    return "pin" if endpoint.pin else "ca" if endpoint.ca else "system"
-
-
-def _read(
-    reader: Reader, endpoint_id: str
-) -> tuple[Endpoint, EndpointQueue, DeliveryPage, list[ApiKey]]:
+def _read(reader: Reader, endpoint_id: str) -> dict[str, object]:
     endpoint = get_endpoint(reader, endpoint_id)
     latest = page_deliveries(reader, DeliveryFilter(endpoint_id), size=_LATEST)
-    line = [key for key in list_keys(reader) if key.lineage == endpoint.lineage]
-    return endpoint, read_queue(reader, endpoint_id), latest, line
+    return {
+        "endpoint": endpoint,
+        "line": [key for key in list_keys(reader) if key.lineage == endpoint.lineage],
+        "queue": read_queue(reader, endpoint_id),
+        "latest": latest.deliveries,
+        "event_types": _OFFERED,
+        "health": health_of(reader, endpoint),
+        "skew_most": SKEW_WARNING_S,
+        "seen": secret_mark(endpoint),
+        "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
+        "is_plain": endpoint.url[:5].lower() == "http:",
+        "which": "pin" if endpoint.pin else "ca" if endpoint.ca else "system",
+    }

@@ -3,7 +3,7 @@
 A key is shown once (interface, section 5).
 """
 
-from datetime import date
+from typing import Any
 
 from aiohttp import web
 
@@ -12,21 +12,19 @@ from appliance.actions.revoke_key import revoke_key
 from appliance.actions.rotate_key import rotate_key
 from appliance.errors import NotFound
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES, ApiKey
-from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Reader
-from appliance.store.endpoint_queues import EndpointQueue, read_queue
+from appliance.store.endpoint_queues import read_queue
 from appliance.store.endpoints import list_endpoints
 from appliance.store.key_use import KeyUse, list_key_use
 from appliance.store.keys import find_key, list_keys
-from appliance.store.mismatches import SHOWN, Mismatch, list_mismatches
+from appliance.store.mismatches import SHOWN, list_mismatches
 from terminal_bridge.context import ENVIRONMENT
 from web.context import SERVICES
-from web.portal.answer import language_of, refused_on, see_other
+from web.portal.answer import refused_on, see_other
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of
-from web.portal.integrations.pages import read_surroundings, room_page
-from web.portal.integrations.words import health_of
-from web.portal.once import put_secret, take_secret
+from web.portal.integrations.pages import health_of, room_page
+from web.portal.once import ONCE
 
 NAME_MAX = 80
 _ACCESS = ("all", "read", "chosen")
@@ -34,20 +32,18 @@ _ACCESS = ("all", "read", "chosen")
 
 async def show_overview(request: web.Request) -> web.Response:
     """Every key and every endpoint; those that are over stand last, folded away."""
-    database, language = request[ENVIRONMENT].database, language_of(request)
-    around = await database.read(read_surroundings)
-    keys, endpoints, mismatches = await database.read(_read)
-    told = [(key, _counted(request, key, use)) for key, use in keys]
-    rows = [(e, queue, health_of(e, around.conditions, language)) for e, queue in endpoints]
+    database = request[ENVIRONMENT].database
+    keys, rows, mismatches = await database.read(_read)
+    told, now = [(key, _counted(request, key, use)) for key, use in keys], database.clock.now()
     values: dict[str, object] = {
-        "keys": [row for row in told if not row[0].is_revoked(around.now)],
-        "revoked_keys": [row for row in told if row[0].is_revoked(around.now)],
-        "endpoints": [row for row in rows if row[0].active or row[2].remedy],
-        "inactive_endpoints": [row for row in rows if not (row[0].active or row[2].remedy)],
+        "keys": [row for row in told if not row[0].is_revoked(now)],
+        "revoked_keys": [row for row in told if row[0].is_revoked(now)],
+        "endpoints": [row for row in rows if row[2] != "inactive"],
+        "inactive_endpoints": [row for row in rows if row[2] == "inactive"],
         "mismatches": mismatches,
         "scopes_of": _scopes_kind,
     }
-    return room_page(request, "overview", around, values)
+    return room_page(request, "overview", values)
 
 
 async def go_to_overview(request: web.Request) -> web.Response:
@@ -57,27 +53,21 @@ async def go_to_overview(request: web.Request) -> web.Response:
 
 async def show_warnings(request: web.Request) -> web.Response:
     """Idempotency keys that came back with another body, by the key that sent them."""
-    database, language = request[ENVIRONMENT].database, language_of(request)
-    around = await database.read(read_surroundings)
-    keys, found = await database.read(_read_warnings)
-    by_line: dict[str, list[ApiKey]] = {}
-    for key in keys:
-        by_line.setdefault(key.lineage, []).append(key)
-    groups: dict[str, list[Mismatch]] = {}
-    for mismatch in found:
-        groups.setdefault(mismatch.lineage, []).append(mismatch)
+    database = request[ENVIRONMENT].database
+    keys, found = await database.read(lambda r: (list_keys(r), list_mismatches(r)))
     values: dict[str, object] = {
-        "groups": [(by_line.get(line, []), told) for line, told in groups.items()],
-        "day": lambda day: language.short_date(date.fromisoformat(day), year=True),
+        "groups": [
+            ([k for k in keys if k.lineage == line], [m for m in found if m.lineage == line])
+            for line in dict.fromkeys(m.lineage for m in found)
+        ],
         "shown": SHOWN,
         "many": len(found) == SHOWN,
     }
-    return room_page(request, "warnings", around, values)
+    return room_page(request, "warnings", values)
 
 
 async def new_key(request: web.Request) -> web.Response:
     """`GET …/keys/new`: the form."""
-    around = await request[ENVIRONMENT].database.read(read_surroundings)
     form = request.get(FORM, Form({"access": "all"}))
     values: dict[str, object] = {
         "scopes": SCOPES,
@@ -85,7 +75,7 @@ async def new_key(request: web.Request) -> web.Response:
         "access": form.typed()["access"],
         "chosen": form.all("scope"),
     }
-    return room_page(request, "new_key", around, values)
+    return room_page(request, "new_key", values)
 
 
 @refused_on(new_key)
@@ -97,37 +87,32 @@ async def create_key(request: web.Request, form: Form) -> web.Response:
     issued = await environment.database.write(
         issue_key, environment.name, name, _scopes(form), actor=actor_of(request)
     )
-    put_secret(request, issued.id, issued.key)
+    request.app[ONCE].put_secret(request, issued.id, issued.key)
     return see_other(request, f"/integrations/keys/{issued.id}")
 
 
 async def show_key(request: web.Request) -> web.Response:
     """`GET …/keys/{id}`: everything about it but the key."""
-    database, key_id = request[ENVIRONMENT].database, id_of(request)
-    around = await database.read(read_surroundings)
-    key, use, line, mismatches = await database.read(_read_key, key_id)
+    key_id = id_of(request)
+    key, use, line, mismatches = await request[ENVIRONMENT].database.read(_read_key, key_id)
     values: dict[str, object] = {
         "key": key,
         "use": _counted(request, key, use),
         "line": line,
-        "kind": _scopes_kind(key),
         "mismatches": mismatches,
-        "secret": take_secret(request, key_id),
+        "secret": request.app[ONCE].take_secret(request, key_id),
     }
-    return room_page(request, "key", around, values)
+    return room_page(request, "key", values)
 
 
 async def rotate_one(request: web.Request) -> web.Response:
     """`POST …/keys/{id}/rotate`: its successor, shown once."""
     environment = request[ENVIRONMENT]
     issued = await environment.database.write(
-        rotate_key,
-        environment.name,
-        id_of(request),
-        ends=request[FORM].text("old") == "ends",
-        actor=actor_of(request),
-    )
-    put_secret(request, issued.id, issued.key)
+        rotate_key, environment.name, id_of(request),
+        ends=request[FORM].text("old") == "ends", actor=actor_of(request),
+    )  # fmt: skip
+    request.app[ONCE].put_secret(request, issued.id, issued.key)
     return see_other(request, f"/integrations/keys/{issued.id}")
 
 
@@ -153,17 +138,13 @@ def _counted(request: web.Request, key: ApiKey, use: KeyUse) -> KeyUse:
     return KeyUse(use.today + more, use.week + more)
 
 
-def _read(
-    reader: Reader,
-) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Endpoint, EndpointQueue]], int]:
+def _read(reader: Reader) -> tuple[list[tuple[ApiKey, KeyUse]], list[tuple[Any, ...]], int]:
     uses = list_key_use(reader)
     keys = [(key, uses.get(key.id, KeyUse())) for key in list_keys(reader)]
-    endpoints = [(e, read_queue(reader, e.id)) for e in list_endpoints(reader)]
+    endpoints = [
+        (e, read_queue(reader, e.id), health_of(reader, e)) for e in list_endpoints(reader)
+    ]
     return keys, endpoints, len(list_mismatches(reader))
-
-
-def _read_warnings(reader: Reader) -> tuple[list[ApiKey], list[Mismatch]]:
-    return list_keys(reader), list_mismatches(reader)
 
 
 def _scopes(form: Form) -> tuple[str, ...]:

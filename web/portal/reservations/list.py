@@ -1,13 +1,11 @@
 """`/portal/reservations`: every reservation, found by what is known of it; as a spreadsheet too."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from collections.abc import AsyncIterator
+from datetime import date, datetime
 from typing import Any, get_args
 from urllib.parse import urlencode
 
 from aiohttp import web
-from multidict import MultiDict
 
 from appliance.actions.note_security import note_security
 from appliance.errors import InvalidDate, InvalidDateRange
@@ -23,75 +21,39 @@ from appliance.store.reservation_search import Order, Wanted, list_by_seq, list_
 from appliance.store.reservations import get_reservation
 from appliance.store.venue import get_venue, list_tables
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import HEADERS, language_of, portal_page
-from web.portal.forms import Form
+from web.portal.answer import language_of, portal_page, send_file
+from web.portal.forms import Form, asked_number
 from web.portal.guard import actor_of
 from web.portal.navigation import PortalRoute
 from web.portal.reservations.new import make_new, show_new
 from web.portal.reservations.one import ONE_ROUTES
-from web.portal.reservations.words import source_word, status_word
+from web.portal.reservations.words import SOURCE_WORDS, STATUS_WORDS
 
 PAGE = 50
 _WAITING_MAX = 30
-_PAGE_MAX = 1_000_000
 _BATCH = 500
-Line = Callable[[Reservation, int], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """The filters as they stand in the form, and the page."""
-
-    wanted: Wanted
-    page: int
-    fields: tuple[tuple[str, str], ...]
-
-    def at(self, page: int | None = None) -> str:
-        """The query of another page of the same, or without a page."""
-        extra = () if page is None else (("page", str(page)),)
-        return urlencode((*self.fields, *extra))
-
-    @property
-    def shown(self) -> Mapping[str, Any]:
-        """The filters by the names of the form's fields."""
-        return {
-            "from": self.wanted.first or "",
-            "to": self.wanted.last or "",
-            "status": self.wanted.statuses,
-            "source": self.wanted.sources,
-            "q": self.wanted.text,
-            "order": self.wanted.order,
-        }
-
-
-def read_finding(request: web.Request, tonight: date) -> Finding:
+def read_wanted(request: web.Request, tonight: date) -> Wanted:
     """The filters of the address; without any, the evenings from tonight on.
 
-    InvalidDate, InvalidDateRange; a status, source, order or page that does not exist is ignored.
+    InvalidDate, InvalidDateRange; a status, source or order that does not exist is ignored.
     """
-    query: MultiDict[str] = MultiDict(request.query)
-    if not query.keys() - {"page", "note", "lang"}:
-        query["from"] = tonight.isoformat()
-    form = Form(query)
+    form = Form(request.query)
     first, last = _date(form, "from"), _date(form, "to")
+    if not request.query.keys() - {"page", "note", "lang"}:
+        first = tonight.isoformat()
     if first and last and first > last:
         raise InvalidDateRange(field="from")
-    statuses = tuple(status for status in STATUSES if status in query.getall("status", []))
-    sources = tuple(source for source in SOURCES if source in query.getall("source", []))
     orders: tuple[Order, ...] = get_args(Order)
-    order = next((each for each in orders if each == query.get("order")), orders[0])
-    text = form.text("q")
-    wanted = Wanted(first, last, statuses, sources, text, order)
-    number = query.get("page", "1")
-    page = int(number) if number.isascii() and number.isdecimal() and len(number) < 8 else 1
-    fields = (
-        *((name, value or "") for name, value in (("from", first), ("to", last))),
-        *(("status", status) for status in statuses),
-        *(("source", source) for source in sources),
-        ("q", text),
-        ("order", order),
+    return Wanted(
+        first,
+        last,
+        tuple(status for status in STATUSES if status in form.all("status")),
+        tuple(source for source in SOURCES if source in form.all("source")),
+        form.text("q"),
+        next((order for order in orders if order == form.text("order")), orders[0]),
     )
-    return Finding(wanted, min(max(page, 1), _PAGE_MAX), fields)
 
 
 def _date(form: Form, name: str) -> str | None:
@@ -101,62 +63,57 @@ def _date(form: Form, name: str) -> str | None:
     return text or None
 
 
-@dataclass(frozen=True, slots=True)
-class _List:
-    rows: list[Reservation]
-    total: int
-    page: int
-    pages: int
-    waiting: list[Reservation]
-    waiting_total: int
-    erasures: list[Reservation]
-    numbers: dict[str, str]
-
-
 async def show_list(request: web.Request) -> web.Response:
     """A page of the reservations that the filters ask for; requests wait on top."""
-    language, database = language_of(request), request[ENVIRONMENT].database
+    database = request[ENVIRONMENT].database
     tonight = await database.read(find_tonight)
-    finding = read_finding(request, tonight)
-    found = await database.read(_read, finding, tonight.isoformat())
-    days = {
-        r.date: language.short_date(
-            date.fromisoformat(r.date), year=not r.date.startswith(f"{tonight.year}-")
-        )
-        for r in (*found.rows, *found.waiting, *found.erasures)
-    }
+    wanted = read_wanted(request, tonight)
+    page = max(1, asked_number(request, "page", 1))
+    found = await database.read(_read, wanted, page, tonight.isoformat())
+    fields = {
+        "from": wanted.first or "", "to": wanted.last or "", "status": wanted.statuses,
+        "source": wanted.sources, "q": wanted.text, "order": wanted.order,
+    }  # fmt: skip
+
+    def wanted_at(page: int | None = None) -> str:
+        return urlencode(fields if page is None else {**fields, "page": page}, doseq=True)
+
     values: dict[str, object] = {
         "found": found,
-        "finding": finding,
-        "shown": finding.shown,
-        "days": days,
-        "statuses": {status: status_word(status, language) for status in STATUSES},
+        "wanted": wanted,
+        "wanted_at": wanted_at,
+        "year": tonight.year,
+        "statuses": STATUS_WORDS,
         "sources": SOURCES,
-        "tonight": tonight,
     }
     return portal_page(request, "portal/reservations/list.html", values)
 
 
-def _read(reader: Reader, finding: Finding, tonight: str) -> _List:
-    page = finding.page
-    rows, total = page_found(reader, finding.wanted, page, PAGE)
+def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, Any]:
+    rows, total = page_found(reader, wanted, page, PAGE)
     pages = max(1, -(-total // PAGE))
     if page > pages:  # those after it are gone since the address was made
         page = pages
-        rows, total = page_found(reader, finding.wanted, page, PAGE)
-    waiting, waiting_total = page_found(
-        reader, Wanted(first=tonight, statuses=("requested",)), 1, _WAITING_MAX
-    )
-    numbers = {table.id: table.number for table in list_tables(reader)}
-    asked = [get_reservation(reader, id_) for id_, _ in list_erasure_requests(reader)]
-    return _List(rows, total, page, pages, waiting, waiting_total, asked, numbers)
+        rows, total = page_found(reader, wanted, page, PAGE)
+    requests = Wanted(first=tonight, statuses=("requested",))
+    waiting, waiting_total = page_found(reader, requests, 1, _WAITING_MAX)
+    return {
+        "rows": rows,
+        "total": total,
+        "page": page,
+        "pages": pages,
+        "waiting": waiting,
+        "waiting_total": waiting_total,
+        "erasures": [get_reservation(reader, id_) for id_, _ in list_erasure_requests(reader)],
+        "numbers": {table.id: table.number for table in list_tables(reader)},
+    }
 
 
 async def export_list(request: web.Request) -> web.StreamResponse:
     """`GET …/export.csv`: the reservations of the list, on all of its pages, in the same order."""
     language, database = language_of(request), request[ENVIRONMENT].database
-    finding = read_finding(request, await database.read(find_tonight))
-    seqs = await database.read(list_found, finding.wanted)
+    wanted = read_wanted(request, await database.read(find_tonight))
+    seqs = await database.read(list_found, wanted)
     await database.write(note_security, actor_of(request), "exported", name="reservations.csv")
     venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))
     zone = database.zones.zone(venue.time_zone)
@@ -167,23 +124,27 @@ async def export_list(request: web.Request) -> web.StreamResponse:
         cells = (
             r.date, r.slot, table.number if table else r.table_name, r.customer_name,
             phone_text(r.customer_phone), r.customer_email, r.guests, r.arrived,
-            status_word(r.status, language), source_word(r.source, language), r.access_code,
-            r.external_ref, r.notes, "VIP" if r.vip else None, paid,
+            language.gettext(STATUS_WORDS[r.status]), language.gettext(SOURCE_WORDS[r.source]),
+            r.access_code, r.external_ref, r.notes, "VIP" if r.vip else None, paid,
             table.minimum_spend if table else None, venue.currency, told(r.created_at),
             told(r.checked_in_at), r.id,
         )  # fmt: skip
         return write_cells(map(write_cell, cells)) + b"\r\n"
 
     def told(at: int | None) -> str | None:
-        if at is None:
-            return None
-        return f"{datetime.fromtimestamp(at / 1000, UTC).astimezone(zone):%Y-%m-%d %H:%M}"
+        return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d %H:%M}" if at else None
 
-    async def read(some: Sequence[int]) -> bytes:
-        return b"".join([line(*found) for found in await database.read(_read_paid, some)])
+    def read(reader: Reader, some: list[int]) -> bytes:
+        found = list_by_seq(reader, some)
+        return b"".join([line(each, sum_payments(reader, each.id)) for each in found])
 
-    first = BYTE_ORDER_MARK + write_cells(_columns(language)) + b"\r\n"
-    return _CsvStream(first, seqs, read, f"reservations-{venue.slug}.csv")
+    async def lines() -> AsyncIterator[bytes]:
+        yield BYTE_ORDER_MARK + write_cells(_columns(language)) + b"\r\n"
+        for begin in range(0, len(seqs), _BATCH):
+            yield await database.read(read, seqs[begin : begin + _BATCH])
+
+    name = f"reservations-{venue.slug}.csv"
+    return await send_file(request, lines(), "text/csv; charset=utf-8", name)
 
 
 def _columns(language: Language) -> list[str]:
@@ -195,35 +156,6 @@ def _columns(language: Language) -> list[str]:
         _("Notes"), _("VIP"), _("Paid"), _("Minimum spend"), _("Currency"), _("Created"),
         _("Came in"), _("Identifier"),
     ]  # fmt: skip
-
-
-def _read_paid(reader: Reader, seqs: Sequence[int]) -> list[tuple[Reservation, int]]:
-    return [(found, sum_payments(reader, found.id)) for found in list_by_seq(reader, seqs)]
-
-
-class _CsvStream(web.StreamResponse):
-    """A file that is read from the database while it is written."""
-
-    def __init__(
-        self,
-        first: bytes,
-        seqs: Sequence[int],
-        read: Callable[[Sequence[int]], Awaitable[bytes]],
-        name: str,
-    ) -> None:
-        super().__init__(
-            headers={**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
-        )
-        self.content_type = "text/csv"
-        self.charset = "utf-8"
-        self._first, self._seqs, self._read = first, seqs, read
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Everything, some hundred lines at a time."""
-        await self.write(self._first)
-        for begin in range(0, len(self._seqs), _BATCH):  # cut short, it is no whole answer
-            await self.write(await self._read(self._seqs[begin : begin + _BATCH]))
-        await super().write_eof(data)
 
 
 RESERVATION_ROUTES = (

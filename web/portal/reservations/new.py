@@ -1,9 +1,8 @@
 """`/portal/reservations/new`: somebody of the house writes a reservation down."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Literal
+from datetime import date, datetime
+from typing import Any
 
 from aiohttp import web
 
@@ -11,15 +10,7 @@ from appliance.actions.amend_reservation import Amendment, check_amendment
 from appliance.actions.enter import enter_by_staff
 from appliance.errors import InvalidDate, InvalidSlot, InvalidTable, Refusal
 from appliance.house_errors import FormUsed
-from appliance.i18n import Language
-from appliance.model.booking import (
-    EMAIL_MAX,
-    NAME_MAX,
-    NOTES_MAX,
-    PHONE_MAX,
-    Booking,
-    parse_uuid,
-)
+from appliance.model.booking import EMAIL_MAX, NAME_MAX, NOTES_MAX, PHONE_MAX, Booking, parse_uuid
 from appliance.model.evening import (
     day_of_week,
     find_slot,
@@ -30,40 +21,23 @@ from appliance.model.evening import (
     parse_date,
 )
 from appliance.model.guest_terms import has_ended
-from appliance.model.venue import Closing, Slot, Table
+from appliance.model.venue import Slot, Table
 from appliance.store.connection import Reader
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import list_holds
 from appliance.store.venue import find_closing, find_table, get_venue, list_slots, list_tables
 from terminal_bridge.context import ENVIRONMENT
 from web.letters import letters_leave
-from web.portal.answer import language_of, portal_page, see_other
+from web.portal.answer import language_of, portal_page, refusal_text, see_other
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of
-from web.portal.reservations.words import refusal_line
+from web.portal.reservations.words import STATUS_WORDS
 from web.rendering import LANGUAGES
 
 WHOLE = "whole"
 _PARTY = 2
 _PARTY_MAX = 10_000
 _DIGITS_MAX = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """What can be chosen for an evening, a slot and a party.
-
-    `slot` is its start, WHOLE, or "" where a choice is still to be made.
-    """
-
-    day: date
-    tonight: date
-    slots: tuple[Slot, ...]
-    slot: str
-    guests: int
-    tables: tuple[Table, ...]
-    closing: Closing | None
-    slot_has_ended: bool
 
 
 async def show_new(request: web.Request) -> web.Response:
@@ -75,31 +49,41 @@ async def show_new(request: web.Request) -> web.Response:
 
 async def make_new(request: web.Request) -> web.StreamResponse:
     """`POST`: the reservation, or with `offer` what is free for what was chosen so far."""
-    form = request[FORM]
+    form, environment = request[FORM], request[ENVIRONMENT]
+    typed, letter = form.typed(), form.ticked("letter")
     if form.ticked("offer"):
-        return await _page(request, form.typed())
-    environment, language = request[ENVIRONMENT], language_of(request)
-    way: Literal["keep", "send"] = "keep" if environment.name == "test" else "send"
+        return await _page(request, typed)
     try:
         made = await environment.database.write(
             enter_by_staff,
-            _read_booking(form, language),
+            _read_booking(form, language_of(request).code),
             actor=actor_of(request),
-            letter=way if form.ticked("letter") else None,
+            letter=("keep" if environment.name == "test" else "send") if letter else None,
             vip=form.ticked("vip"),
         )
     except Refusal as refusal:
-        problem, typed = refusal_line(refusal, language), form.typed()
         if isinstance(refusal, FormUsed):
             del typed["token"]  # sent once more it makes another one
-        return await _page(request, typed, problem, refusal.status)
+        return await _page(request, typed, refusal)
     note = "entered"
-    if form.ticked("letter"):
+    if letter:
         note = "entered-letter" if letters_leave(environment) else "entered-letter-waits"
     return see_other(request, f"/reservations/{made.id}", note)
 
 
-def _read_booking(form: Form, language: Language) -> Booking:
+def read_guest(form: Form) -> Amendment:
+    """Who comes, and how many."""
+    return Amendment(
+        guests=form.whole("guests", 1, _PARTY_MAX),
+        customer_name=form.text("customer_name", NAME_MAX),
+        customer_email=form.text("customer_email", EMAIL_MAX) or None,
+        customer_phone=form.text("customer_phone", PHONE_MAX) or None,
+        notes=form.lines("notes", NOTES_MAX) or None,
+        vip=form.ticked("vip"),
+    )
+
+
+def _read_booking(form: Form, language: str) -> Booking:
     """What was typed, or the refusal of the first field that is wrong."""
     day = parse_date(form.text("date"))
     if day is None:
@@ -110,13 +94,7 @@ def _read_booking(form: Form, language: Language) -> Booking:
     table_id = parse_uuid(form.text("table"))
     if table_id is None:
         raise InvalidTable(field="table")
-    guest = Amendment(
-        guests=form.whole("guests", 1, _PARTY_MAX),
-        customer_name=form.text("customer_name", NAME_MAX),
-        customer_email=form.text("customer_email", EMAIL_MAX) or None,
-        customer_phone=form.text("customer_phone", PHONE_MAX) or None,
-        notes=form.lines("notes", NOTES_MAX) or None,
-    )
+    guest = read_guest(form)
     check_amendment(guest)
     if form.ticked("letter") and guest.customer_email is None:
         raise field_error("letter", "une adresse pour la lettre.", "an address for the letter.")
@@ -130,57 +108,67 @@ def _read_booking(form: Form, language: Language) -> Booking:
         customer_phone=guest.customer_phone,
         notes=guest.notes,
         idempotency_key=form.text("token", 64) or None,
-        language=form.text("language", 2) or language.code,
+        language=form.text("language", 2) or language,
     )
 
 
 async def _page(
-    request: web.Request, typed: dict[str, str], problem: str | None = None, status: int = 200
+    request: web.Request, typed: dict[str, str], refusal: Refusal | None = None
 ) -> web.Response:
     """The form with what was typed, and the tables that are free for it."""
     environment = request[ENVIRONMENT]
     text = typed.get("guests", "")
     guests = int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
     offer = await environment.database.read(_offer, typed, guests)
-    offered = {table.id for table in offer.tables}
     # A table that this hour or party leaves no choice of is chosen again as soon as it can be.
     wanted = typed.get("table") or typed.get("wanted", "")
     values: dict[str, object] = {
         "typed": typed,
         "offer": offer,
-        "long_date": language_of(request).long_date(offer.day),
         "wanted": wanted if parse_uuid(wanted) else "",
-        "table_is_offered": wanted in offered,
-        "slot_is_lost": is_slot(typed.get("slot")) and not offer.slot and not problem,
+        "table_is_offered": any(wanted == table.id for table in offer["tables"]),
+        "slot_is_lost": is_slot(typed.get("slot")) and not offer["slot"] and not refusal,
         "letters_leave": letters_leave(environment),
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
-        "problem": problem,
+        "refusal": refusal,
+        "problem": refusal and refusal_text(refusal, language_of(request)),
+        "statuses": STATUS_WORDS,
     }
+    status = refusal.status if refusal else 200
     return portal_page(request, "portal/reservations/new.html", values, status)
 
 
-def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> _Offer:
-    tonight = find_tonight(reader)
+def _offer(reader: Reader, typed: Mapping[str, str], guests: int | None) -> dict[str, Any]:
+    """What can be chosen for an evening, a slot and a party.
+
+    `slot` is its start, WHOLE, or "" where a choice is still to be made.
+    """
+    tonight, venue = find_tonight(reader), get_venue(reader)
     day = parse_date(typed.get("date")) or tonight
-    slots = tuple(slots_of(reader, day))
-    starts = [each.start for each in slots]
+    slots = slots_of(reader, day)
     slot = typed.get("slot")
-    if slot is None and starts:  # nothing was chosen yet, and a whole evening is rarely meant
-        slot = _next_slot(reader, starts) if day == tonight else starts[0]
+    if slot is None and slots:  # nothing was chosen yet, and a whole evening is rarely meant
+        slot = _next_slot(reader, slots) if day == tonight else slots[0].start
     elif slot is None:
         slot = WHOLE
-    elif slot not in {WHOLE, *starts}:
+    elif slot not in {WHOLE, *(each.start for each in slots)}:
         slot = ""
     party = guests or _usual_party(reader, typed.get("table"))
     start = None if slot == WHOLE else slot
     closing = find_closing(reader, day.isoformat())
-    nothing = slot == "" or closing is not None
-    tables = () if nothing else tuple(offer_tables(reader, day, start, party))
-    venue = get_venue(reader)
     chosen = next((one for one in slots if one.start == start), None)
-    ended = has_ended(chosen, day, venue, reader.zones.zone(venue.time_zone), reader.now)
-    return _Offer(day, tonight, slots, slot, party, tables, closing, ended)
+    zone = reader.zones.zone(venue.time_zone)
+    return {
+        "day": day,
+        "tonight": tonight,
+        "slots": slots,
+        "slot": slot,
+        "guests": party,
+        "tables": [] if closing or not slot else offer_tables(reader, day, start, party),
+        "closing": closing,
+        "slot_has_ended": has_ended(chosen, day, venue, zone, reader.now),
+    }
 
 
 def _usual_party(reader: Reader, table_id: str | None) -> int:
@@ -189,19 +177,15 @@ def _usual_party(reader: Reader, table_id: str | None) -> int:
     return min(max(_PARTY, table.capacity_min), table.capacity_max) if table else _PARTY
 
 
-def _next_slot(reader: Reader, starts: list[str]) -> str:
+def _next_slot(reader: Reader, slots: list[Slot]) -> str:
     """The one that begins next tonight, or began within the last hour; else the last one."""
     venue = get_venue(reader)
-    ends = minutes(venue.evening_ends_at)
-    zone = reader.zones.zone(venue.time_zone)
-    at = datetime.fromtimestamp(reader.now / 1000, UTC).astimezone(zone)
-
-    def late(minute: int) -> int:
-        return minute + (24 * 60 if minute < ends else 0)
-
-    now = late(at.hour * 60 + at.minute)
-    ordered = sorted(starts, key=lambda start: late(minutes(start)))
-    return next((start for start in ordered if late(minutes(start)) >= now - 60), ordered[-1])
+    at = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(venue.time_zone))
+    now = at.hour * 60 + at.minute
+    if now < minutes(venue.evening_ends_at):  # after midnight is late
+        now += 24 * 60
+    coming = (s.start for s in slots if interval(s, venue.evening_ends_at)[0] >= now - 60)
+    return next(coming, slots[-1].start)
 
 
 def offer_tables(reader: Reader, day: date, slot: str | None, guests: int) -> list[Table]:

@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from appliance.actions.amend_reservation import (
-    Amendment,
     amend_reservation,
     mark_late,
     move_to_table,
@@ -27,16 +25,13 @@ from appliance.actions.note_security import note_security
 from appliance.actions.record_payment import AMOUNT_MAX, record_payment, void_payment
 from appliance.errors import NotFound, Refusal
 from appliance.house_errors import UnusualAmount
-from appliance.model.booking import EMAIL_MAX, NAME_MAX, NOTES_MAX, PHONE_MAX, parse_uuid
-from appliance.model.reservation import Reservation
-from appliance.model.venue import Table, Venue
-from appliance.model.verdict import COLOURS, OVERRIDABLE, Verdict
+from appliance.i18n import isolate
+from appliance.model.booking import parse_uuid
+from appliance.model.verdict import COLOURS, OVERRIDABLE
 from appliance.model.verdict_sentences import phrase
 from appliance.store.claims import find_erasure_request
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader
 from appliance.store.history import (
-    HistoryEntry,
-    Payment,
     count_other_bodies,
     list_history,
     list_payments,
@@ -47,231 +42,181 @@ from appliance.store.readings import find_tonight
 from appliance.store.reservations import get_reservation
 from appliance.store.venue import find_table, get_venue, list_tables
 from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import attached, instants_of, language_of, portal_page, see_other
+from web.portal.answer import (
+    Declined,
+    attached,
+    instants_of,
+    language_of,
+    portal_page,
+    refusal_text,
+    see_other,
+)
 from web.portal.context import HOUSE, SESSION
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of, staff_of
 from web.portal.navigation import Handler, PortalRoute
-from web.portal.reservations.new import free_tables
-from web.portal.reservations.words import history_line, refusal_line
+from web.portal.reservations.new import free_tables, read_guest
+from web.portal.reservations.words import STATUS_WORDS
 
-P = ParamSpec("P")
-Act = Callable[[web.Request, Form], Awaitable[Verdict | None]]
-GUESTS_MAX = 10_000
+Act = Callable[[web.Request, Form], Awaitable[object]]
 PAYMENT_METHODS = ("cash", "card", "transfer", "other")
 _OPEN = frozenset({"requested", "pending", "partial", "confirmed"})
+
+
+class _NotAdmitted(Declined):
+    """The door would not let them in; with a reason, staff may."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A form that was declined: its name, what was typed, and why in words."""
 
-    form: str
-    typed: Mapping[str, str]
-    problem: str
-    may_override: bool = False
+    form: str = ""
+    typed: Mapping[str, str] = field(default_factory=dict)
+    refusal: Refusal | Declined | None = None
+    problem: str = ""
+
+    @property
+    def may_override(self) -> bool:
+        """Whether it may be sent again with a reason, or confirmed."""
+        return isinstance(self.refusal, UnusualAmount | _NotAdmitted)
 
     def of(self, form: str) -> Mapping[str, str]:
         """What was typed into that form; nothing unless it is the one."""
         return self.typed if form == self.form else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """A reservation with its table, history and payments."""
-
-    reservation: Reservation
-    venue: Venue
-    table: Table | None
-    tables: tuple[Table, ...]
-    movable: tuple[Table, ...]
-    history: tuple[HistoryEntry, ...]
-    payments: tuple[Payment, ...]
-    paid: int
-    other_bodies: int
-    is_tonight: bool
-    erasure_asked: int | None
-
-    @property
-    def names_guest(self) -> bool:
-        """Whether there is anything to erase."""
-        r = self.reservation
-        return any((r.customer_name, r.customer_email, r.customer_phone, r.notes))
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it can still be changed."""
-        return self.reservation.status in _OPEN
-
-
 async def show_reservation(request: web.Request) -> web.Response:
     """`GET /portal/reservations/{id}`: the page, or with `?part=1` its part for the drawer."""
-    return await detail_answer(request, id_of(request))
+    return await detail_answer(request, Sent())
 
 
-async def detail_answer(
-    request: web.Request, reservation_id: str, sent: Sent | None = None, status: int = 200
-) -> web.Response:
+async def detail_answer(request: web.Request, sent: Sent) -> web.Response:
     """The reservation as it is now; `sent` is what was declined."""
-    language, environment = language_of(request), request[ENVIRONMENT]
-    detail = await environment.database.read(_read, reservation_id)
-    names = await request[HOUSE].database.read(staff_names)
-    in_words = instants_of(request)
+    environment = request[ENVIRONMENT]
+    detail = await environment.database.read(_read, id_of(request))
     is_part = "part" in request.query or "HX-Request" in request.headers
-    template = "drawer.html" if is_part else "detail.html"
     values: dict[str, object] = {
         "detail": detail,
-        "r": detail.reservation,
-        "day": language.long_date(date.fromisoformat(detail.reservation.date)),
-        "history": [
-            (
-                in_words(entry.at),
-                history_line(entry, names, detail.tables, detail.venue.currency, language),
-            )
-            for entry in detail.history
-        ],
-        "payments": [(p, in_words(p.at), names.get(p.staff_name or "")) for p in detail.payments],
-        "in_words": in_words,
+        "r": detail["reservation"],
+        "names": await request[HOUSE].database.read(staff_names),
+        "in_words": instants_of(request),
+        "isolate": isolate,
+        "statuses": STATUS_WORDS,
         "token": environment.database.tokens.new_link_secret(),
-        "sent": sent or Sent("", {}, ""),
-        "heading": 1 if _is_its_own_page(request, detail.reservation.id) else 2,
+        "sent": sent,
+        "heading": 1 if _is_its_own_page(request) else 2,
         "sees_guests": request[SESSION].person.may("host"),
     }
-    return portal_page(request, f"portal/reservations/{template}", values, status)
+    template = f"portal/reservations/{'drawer' if is_part else 'detail'}.html"
+    return portal_page(request, template, values, sent.refusal.status if sent.refusal else 200)
 
 
-def _read(reader: Reader, reservation_id: str) -> Detail:
-    reservation = get_reservation(reader, reservation_id)
-    free = free_tables(reader, reservation.date, (reservation.starts, reservation.ends))
-    return Detail(
-        reservation=reservation,
-        venue=get_venue(reader),
-        table=find_table(reader, reservation.table_id),
-        tables=tuple(list_tables(reader)),
-        movable=tuple(t for t in free if t.capacity_max >= reservation.guests),
-        history=tuple(list_history(reader, reservation_id)),
-        payments=tuple(list_payments(reader, reservation_id)),
-        paid=sum_payments(reader, reservation_id),
-        other_bodies=count_other_bodies(reader, reservation_id),
-        is_tonight=find_tonight(reader).isoformat() == reservation.date,
-        erasure_asked=find_erasure_request(reader, reservation_id),
-    )
+def _read(reader: Reader, reservation_id: str) -> dict[str, Any]:
+    """A reservation with its table, history and payments."""
+    r = get_reservation(reader, reservation_id)
+    free = free_tables(reader, r.date, (r.starts, r.ends))
+    return {
+        "reservation": r,
+        "venue": get_venue(reader),
+        "table": find_table(reader, r.table_id),
+        "tables": {table.id: table.number for table in list_tables(reader)},
+        "movable": [table for table in free if table.capacity_max >= r.guests],
+        "history": list_history(reader, reservation_id),
+        "payments": list_payments(reader, reservation_id),
+        "paid": sum_payments(reader, reservation_id),
+        "other_bodies": count_other_bodies(reader, reservation_id),
+        "is_tonight": find_tonight(reader).isoformat() == r.date,
+        "erasure_asked": find_erasure_request(reader, reservation_id),
+        "names_guest": any((r.customer_name, r.customer_email, r.customer_phone, r.notes)),
+        "is_open": r.status in _OPEN,
+    }
 
 
-def _is_its_own_page(request: web.Request, reservation_id: str) -> bool:
+def _is_its_own_page(request: web.Request) -> bool:
     """Whether the name is the title of the page: not beside the board.
 
     A part takes the place of another, on whichever page that stands.
     """
     if "HX-Request" in request.headers:
         shown_on = urlsplit(request.headers.get("HX-Current-URL", "")).path
-        return shown_on.endswith(f"/reservations/{reservation_id}")
+        return shown_on.endswith(f"/reservations/{id_of(request)}")
     return "part" not in request.query
 
 
-def _form(name: str) -> Callable[[Act], Handler]:
+def _form(act: Act) -> Handler:
     """A handler around what one form does, whose refusals are shown beside the reservation.
 
     That is as it is now, and nothing that was typed is lost.
     """
 
-    def around(act: Act) -> Handler:
-        @wraps(act)
-        async def handle(request: web.Request) -> web.StreamResponse:
-            reservation_id = id_of(request)
-            form = request[FORM]
-            try:
-                verdict = await act(request, form)
-            except NotFound:
-                raise
-            except Refusal as refusal:
-                sentence = refusal_line(refusal, language_of(request))
-                override = isinstance(refusal, UnusualAmount)
-                sent = Sent(name, form.typed(), sentence, may_override=override)
-                return await detail_answer(request, reservation_id, sent, status=refusal.status)
-            if verdict is not None and not verdict.admitted:
-                sentence = phrase(verdict, language_of(request).code).staff
-                override = verdict.result in OVERRIDABLE
-                sent = Sent(name, form.typed(), sentence, may_override=override)
-                return await detail_answer(request, reservation_id, sent, status=409)
-            if "HX-Request" in request.headers:
-                return await detail_answer(request, reservation_id)
-            return see_other(request, f"/reservations/{reservation_id}", "saved")
+    @wraps(act)
+    async def handle(request: web.Request) -> web.StreamResponse:
+        form = request[FORM]
+        try:
+            await act(request, form)
+        except NotFound:
+            raise
+        except (Refusal, Declined) as refusal:
+            name = request.path.rpartition("/")[2]
+            problem = refusal_text(refusal, language_of(request))
+            return await detail_answer(request, Sent(name, form.typed(), refusal, problem))
+        if "HX-Request" in request.headers:
+            return await detail_answer(request, Sent())
+        return see_other(request, f"/reservations/{id_of(request)}", "saved")
 
-        return handle
-
-    return around
+    return handle
 
 
-@_form("amend")
+@_form
 async def amend(request: web.Request, form: Form) -> None:
     """`POST …/amend`: party, customer, notes."""
-    amendment = Amendment(
-        guests=form.whole("guests", 1, GUESTS_MAX),
-        customer_name=form.text("customer_name", NAME_MAX),
-        customer_email=form.text("customer_email", EMAIL_MAX) or None,
-        customer_phone=form.text("customer_phone", PHONE_MAX) or None,
-        notes=form.lines("notes", NOTES_MAX) or None,
-        vip=form.ticked("vip"),
-    )
-    await request[ENVIRONMENT].database.write(
-        amend_reservation, id_of(request), _seen(form), amendment, actor=actor_of(request)
-    )
+    await _do(request, amend_reservation, read_guest(form))
 
 
-@_form("move")
+@_form
 async def move(request: web.Request, form: Form) -> None:
     """`POST …/move`: to another table."""
-    table_id = parse_uuid(form.text("table")) or ""
-    await request[ENVIRONMENT].database.write(
-        move_to_table, id_of(request), _seen(form), table_id, actor=actor_of(request)
-    )
+    await _do(request, move_to_table, parse_uuid(form.text("table")) or "")
 
 
-@_form("late")
+@_form
 async def late(request: web.Request, form: Form) -> None:
     """`POST …/late`: the party called, or is on time after all."""
-    await request[ENVIRONMENT].database.write(
-        mark_late, id_of(request), _seen(form),
-        late=form.ticked("late"), actor=actor_of(request),
-    )  # fmt: skip
+    await _do(request, mark_late, late=form.ticked("late"))
 
 
-@_form("new-code")
-async def new_code(request: web.Request, form: Form) -> None:
+@_form
+async def new_code(request: web.Request, _: Form) -> None:
     """`POST …/new-code`: another pass for this guest; the one that went round is refused."""
-    await request[ENVIRONMENT].database.write(
-        reissue_pass, id_of(request), _seen(form), actor=actor_of(request)
-    )
+    await _do(request, reissue_pass)
 
 
-@_form("payment")
+@_form
 async def pay(request: web.Request, form: Form) -> None:
     """`POST …/payment`: money was received; a form sent twice is one payment."""
-    await _as_seen(
+    await _do(
         request,
-        form,
+        as_seen,
         record_payment,
         amount=form.whole("amount", 1, AMOUNT_MAX),
         method=form.one_of("method", PAYMENT_METHODS),
         complete=form.ticked("complete"),
-        actor=actor_of(request),
         sure=form.text("sure") == form.text("amount"),
     )
 
 
-@_form("void")
+@_form
 async def void(request: web.Request, form: Form) -> None:
     """`POST …/void`: a payment counts no more."""
     reason = form.text("reason")
     if not reason:
         raise field_error("void_reason", "un motif.", "a reason.")
-    payment_id = form.text("payment", 64)
-    await _as_seen(request, form, void_payment, payment_id, reason=reason, actor=actor_of(request))
+    await _do(request, as_seen, void_payment, form.text("payment", 64), reason=reason)
 
 
-@_form("check-in")
-async def check_in_one(request: web.Request, form: Form) -> Verdict | None:
+@_form
+async def check_in_one(request: web.Request, form: Form) -> None:
     """`POST …/check-in`: as at the door; amber and red need a reason."""
     environment = request[ENVIRONMENT]
     decided = await environment.database.write(
@@ -283,30 +228,29 @@ async def check_in_one(request: web.Request, form: Form) -> Verdict | None:
         reason=form.text("reason") or None,
         early_minutes=environment.settings.door.early_minutes,
     )
-    return None if COLOURS[decided.verdict.result] == "green" else decided.verdict
+    verdict = decided.verdict
+    if COLOURS[verdict.result] != "green" and not verdict.admitted:
+        declined = _NotAdmitted if verdict.result in OVERRIDABLE else Declined
+        raise declined(phrase(verdict, language_of(request).code).staff, 409)
 
 
-@_form("undo")
+@_form
 async def undo_one(request: web.Request, form: Form) -> None:
     """`POST …/undo`: the latest check-in is taken back."""
-    reason = form.needed("reason", "un motif.", "a reason.")
-    await _as_seen(request, form, undo_by_staff, staff_of(request), reason)
+    reason, seen = form.needed("reason", "un motif.", "a reason."), _seen(form)
+    await request[ENVIRONMENT].database.write(
+        as_seen, id_of(request), seen, undo_by_staff, staff_of(request), reason
+    )
 
 
-async def _as_seen(
-    request: web.Request,
-    form: Form,
-    action: Callable[Concatenate[Transaction, str, P], Any],
-    *args: P.args,
-    **kwargs: P.kwargs,
+async def _do(
+    request: web.Request, action: Callable[..., object], *args: Any, **kwargs: Any
 ) -> None:
     """Run the action, unless somebody changed the reservation since the form was made."""
-    seen = _seen(form)
-
-    def act(tx: Transaction) -> None:
-        as_seen(tx, id_of(request), seen, action, *args, **kwargs)
-
-    await request[ENVIRONMENT].database.write(act)
+    seen, actor = _seen(request[FORM]), actor_of(request)
+    await request[ENVIRONMENT].database.write(
+        action, id_of(request), seen, *args, actor=actor, **kwargs
+    )
 
 
 def _seen(form: Form) -> int:
@@ -314,13 +258,13 @@ def _seen(form: Form) -> int:
     return form.whole("seen", 1, 2**31)
 
 
-def _plainly(name: str, action: Callable[..., Any]) -> Handler:
+def _plainly(action: Callable[..., object]) -> Handler:
     """A handler of a form that only says that it is to be done."""
 
-    async def act(request: web.Request, form: Form) -> None:
-        await _as_seen(request, form, action, actor=actor_of(request))
+    async def act(request: web.Request, _: Form) -> None:
+        await _do(request, as_seen, action)
 
-    return _form(name)(act)
+    return _form(act)
 
 
 async def export_one(request: web.Request) -> web.Response:
@@ -348,12 +292,12 @@ ONE_ROUTES = (
     _hosts(f"{_ONE}/move", handler=move),
     _hosts(f"{_ONE}/late", handler=late),
     _hosts(f"{_ONE}/new-code", handler=new_code),
-    _hosts(f"{_ONE}/cancel", handler=_plainly("cancel", cancel)),
-    _hosts(f"{_ONE}/accept", handler=_plainly("accept", accept)),
-    _hosts(f"{_ONE}/decline", handler=_plainly("decline", decline)),
+    _hosts(f"{_ONE}/cancel", handler=_plainly(cancel)),
+    _hosts(f"{_ONE}/accept", handler=_plainly(accept)),
+    _hosts(f"{_ONE}/decline", handler=_plainly(decline)),
     _hosts(f"{_ONE}/payment", handler=pay),
     _hosts(f"{_ONE}/void", handler=void),
     # The house forgets who it was for; the table stays held (law 09-08).
-    PortalRoute("POST", f"{_ONE}/erase", "manager", _plainly("erase", erase_guest)),
+    PortalRoute("POST", f"{_ONE}/erase", "manager", _plainly(erase_guest)),
     PortalRoute("GET", f"{_ONE}/held.json", "manager", export_one),
 )
