@@ -54,7 +54,7 @@ class SandboxPages:
     async def tell(self, request: web.Request) -> web.Response:
         """`GET /test/echo/{token}`: what arrived after `?after=`, newest first."""
         token = self._token_of(request)
-        receiver = self._sandbox.watch(token)
+        receiver, after = self._sandbox.find(token), _after(request)
         if wants_page(request):
             page = f"{request[ENVIRONMENT].prefix}#{token}"
             return web.Response(status=303, headers={"Location": page})
@@ -66,7 +66,7 @@ class SandboxPages:
             ],
             "mode": receiver.mode,
             "received": receiver.received,
-            "items": [echo.told() for echo in receiver.after(_after(request))],
+            "items": [echo for echo, _size in receiver.echoes if echo["number"] > after],
         }
         return answer(told)
 
