@@ -1,6 +1,7 @@
 """Around every request: refusals become answers, accidents become a 500, headers are set."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -21,22 +22,13 @@ from web.wire import COMMON_HEADERS, refuse
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Counter:
-    """How many there were."""
-
-    __slots__ = ("total",)
-
-    def __init__(self) -> None:
-        self.total = 0
-
-
-REQUESTS: web.AppKey[Counter] = web.AppKey("requests", Counter)
+REQUESTS: web.AppKey[Counter[str]] = web.AppKey("requests", Counter)
 
 
 @web.middleware
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give every request an answer in the documented form, and every answer its headers."""
-    request.app[REQUESTS].total += 1
+    request.app[REQUESTS]["total"] += 1
     try:
         if not request.app[HOSTS].allows(request.host):
             raise Misdirected  # noqa: TRY301 - answered below like every refusal
@@ -78,19 +70,11 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
 
 def note_accident(request: web.Request, error: Exception) -> None:
     """Log where it happened, unless nobody waits for the answer any more."""
-    if not (isinstance(error, ConnectionError) and _has_left(request)):
-        log_accident(f"{request.method} {_route_of(request)}", error)
-
-
-def _has_left(request: web.Request) -> bool:
-    """Whether nobody waits for the answer any more, for instance in the middle of a download."""
-    return request.transport is None or request.transport.is_closing()
-
-
-def _route_of(request: web.Request) -> str:
-    """The route's pattern: unlike the path it carries no token."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource is not None else "an unknown path"
+    has_left = request.transport is None or request.transport.is_closing()
+    if not (has_left and isinstance(error, ConnectionError)):
+        resource = request.match_info.route.resource  # whose pattern, unlike the path, has no token
+        path = resource.canonical if resource is not None else "an unknown path"
+        log_accident(f"{request.method} {path}", error)
 
 
 class Drain:

@@ -1,11 +1,14 @@
 """The access page: the guest's card with the pass (interface, section 2.7, `guestAccessUrl`)."""
 
+import asyncio
 import hashlib
 import json
+from functools import lru_cache
 
 from aiohttp import web
 from markupsafe import Markup
 
+from appliance.model.qr import qr_png, qr_svg
 from appliance.tokens import Keyring
 from web.guest.answer import (
     LINK_ENDS,
@@ -21,12 +24,13 @@ from web.guest.answer import (
 from web.guest.calendar import make_calendar
 from web.guest.card import make_card
 from web.guest.opened_link import OpenedLink
-from web.pass_images import PASS_IMAGES
 from web.static_files import STATIC_FILES
 
 _FILES = ("guest.css", "guest.js", "icon.svg")
 _WORKER = "guest-service-worker.js"
 _PIXELS_A_MODULE = 16  # a picture of 784 pixels: sharp when it fills a phone
+# Whoever has one link may ask for its picture as often as they like: it costs one drawing.
+_svg, _png = lru_cache(1000)(qr_svg), lru_cache(1000)(qr_png)
 
 
 @guest_page
@@ -42,7 +46,7 @@ async def access_page(request: web.Request) -> web.Response:
         return respond({"ETag": mark}, status=304)
     image = None
     if opened.guest_pass is not None:
-        image = Markup(await request.config_dict[PASS_IMAGES].svg(opened.guest_pass))  # noqa: S704 - our own drawing
+        image = Markup(await asyncio.to_thread(_svg, opened.guest_pass))  # noqa: S704 - our own drawing
     here = f"{environment.prefix}/access/{token}"
     values: dict[str, object] = {
         "card": make_card(opened, language),
@@ -78,8 +82,7 @@ async def pass_picture(request: web.Request) -> web.Response:
     opened = await open_link(request, Keyring.read_access_token)
     if opened.guest_pass is None:
         raise DeadLink
-    images = request.config_dict[PASS_IMAGES]
-    picture = await images.png(opened.guest_pass, _PIXELS_A_MODULE)
+    picture = await asyncio.to_thread(_png, opened.guest_pass, _PIXELS_A_MODULE)
     return file_answer(picture, "image/png", f"{opened.venue.slug}-{opened.reservation.date}.png")
 
 
