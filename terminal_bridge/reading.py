@@ -8,7 +8,7 @@ from typing import Any
 from appliance.errors import ValidationError, field_invalid
 from appliance.house_errors import RoleMissing
 from appliance.model.booking import parse_uuid
-from appliance.model.scan import TAKEN_BACK
+from appliance.model.scan import TAKEN_BACK, Reading, Scan
 from appliance.model.terminal import NAME_MAX, Terminal
 from appliance.model.verdict_sentences import LANGUAGES
 
@@ -37,6 +37,19 @@ class Request:
     code: str = ""
     reservation_id: str | None = None
     shown: str | None = None
+
+    def to_scan(self, reading: Reading, happened_at: int | None = None) -> Scan:
+        """It with what was read, and when that was by the box's clock unless it is now."""
+        return Scan(
+            id=self.scan_id,
+            reading=reading,
+            arrivals=self.arrivals,
+            reason=self.reason,
+            simulate=self.simulate,
+            device_at=self.device_at,
+            shown=self.shown,
+            happened_at=happened_at,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +138,7 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
         raise field_invalid("name", "text_at_most", longest=NAME_MAX)
     language = body.get("language", "fr")
     if language not in LANGUAGES:
-        allowed = ", ".join(LANGUAGES)
-        raise field_invalid("language", "among", allowed=allowed)
+        raise field_invalid("language", "among", allowed=", ".join(LANGUAGES))
     cookie = body.get("cookie", False)
     if not isinstance(cookie, bool):
         raise field_invalid("cookie", "true_or_false")
@@ -160,7 +172,8 @@ def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:
             raise field_invalid("at", "timestamp")
     except ValidationError as fault:
         raise fault.inside(path) from None
-    return replace(wish, code=code, reservation_id=reservation_id, reason=reason, shown=shown)
+    wish = replace(wish, simulate=False, reason=reason, shown=shown)
+    return replace(wish, code=code, reservation_id=reservation_id)
 
 
 def _parse_shown(value: object) -> str | None:

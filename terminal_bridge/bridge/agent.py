@@ -181,19 +181,17 @@ class Link:
     async def _try(self) -> bool:
         """Whether the box was reached and everything is with it."""
         try:
-            try:
-                await self._reach()
-            except NotPaired:
-                await self._agent.revoke()
-                return False
+            await self._reach()
+        except NotPaired:
+            await self._agent.revoke()
         except OutOfReach as why:
             self._agent.lose(str(why))
-            return False
         except Exception as error:  # noqa: BLE001 - the door goes on without the box
             self._agent.lose("something unexpected happened")
             log_accident("the link to the box", error)
-            return False
-        return True
+        else:
+            return True
+        return False
 
     async def _rest(self) -> None:
         """Until it is time to renew the snapshot, or the box is lost, or something changed."""
