@@ -25,6 +25,7 @@ Schema = dict[str, Any]
 _WORDS = Path(__file__).with_suffix(".md")
 _BRACES = re.compile(r"\{\w+\}\.?")
 _JSON = "application/json"
+_EVERY_LINE = re.MULTILINE | re.DOTALL
 _SHARED: Mapping[str, tuple[type[Refusal], ...]] = {
     "Unauthorized": (errors.Unauthorized, errors.KeyRevoked),
     "UnknownPath": (errors.NotFound,),
@@ -52,12 +53,14 @@ _OF_EVENTS: Mapping[str, Mapping[str, str]] = {
 class Words:
     """A section of openapi.md: its paragraphs, what it says of each member, its JSON.
 
-    That is the example of an object, the parameters of a call, or headers.
+    That is the example of an object, the parameters of a call, or headers. `schema` is that of
+    an object we receive; of those we send `web.api.wire` has it.
     """
 
     paragraphs: tuple[str, ...]
     members: Mapping[str, str]
     json: Any
+    schema: Schema | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class _Call:
     tag: str
     answers: Mapping[int, type[wire.Answer]]
     refusals: Sequence[Refusal] = ()
-    body: type[wire.Request] | None = None
+    body: str = ""
     body_required: bool = True
     headers: Sequence[str] = ()  # of its 200
 
@@ -124,7 +127,7 @@ _CALLS: Mapping[str, _Call] = {
             errors.GuestsOutOfRange(field="guests", capacity_min=2, capacity_max=4),
             errors.TableTaken(),
         ),
-        body=wire.CreateReservation,
+        body="CreateReservation",
         headers=("Idempotent-Replayed", "Reservation-Status", "Idempotency-Body-Mismatch"),
     ),
     "cancelReservation": _Call(
@@ -144,7 +147,7 @@ _CALLS: Mapping[str, _Call] = {
             errors.InvalidEventType(field="events"),
             errors.TooManyEndpoints(),
         ),
-        body=wire.RegisterWebhookEndpoint,
+        body="RegisterWebhookEndpoint",
     ),
     "deleteWebhook": _Call(
         "Webhook endpoints", {200: wire.DeactivatedWebhookEndpoint}, (errors.NotFound(),)
@@ -153,7 +156,7 @@ _CALLS: Mapping[str, _Call] = {
         "Webhook endpoints",
         {202: wire.WebhookTestResult},
         (_rule("endpointId", "texte attendu.", "text expected."), errors.NotFound()),
-        body=wire.WebhookTest,
+        body="WebhookTest",
         body_required=False,
     ),
 }
@@ -204,7 +207,7 @@ def describe_servers(base: str, environment: str) -> list[Schema]:
 def example(name: str, wish: Wish | None = None) -> Any:
     """The example of an object; a booking asks for `wish`."""
     value = deepcopy(_sections()[name].json)
-    if name == wire.CreateReservation.__name__ and wish:
+    if name == "CreateReservation" and wish:
         asked = {"tableId": wish.table_id, "date": wish.date, "slot": wish.slot}
         own = {"externalRef": wish.reference, "idempotencyKey": f"{wish.reference}-1"}
         value.update(asked, guests=wish.guests, **own)
@@ -237,13 +240,18 @@ def _sections() -> Mapping[str, Words]:
     sections = {}
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         name, _, rest = part.partition("\n")
-        prose, _, code = rest.partition("```json\n")
+        prose = rest.partition("```json")[0]
+        found = {
+            kind: json.loads(code)
+            for kind, code in re.findall(r"^```json ?(\w*)\n(.*?)^```", rest, _EVERY_LINE)
+        }
         items = re.findall(r"^- `([^`]+)`: ((?:.+\n)(?:  .+\n)*)", prose, re.MULTILINE)
         lead = re.split(r"^- `", prose, maxsplit=1, flags=re.MULTILINE)[0]
         sections[name] = Words(
             tuple(_line(each) for each in lead.strip().split("\n\n")),
             {member: _line(meaning) for member, meaning in items},
-            json.loads(code.partition("```")[0]) if code else None,
+            found.get(""),
+            found.get("schema"),
         )
     return sections
 
@@ -274,12 +282,12 @@ def _ref(name: str) -> Schema:
 
 def _schemas(refusals: Iterable[Refusal]) -> Schema:
     """Component schemas by name; `refusals` are all that the interface can answer."""
-    objects = [*wire.Answer.__subclasses__(), *wire.Request.__subclasses__()]
     _, schemas = msgspec.json.schema_components(
-        objects, ref_template="#/components/schemas/{name}"
-    )  # fmt: skip
-    for kind in objects:
-        _describe(kind, schemas[kind.__name__])
+        wire.Answer.__subclasses__(), ref_template="#/components/schemas/{name}"
+    )
+    schemas |= {name: deepcopy(each.schema) for name, each in _sections().items() if each.schema}
+    for name, schema in schemas.items():
+        _describe(_sections()[name], schema)
     enums = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
     for name, values in enums.items():
         text = _sections()[name].paragraphs[0]
@@ -287,17 +295,11 @@ def _schemas(refusals: Iterable[Refusal]) -> Schema:
     return dict(sorted(schemas.items()))
 
 
-def _describe(kind: type[msgspec.Struct], schema: Schema) -> None:
+def _describe(words: Words, schema: Schema) -> None:
     """Put in the words, and what generators of clients read better than msgspec's own form."""
-    words = _sections()[kind.__name__]
-    del schema["title"]
-    if not schema["required"]:
-        del schema["required"]
+    schema.pop("title", None)
     schema["description"] = words.paragraphs[0]
-    if issubclass(kind, wire.Request):
-        schema["additionalProperties"] = True
     for name, part in schema["properties"].items():
-        part.pop("default", None)
         if "anyOf" in part:  # X or null
             known = next(each for each in part.pop("anyOf") if each != {"type": "null"})
             part.update(known, type=[known["type"], "null"])
@@ -332,13 +334,16 @@ def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
         operation["parameters"] = [
             {"name": name, "required": False, **more} for name, more in parameters.items()
         ]
-    if call.body is not None:
+    if call.body:
         content = _content(call.body, wish)
         operation["requestBody"] = {"required": call.body_required, "content": content}
     if route.operation_id == "createWebhook":
         operation["callbacks"] = describe_callbacks()
     answers = {
-        str(status): {"description": words.members[str(status)], "content": _content(kind, wish)}
+        str(status): {
+            "description": words.members[str(status)],
+            "content": _content(kind.__name__, wish),
+        }
         for status, kind in call.answers.items()
     }
     if call.headers:
@@ -346,11 +351,9 @@ def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
-def _content(kind: type[msgspec.Struct], wish: Wish) -> Schema:
-    value = example(kind.__name__, wish)
-    return {
-        _JSON: {"schema": _ref(kind.__name__), "examples": {"example": {"value": value}}}
-    }  # fmt: skip
+def _content(name: str, wish: Wish) -> Schema:
+    examples = {"example": {"value": example(name, wish)}}
+    return {_JSON: {"schema": _ref(name), "examples": examples}}
 
 
 def _with_meanings(section: str) -> dict[str, Schema]:
@@ -398,7 +401,7 @@ def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
     """The error answers of one call by status: its own refusals and the shared ones."""
     own = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
     names = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
-    if call.body is not None:
+    if call.body:
         own.insert(0, errors.InvalidJson())
         names.append("BodyTooLarge")
     meanings = _sections()["Responses"].members
