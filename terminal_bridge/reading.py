@@ -139,23 +139,25 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
     language = body.get("language", "fr")
     if language not in LANGUAGES:
         raise field_invalid("language", "among", allowed=", ".join(LANGUAGES))
-    cookie = body.get("cookie", False)
-    if not isinstance(cookie, bool):
-        raise field_invalid("cookie", "true_or_false")
+    cookie = _parse_flag(body, "cookie")
     return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 
 
 def _parse_wish(body: dict[str, Any]) -> Request:
-    simulate = body.get("simulate", False)
-    if not isinstance(simulate, bool):
-        raise field_invalid("simulate", "true_or_false")
     return Request(
         scan_id=parse_scan_id(body.get("scanId")),
         arrivals=parse_people(body.get("arrivals"), "arrivals"),
         reason=_parse_override(body.get("override")),
-        simulate=simulate,
+        simulate=_parse_flag(body, "simulate"),
         device_at=parse_instant(body.get("at")),
     )
+
+
+def _parse_flag(body: dict[str, Any], field: str) -> bool:
+    value = body.get(field, False)
+    if not isinstance(value, bool):
+        raise field_invalid(field, "true_or_false")
+    return value
 
 
 def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -55,17 +56,14 @@ def set_headers(response: web.StreamResponse) -> None:
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:
     """aiohttp's own refusals as error bodies (interface, section 7); redirects as they are."""
-    if isinstance(exception, web.HTTPNotFound):
-        return refuse(NotFound())
+    kinds = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
+    kind = {kind.status: kind for kind in kinds}.get(exception.status)
+    if kind is None:
+        return exception
+    response = refuse(kind())
     if isinstance(exception, web.HTTPMethodNotAllowed):
-        response = refuse(MethodNotAllowed())
         response.headers["Allow"] = ", ".join(sorted(exception.allowed_methods))
-        return response
-    if isinstance(exception, web.HTTPRequestEntityTooLarge):
-        return refuse(BodyTooLarge())
-    if exception.status == Unavailable.status:
-        return refuse(Unavailable())
-    return exception
+    return response
 
 
 def note_accident(request: web.Request, error: Exception) -> None:
@@ -97,14 +95,11 @@ class Drain:
         Whoever still sends on a connection that was kept open is answered and let go.
         """
         self._draining = True
-        if self._in_flight == 0:
-            return True
-        try:
-            async with asyncio.timeout(seconds):
-                await self._empty.wait()
-        except TimeoutError:
-            return False
-        return True
+        if self._in_flight:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._empty.wait()
+        return self._in_flight == 0
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
