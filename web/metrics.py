@@ -52,9 +52,8 @@ class Metrics:
         """Whether this is the Prometheus to which the owner gave `server.metrics_token`."""
         token = self._box.settings.server.metrics_token
         scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
-        if not token or scheme.lower() != "bearer":
-            return False
-        return compare_digest(shown.encode("utf-8", "replace"), token.encode())
+        is_bearer = bool(token) and scheme.lower() == "bearer"
+        return is_bearer and compare_digest(shown.encode("utf-8", "replace"), token.encode())
 
 
 def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:

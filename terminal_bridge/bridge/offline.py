@@ -105,16 +105,14 @@ def _decide_pass(code: str, known: Known) -> Local:
     found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
     if isinstance(found, str):
         return _say(found, known)
-    passes = known.snapshot.passes if known.snapshot else ()
-    listed = next((one for one in passes if one.pass_id == found.pass_id), None)
-    if listed is not None:
-        return _decide_guest(listed, found.generation, known)
+    for listed in known.snapshot.passes if known.snapshot else ():
+        if listed.pass_id == found.pass_id:
+            return _decide_guest(listed, found.generation, known)
     evening = _tonight(known)
     if found.evening != evening:
         return _say("not_yet" if found.evening > evening else "too_late", known)
-    return _say(
-        "unlisted" if known.snapshot and known.snapshot.is_fresh(known.now) else "old_list", known
-    )
+    is_fresh = known.snapshot is not None and known.snapshot.is_fresh(known.now)
+    return _say("unlisted" if is_fresh else "old_list", known)
 
 
 def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
@@ -146,11 +144,10 @@ def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> 
         tonight=_tonight(known),
         too_early=known.now < _opens_at(guest, snapshot, known),
     )
-    if COLOURS[result] != "green":
-        return _say(result, known, guest)
-    if not snapshot.is_fresh(known.now):
+    is_green = COLOURS[result] == "green"
+    if is_green and not snapshot.is_fresh(known.now):
         return _say("old_list", known, guest)
-    return _say(result, known, guest, admitted=ARRIVALS)
+    return _say(result, known, guest, admitted=ARRIVALS if is_green else 0)
 
 
 def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
