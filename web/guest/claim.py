@@ -34,8 +34,7 @@ async def claim(request: web.Request) -> web.Response:
     except RateLimited:
         raise
     except Refusal as refusal:
-        fault = refusal_in_words(refusal, language_of(request))
-        return _show(request, "guest/claim.html", opened, fault=fault, status=refusal.status)
+        return _show(request, "guest/claim.html", opened, refusal)
     opened = await open_link(request, Keyring.read_claim_token)
     response = _show(request, "guest/claimed.html", opened, is_kept=device is not None)
     if opened.reservation.holds:
@@ -47,10 +46,9 @@ def _show(
     request: web.Request,
     template: str,
     opened: OpenedLink,
+    refusal: Refusal | None = None,
     *,
-    fault: str | None = None,
     is_kept: bool = False,
-    status: int = 200,
 ) -> web.Response:
     environment, language = environment_of(request), language_of(request)
     access_token = environment.keyring.access_token(opened.reservation.id)
@@ -63,7 +61,7 @@ def _show(
         "mine": f"{environment.prefix}/me",
         "undo": f"{environment.prefix}/claim-guest/{request.match_info['token']}/cancel",
         "is_kept": is_kept,
-        "fault": fault,
+        "fault": refusal_in_words(refusal, language) if refusal else None,
         **correction_values(opened, language),
     }
-    return page(request, template, values, status=status)
+    return page(request, template, values, refusal.status if refusal else 200)
