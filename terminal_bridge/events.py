@@ -59,10 +59,9 @@ class _EventStream(web.StreamResponse):
     async def _tell(self, listener: Listener) -> bool:
         """One round; whether there may be another."""
         changes = await listener.take(HEARTBEAT_SECONDS)
-        # The feed cannot tell what a command beside the box has done to this terminal.
-        looks_again = any(change.kind in {"reset", "totals"} for change in changes)
         now = self._terminal
-        if looks_again:
+        # The feed cannot tell what a command beside the box has done to this terminal.
+        if any(change.kind in {"reset", "totals"} for change in changes):
             now = self._environment.database.peek(get_terminal, now.id)
         if now.role != self._terminal.role:
             return False

@@ -20,7 +20,7 @@ from appliance.tokens import encode_url_safe
 from terminal_bridge.authentication import authenticate, keep_token
 from terminal_bridge.body import read_object
 from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES
-from terminal_bridge.reading import PairingRequest, parse_pairing
+from terminal_bridge.reading import parse_pairing
 from terminal_bridge.same_origin import is_from_our_page
 from terminal_bridge.wire import answer
 
@@ -43,31 +43,24 @@ async def pair(request: web.Request) -> web.Response:
     if not is_from_our_page(request, environment.links.base):
         raise PairingRefused
     wish = parse_pairing(await read_object(request))
-    paired = await (_pair_typed(request, wish) if wish.is_typed else _pair_linked(request, wish))
+    database, tries = environment.database, request.config_dict[PAIRING_TRIES]
+    if wish.is_typed:
+        device = request.config_dict[CALLER_OF](request)
+        tries.spend(device)  # before the try is made, so that many at once are many
+        paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
+        if paired is not None:
+            tries.give_back(device)
+    else:
+        paired = await database.write(pair_by_secret, wish.code, wish.name, wish.language)
     if paired is None:
         raise PairingRefused
     terminal_id, token = paired
-    known = await environment.database.read(_introduce, terminal_id)
+    known = await database.read(_introduce, terminal_id)
     if not wish.cookie:
         return answer({"token": token, **known})
     response = answer(known)
     keep_token(response, environment, token)
     return response
-
-
-async def _pair_linked(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
-    database = request[ENVIRONMENT].database
-    return await database.write(pair_by_secret, wish.code, wish.name, wish.language)
-
-
-async def _pair_typed(request: web.Request, wish: PairingRequest) -> tuple[str, str] | None:
-    tries, database = request.config_dict[PAIRING_TRIES], request[ENVIRONMENT].database
-    device = request.config_dict[CALLER_OF](request)
-    tries.spend(device)  # before the try is made, so that many at once are many
-    paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
-    if paired is not None:
-        tries.give_back(device)
-    return paired
 
 
 async def unpair(request: web.Request) -> web.Response:

@@ -8,7 +8,7 @@ from typing import Any
 from appliance.errors import ValidationError, field_invalid
 from appliance.house_errors import RoleMissing
 from appliance.model.booking import parse_uuid
-from appliance.model.scan import TAKEN_BACK
+from appliance.model.scan import TAKEN_BACK, Reading, Scan
 from appliance.model.terminal import NAME_MAX, Terminal
 from appliance.model.verdict_sentences import LANGUAGES
 
@@ -37,6 +37,19 @@ class Request:
     code: str = ""
     reservation_id: str | None = None
     shown: str | None = None
+
+    def to_scan(self, reading: Reading, happened_at: int | None = None) -> Scan:
+        """It with what was read, and when that was by the box's clock unless it is now."""
+        return Scan(
+            id=self.scan_id,
+            reading=reading,
+            arrivals=self.arrivals,
+            reason=self.reason,
+            simulate=self.simulate,
+            device_at=self.device_at,
+            shown=self.shown,
+            happened_at=happened_at,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,25 +138,26 @@ def parse_pairing(body: dict[str, Any]) -> PairingRequest:
         raise field_invalid("name", "text_at_most", longest=NAME_MAX)
     language = body.get("language", "fr")
     if language not in LANGUAGES:
-        allowed = ", ".join(LANGUAGES)
-        raise field_invalid("language", "among", allowed=allowed)
-    cookie = body.get("cookie", False)
-    if not isinstance(cookie, bool):
-        raise field_invalid("cookie", "true_or_false")
+        raise field_invalid("language", "among", allowed=", ".join(LANGUAGES))
+    cookie = _parse_flag(body, "cookie")
     return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
 
 
 def _parse_wish(body: dict[str, Any]) -> Request:
-    simulate = body.get("simulate", False)
-    if not isinstance(simulate, bool):
-        raise field_invalid("simulate", "true_or_false")
     return Request(
         scan_id=parse_scan_id(body.get("scanId")),
         arrivals=parse_people(body.get("arrivals"), "arrivals"),
         reason=_parse_override(body.get("override")),
-        simulate=simulate,
+        simulate=_parse_flag(body, "simulate"),
         device_at=parse_instant(body.get("at")),
     )
+
+
+def _parse_flag(body: dict[str, Any], field: str) -> bool:
+    value = body.get(field, False)
+    if not isinstance(value, bool):
+        raise field_invalid(field, "true_or_false")
+    return value
 
 
 def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:
@@ -160,7 +174,8 @@ def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:
             raise field_invalid("at", "timestamp")
     except ValidationError as fault:
         raise fault.inside(path) from None
-    return replace(wish, code=code, reservation_id=reservation_id, reason=reason, shown=shown)
+    wish = replace(wish, simulate=False, reason=reason, shown=shown)
+    return replace(wish, code=code, reservation_id=reservation_id)
 
 
 def _parse_shown(value: object) -> str | None:

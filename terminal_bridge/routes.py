@@ -3,25 +3,12 @@
 Every handler but `pair` judges its caller first, by `authenticate`.
 """
 
-from collections.abc import Awaitable, Callable
-
-from aiohttp import web
-
 from terminal_bridge.evening import evening, snapshot
 from terminal_bridge.events import events
 from terminal_bridge.pairing import me, pair, unpair
-from terminal_bridge.scans import (
-    acknowledge,
-    check_in_by_hand,
-    scan,
-    sync,
-    undo,
-    undo_by_hand,
-)
+from terminal_bridge.scans import acknowledge, check_in_by_hand, scan, sync, undo, undo_by_hand
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-TERMINAL_ROUTES: tuple[tuple[str, str, Handler], ...] = (
+TERMINAL_ROUTES = (
     ("POST", "/terminal/v1/pair", pair),
     ("POST", "/terminal/v1/unpair", unpair),
     ("GET", "/terminal/v1/me", me),

@@ -1,8 +1,7 @@
 """Whether an unsafe request comes from a page of this box (docs/security.md, S15)."""
 
-from urllib.parse import urlsplit
-
 from aiohttp import web
+from yarl import URL
 
 _OWN_SITES = {"same-origin", "none"}
 
@@ -19,10 +18,5 @@ def is_from_our_page(request: web.Request, base: str) -> bool:
         return site in _OWN_SITES
     origin = request.headers.get("Origin")
     if origin is not None:
-        return origin in {_origin(base), f"{request.scheme}://{request.host}"}
+        return origin in {str(URL(base).origin()), f"{request.scheme}://{request.host}"}
     return "Cookie" not in request.headers
-
-
-def _origin(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"

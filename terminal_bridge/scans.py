@@ -112,17 +112,7 @@ async def _decide(
     environment: Environment, terminal: Terminal, wish: Request, reading: Reading
 ) -> dict[str, Any]:
     decided: Decided = await environment.database.write(
-        check_in,
-        terminal,
-        Scan(
-            id=wish.scan_id,
-            reading=reading,
-            arrivals=wish.arrivals,
-            reason=wish.reason,
-            simulate=wish.simulate,
-            device_at=wish.device_at,
-        ),
-        environment.settings.door.early_minutes,
+        check_in, terminal, wish.to_scan(reading), environment.settings.door.early_minutes
     )
     return verdict_of(decided, wish.scan_id, terminal, simulated=wish.simulate)
 
@@ -144,14 +134,10 @@ async def sync(request: web.Request) -> web.Response:
     results: list[dict[str, Any]] = [{}] * len(scans)
     for first in range(0, len(scans), _TOGETHER):
         some = scans[first : first + _TOGETHER]
-        synced = await environment.database.write(
-            sync_scans,
-            terminal,
-            [scan for _, scan in some],
-            environment.settings.door.early_minutes,
-        )
-        for (place, scan), found in zip(some, synced, strict=True):
-            results[place] = _synced(scan, found, terminal)
+        early, found = environment.settings.door.early_minutes, [scan for _, scan in some]
+        synced = await environment.database.write(sync_scans, terminal, found, early)
+        for (place, scan), each in zip(some, synced, strict=True):
+            results[place] = _synced(scan, each, terminal)
     return answer({"results": results})
 
 
@@ -180,16 +166,8 @@ def _order(
     for place, wish in enumerate(wishes):
         device_at = wish.device_at or 0  # it was required
         at = min(max(device_at - ahead, now - _OLDEST_MS), now)
-        scan = Scan(
-            id=wish.scan_id,
-            reading=_reading(reader, environment, terminal, wish, at),
-            arrivals=wish.arrivals,
-            reason=wish.reason,
-            device_at=wish.device_at,
-            shown=wish.shown,
-            happened_at=at,
-        )
-        found.append((place, scan))
+        reading = _reading(reader, environment, terminal, wish, at)
+        found.append((place, wish.to_scan(reading, at)))
     return sorted(found, key=lambda item: (item[1].happened_at, item[1].device_at))
 
 

@@ -101,12 +101,8 @@ def first_check_in_of(first: FirstCheckIn | None) -> _Json | None:
 
 
 def _actions(result: str, terminal: Terminal, *, overridable: bool) -> list[str]:
-    actions = ["override"] if overridable else []
-    return actions + [
-        action
-        for action in _ACTIONS.get(result, ())
-        if action != "search" or terminal.may("search")
-    ]
+    actions = ("override",) * overridable + _ACTIONS.get(result, ())
+    return [action for action in actions if action != "search" or terminal.may("search")]
 
 
 def _seen(seen: Seen | None, known: Mapping[str, Reservation]) -> _Json | None:

@@ -1,8 +1,8 @@
 """The composition root: one aiohttp application out of one box."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial, update_wrapper
 
 from aiohttp import web
@@ -36,7 +36,7 @@ from web.guest.routes import GUEST_ROUTES
 from web.health import Health
 from web.hosts import HOSTS, Hosts
 from web.metrics import Metrics
-from web.middleware import REQUESTS, Counter, Handler, answer_everything
+from web.middleware import REQUESTS, Handler, answer_everything
 from web.names.secure import SECURE, Secure, kept_secret, led_to_https
 from web.names.tls import renewal
 from web.names.trust import CERTIFICATES, TRUST_ROUTES
@@ -61,8 +61,6 @@ from web.sandbox.sandbox import Sandbox
 from web.static_files import STATIC_ROUTES
 from web.unknown import lead_back
 
-log = logging.getLogger(__name__)
-
 _PHONES_PER_MINUTE = 30  # that a terminal may look for: all last digits in more than five hours
 _STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops
 
@@ -78,7 +76,16 @@ def build_application(
     around = [answer_everything, keep_closed, lead_back]
     app = web.Application(middlewares=around, client_max_size=BODY_LIMIT)
     server = box.settings.server
-    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, _slug_of(box))
+
+    def slug() -> str:
+        return box.live.database.peek(get_venue).slug
+
+    async def end_feeds(_app: web.Application) -> None:
+        """Who listens to a feed would keep the box from leaving."""
+        for environment in box.environments:
+            environment.feed.close()
+
+    app[HOSTS] = Hosts((box.live.links.base, server.app_url), server.names, slug)
     app[PRINCIPALS] = {}
     app[SECURE] = Secure(server, server.tls_port if certificates else 0)
     app.on_response_prepare.extend(app[SECURE].on_prepare)
@@ -97,7 +104,7 @@ def build_application(
     app[ONCE] = Once(box.clock)
     prepare_pages(app)
     open_desks(app, box)
-    app.on_shutdown.append(_end_feeds(box))
+    app.on_shutdown.append(end_feeds)
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
     served: list[Services] = []
@@ -133,31 +140,15 @@ def _add_shared_routes(app: web.Application, box: Box) -> None:
     shared = (
         *HOME_ROUTES,
         *TRUST_ROUTES,
-        *Metrics(box).routes(),
-        *health.routes(),
+        ("GET", "/metrics", Metrics(box).show),
+        ("GET", "/health", health.show_health),
+        ("GET", "/ready", health.show_ready),
         *STATIC_ROUTES,
         *one_time_link_routes(box.clock),
         *sign_in_routes(box.clock),
     )
     for method, path, handler in shared:
         _add_readable(app, method, path, _public(handler, box.live), ANYBODY)
-
-
-def _slug_of(box: Box) -> Callable[[], str]:
-    def slug() -> str:
-        return box.live.database.peek(get_venue).slug
-
-    return slug
-
-
-def _end_feeds(box: Box) -> Callable[[web.Application], Awaitable[None]]:
-    """Who listens to a feed would keep the box from leaving."""
-
-    async def end(_app: web.Application) -> None:
-        for environment in box.environments:
-            environment.feed.close()
-
-    return end
 
 
 def _add_routes(app: web.Application, services: Services) -> None:
@@ -206,16 +197,12 @@ def _add_readable(
 
 def _partner(route: Route, services: Services) -> Handler:
     """The route's handler behind the gate: key, rate, scope, and only then the request."""
-    environment, gate, scope, handler = (
-        services.environment, services.gate, route.scope, route.handler
-    )  # fmt: skip
 
     async def handle(request: web.Request) -> web.StreamResponse:
         request.app[SECURE].demand(request)
-        request[KEY] = gate.admit(request, scope)
-        request[ENVIRONMENT] = environment
-        request[SERVICES] = services
-        return await handler(request)
+        request[KEY] = services.gate.admit(request, route.scope)
+        request[ENVIRONMENT], request[SERVICES] = services.environment, services
+        return await route.handler(request)
 
     return handle
 

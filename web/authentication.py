@@ -16,7 +16,7 @@ from appliance.store.key_use import note_key_use
 from appliance.store.keys import find_key_by_hash
 from appliance.tokens import hash_token
 from terminal_bridge.context import STILL_MAY
-from web.peer import household_of, networks_of, peer_of
+from web.names.secure import SECURE
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,6 @@ class Gate:
         self._clock = clock
         self._keys = RateLimit(clock, api.rate_limit_per_minute)
         self._strangers = RateLimit(clock, api.unauthenticated_per_minute)
-        self._proxies = networks_of(environment.settings.server.trusted_proxies)
         self._touched: dict[str, float] = {}
         self._counted: dict[str, tuple[int, int]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -44,11 +43,12 @@ class Gate:
         try:
             key = self._identify(request)
         except (Unauthorized, KeyRevoked):
-            self._strangers.spend(household_of(peer_of(request, self._proxies)))
+            self._strangers.spend(request.app[SECURE].caller_of(request))
             raise
         self._keys.spend(key.id)
-        self._demand(key, scope)
-        request[STILL_MAY] = lambda later: self._demand(self._identify(later), scope)
+        if scope not in key.scopes:
+            raise ScopeMissing(scope=scope)
+        request[STILL_MAY] = self._identify
         self._remember_use(key)
         return key
 
@@ -65,20 +65,13 @@ class Gate:
 
     def _identify(self, request: web.Request) -> ApiKey:
         match = _BEARER.fullmatch(request.headers.get("Authorization", ""))
-        if match is None:
-            raise Unauthorized
         database = self._environment.database
-        key = database.peek(find_key_by_hash, hash_token(match.group(1)))
+        key = match and database.peek(find_key_by_hash, hash_token(match.group(1)))
         if key is None:
             raise Unauthorized
         if key.is_revoked(database.clock.now()):
             raise KeyRevoked
         return key
-
-    @staticmethod
-    def _demand(key: ApiKey, scope: str) -> None:
-        if scope not in key.scopes:
-            raise ScopeMissing(scope=scope)
 
     def _remember_use(self, key: ApiKey) -> None:
         """`lastUsedAt` and the count of calls, to the minute: most calls write nothing.
@@ -86,31 +79,26 @@ class Gate:
         A minute's calls are counted here, and written beside a later one.
         """
         now = self._clock.monotonic()
-        since, calls = self._counted.get(key.id, (self._clock.now(), 0))
         if now - self._touched.get(key.id, float("-inf")) < _TOUCH_SECONDS:
+            since, calls = self._counted.get(key.id, (self._clock.now(), 0))
             self._counted[key.id] = (since, calls + 1)
             return
         self._touched[key.id] = now
-        self._counted.pop(key.id, None)
-        before = [(since, calls)] if calls else []
-        self._write_soon(key.id, [*before, (self._clock.now(), 1)])
+        counted = [self._counted.pop(key.id)] if key.id in self._counted else []
+        self._write_soon(key.id, [*counted, (self._clock.now(), 1)], just_now=True)
 
     def _write_soon(
-        self, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
+        self, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool
     ) -> None:
         """Beside the request: it holds nobody up."""
-        task = asyncio.get_running_loop().create_task(self._write(key_id, counted, just_now))
+
+        async def write() -> None:
+            try:
+                database = self._environment.database
+                await database.write(note_key_use, key_id, counted, just_now=just_now)
+            except Refusal as refusal:
+                log.warning("the use of a key was not noted: %s", refusal)
+
+        task = asyncio.get_running_loop().create_task(write())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _write(
-        self,
-        key_id: str,
-        counted: Sequence[tuple[int, int]],
-        just_now: bool,  # noqa: FBT001 - passed on
-    ) -> None:
-        try:
-            database = self._environment.database
-            await database.write(note_key_use, key_id, counted, just_now=just_now)
-        except Refusal as refusal:
-            log.warning("the use of a key was not noted: %s", refusal)

@@ -7,8 +7,7 @@ name may stand in what could not be read.
 import asyncio
 import resource
 import sys
-from collections.abc import Iterable
-from ipaddress import ip_address, ip_network
+from collections.abc import Sequence
 from typing import Any, cast
 
 from aiohttp import web
@@ -16,7 +15,7 @@ from aiohttp import web
 from appliance.accidents import log_accident
 from appliance.errors import InternalError, MalformedRequest
 from web.middleware import set_headers
-from web.peer import household_of
+from web.peer import household_of, is_in, is_loopback, networks_of
 from web.wire import refuse
 
 # What is read is parsed at once, and 256 KiB of the smallest chunks take 50 ms.
@@ -38,11 +37,11 @@ class ConnectionLimit:
     """
 
     def __init__(
-        self, total: int, trusted_proxies: Iterable[str] = (), per_address: int = _PER_ADDRESS
+        self, total: int, trusted_proxies: Sequence[str] = (), per_address: int = _PER_ADDRESS
     ) -> None:
         self._total = total
         self._per_address = per_address
-        self._proxies = [ip_network(text, strict=False) for text in trusted_proxies]
+        self._proxies = networks_of(trusted_proxies)
         self._open: dict[str, dict[asyncio.BaseTransport, None]] = {}  # by address, oldest first
         self._address_of: dict[asyncio.BaseTransport, str] = {}
 
@@ -52,7 +51,8 @@ class ConnectionLimit:
         address = household_of(peer)
         held = len(self._open.get(address, ()))
         most = self._per_address * (_DEVICES_OF_A_NETWORK if ":" in address else 1)
-        if (held >= most and not self._speaks_for_many(peer)) or not self._has_place(held):
+        is_one_device = not (is_loopback(peer) or is_in(peer, self._proxies))
+        if (held >= most and is_one_device) or not self._has_place(held):
             cast("asyncio.Transport", connection).abort()
             return False
         self._open.setdefault(address, {})[connection] = None
@@ -78,13 +78,6 @@ class ConnectionLimit:
         self.leave(oldest)
         cast("asyncio.Transport", oldest).abort()
         return True
-
-    def _speaks_for_many(self, address: str) -> bool:
-        try:
-            peer = ip_address(address)
-        except ValueError:
-            return False
-        return peer.is_loopback or any(peer in network for network in self._proxies)
 
 
 def affordable_connections() -> int:

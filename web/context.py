@@ -1,7 +1,8 @@
 """What the composition root hands to handlers, beside the environment of each request."""
 
 import asyncio
-from collections.abc import Hashable
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -18,25 +19,16 @@ class Turns:
     def __init__(self) -> None:
         self._busy: dict[Hashable, asyncio.Future[None]] = {}
 
-    def take(self, name: Hashable) -> "_Turn":
-        """`async with` it: waits until nobody else holds `name`, then holds it."""
-        return _Turn(self._busy, name)
-
-
-class _Turn:
-    __slots__ = ("_busy", "_name")
-
-    def __init__(self, busy: dict[Hashable, asyncio.Future[None]], name: Hashable) -> None:
-        self._busy = busy
-        self._name = name
-
-    async def __aenter__(self) -> None:
-        while (before := self._busy.get(self._name)) is not None:
+    @asynccontextmanager
+    async def take(self, name: Hashable) -> AsyncIterator[None]:
+        """Wait until nobody else holds `name`, and hold it while the block lasts."""
+        while (before := self._busy.get(name)) is not None:
             await asyncio.wait([before])
-        self._busy[self._name] = asyncio.get_running_loop().create_future()
-
-    async def __aexit__(self, *_: object) -> None:
-        self._busy.pop(self._name).set_result(None)
+        self._busy[name] = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            self._busy.pop(name).set_result(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,6 @@ from web.routes import PARTNER_ROUTE_TABLE
 from web.wire import answer
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
-_HEADERS = {
-    "Cache-Control": "no-cache",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 
 async def show_document(request: web.Request) -> web.Response:
@@ -33,24 +28,18 @@ async def show_document(request: web.Request) -> web.Response:
     environment = request[ENVIRONMENT]
     servers = describe_servers(_base(request), environment.name)
     wish = environment.database.peek(_find_wish)
-    document = build_document(PARTNER_ROUTE_TABLE, servers, wish)
-    return answer(document, headers=_HEADERS)
-
-
-async def show_documents(request: web.Request) -> web.Response:
-    """`GET /docs`: the front page of the documents."""
-    return await _show_page(request, FRONT)
+    headers = {"Cache-Control": "no-cache"}
+    return answer(build_document(PARTNER_ROUTE_TABLE, servers, wish), headers=headers)
 
 
 async def show_page(request: web.Request) -> web.Response:
-    """`GET /docs/{name}`: one of the documents, such as `/docs/partners/guide`."""
-    return await _show_page(request, request.match_info["name"])
+    """`GET /docs/{name}`: one of the documents, such as `/docs/partners/guide`, or the front page.
 
-
-async def _show_page(request: web.Request, name: str) -> web.Response:
-    """The files are read, and each is rendered, on a thread when it is first asked for."""
+    The files are read, and each is rendered, on a thread when it is first asked for.
+    """
     prefix = path_prefix(request[ENVIRONMENT].name)
     documents = await asyncio.to_thread(all_documents)
+    name = request.match_info.get("name", FRONT)
     page = await asyncio.to_thread(documents.page, name, prefix)
     if page is None:
         raise web.HTTPNotFound
@@ -119,7 +108,7 @@ def _find_wish(reader: Reader) -> Wish:
 
 DOCS_ROUTES = (
     ("GET", "/openapi.json", show_document),
-    ("GET", "/docs", show_documents),
+    ("GET", "/docs", show_page),
     ("GET", "/docs/reference", show_reference),
     ("GET", "/docs/{name:.+}", show_page),
 )

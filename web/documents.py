@@ -5,7 +5,8 @@
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
@@ -71,7 +72,9 @@ class Documents:
             path.relative_to(folder).with_suffix("").as_posix(): path.read_text("utf-8")
             for path in sorted(folder.rglob("*.md"))
         }
-        order = {name: number for number, name in enumerate(self._names_in_front())}
+        links = _LINK.findall(self._texts.get(FRONT, ""))
+        named = [FRONT, *(posixpath.normpath(path).removesuffix(".md") for path in links)]
+        order = {name: number for number, name in enumerate(named)}
         known = [Document(name, _title(text, name)) for name, text in self._texts.items()]
         known.sort(key=lambda each: (_place(each.name), order.get(each.name, len(order))))
         self._documents = {each.name: each for each in known}
@@ -94,16 +97,11 @@ class Documents:
             self._pages[name, prefix] = self._render(document, prefix)
         return self._pages[name, prefix]
 
-    def _names_in_front(self) -> Iterable[str]:
-        yield FRONT
-        for path in _LINK.findall(self._texts.get(FRONT, "")):
-            yield posixpath.normpath(path).removesuffix(".md")
-
     def _render(self, document: Document, prefix: str) -> Page:
         """HTML in the text is text. What may be wider than a phone scrolls by itself."""
         markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
         tokens = markdown.parse(self._texts[document.name])
-        contents = _name_headings(tokens)
+        contents = [(name, title) for tag, name, title in _name_headings(tokens) if tag == "h2"]
         for token in tokens:
             token.children = self._with_links(token.children, document, prefix)
         html = markdown.renderer.render(tokens, markdown.options, {})
@@ -141,16 +139,13 @@ class Documents:
         path = posixpath.normpath(posixpath.join(folder, unquote(parts.path)))
         fragment = f"#{parts.fragment}" if parts.fragment else ""
         if (self._folder / path).is_dir():
-            path = FRONT if path == "." else self._first_in(path)
+            inside = (name for name in self._documents if name.startswith(f"{path}/"))
+            path = FRONT if path == "." else next(inside, path)
         found = self._documents.get(path.removesuffix(".md"))
         if found:
             return found.address(prefix) + fragment
         is_ours = not path.startswith("..") and (self._folder / path).is_file()
         return f"/static/documents/{path}" if is_ours else None
-
-    def _first_in(self, folder: str) -> str:
-        inside = (name for name in self._documents if name.startswith(f"{folder}/"))
-        return next(inside, folder)
 
     def _programs(self, items: str) -> str:
         """A list of nothing but example programs, shown as the programs."""
@@ -177,33 +172,23 @@ def all_documents() -> Documents:
 def headings(text: str) -> list[tuple[str, str]]:
     """(fragment, title) of each heading of a Markdown text."""
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
-    _name_headings(tokens)
-    return [
-        (str(token.attrs["id"]), _text_of(tokens[at + 1]))
-        for at, token in enumerate(tokens)
-        if token.type == "heading_open"
-    ]
+    return [(fragment, title) for _tag, fragment, title in _name_headings(tokens)]
 
 
-def _name_headings(tokens: list[Token]) -> list[tuple[str, str]]:
-    """Give each heading the fragment that code hosts give it; those of the second level."""
-    seen: dict[str, int] = {}
-    second = []
+def _name_headings(tokens: list[Token]) -> list[tuple[str, str, str]]:
+    """Give each heading the fragment that code hosts give it: (tag, fragment, title) of each."""
+    seen: Counter[str] = Counter()
+    found = []
     for at, token in enumerate(tokens):
         if token.type != "heading_open":
             continue
-        title = _text_of(tokens[at + 1])
+        title = "".join(child.content for child in tokens[at + 1].children or ())
         fragment = re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-")
-        number = seen.get(fragment, 0)
-        seen[fragment] = number + 1
-        token.attrs["id"] = f"{fragment}-{number}" if number else fragment
-        if token.tag == "h2":
-            second.append((str(token.attrs["id"]), title))
-    return second
-
-
-def _text_of(inline: Token) -> str:
-    return "".join(child.content for child in inline.children or ())
+        name = f"{fragment}-{seen[fragment]}" if seen[fragment] else fragment
+        seen[fragment] += 1
+        token.attrs["id"] = name
+        found.append((token.tag, name, title))
+    return found
 
 
 def _title(text: str, name: str) -> str:

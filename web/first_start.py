@@ -37,14 +37,12 @@ class FirstStart:
         if not self._closed or request.path != SETUP_PATH or request.method not in _SAFE:
             return None
         base = request.app[SECURE].elsewhere_for(request)
-        return None if base is None else f"{base}{SETUP_PATH}"
+        return base and f"{base}{SETUP_PATH}"
 
     def lets_pass(self, request: web.Request) -> bool:
         """Whether the request may go on: always, once somebody owns the box."""
-        if not self._closed or request.path in _OPEN or request.path.startswith(_STATIC):
-            return True
-        self._closed = self._database.peek(is_closed)
-        return not self._closed
+        self._closed = self._closed and self._database.peek(is_closed)
+        return not self._closed or request.path in _OPEN or request.path.startswith(_STATIC)
 
 
 FIRST_START: web.AppKey[FirstStart] = web.AppKey("first_start", FirstStart)
@@ -73,22 +71,25 @@ async def show_setup_link(box: Box, local: str, *, as_qr: bool) -> None:
     """
     if not box.live.database.peek(is_closed):
         return
-    out = sys.stdout
     secret = await box.live.database.write(offer_setup)
     link = f"{local}{SETUP_PATH}#{secret}"
-    print(f"This box is new. Set it up here, within 30 minutes; the link works once:\n\n  {link}\n",
-          file=out)  # fmt: skip
+    said = [
+        "This box is new. Set it up here, within 30 minutes; the link works once:",
+        f"\n  {link}\n",
+    ]
     elsewhere = house_base(box.live.links, box.settings.server)
     if elsewhere.startswith("https:") and elsewhere != local:
         link = f"{elsewhere}{SETUP_PATH}#{secret}"
-        print(
-            "From another machine, whose browser warns once if it does not know this box\n"
-            f"(venuebox tls show tells the fingerprint to compare):\n\n  {link}\n",
-            file=out,
-        )
+        said += [
+            "From another machine, whose browser warns once if it does not know this box",
+            "(venuebox tls show tells the fingerprint to compare):",
+            f"\n  {link}\n",
+        ]
     if as_qr:
         code = link_blocks(link)
-        if out.isatty():
+        if sys.stdout.isatty():
             code = "\n".join(f"{_BLACK_ON_WHITE}{line}{_AS_BEFORE}" for line in code.split("\n"))
-        print(code + "\n", file=out)
-    print("Too late? Start venuebox again: it shows a new one.", file=out, flush=True)
+        said.append(f"{code}\n")
+    said.append("Too late? Start venuebox again: it shows a new one.")
+    sys.stdout.write("\n".join([*said, ""]))
+    sys.stdout.flush()

@@ -16,7 +16,6 @@ from appliance.box import Box
 from appliance.environment import Environment
 from appliance.errors import Unavailable
 from appliance.store.heartbeat import find_heartbeat
-from web.middleware import Handler
 from web.wire import answer
 
 DEADLINE = 2.0
@@ -64,10 +63,6 @@ class Health:
         if not self._serving or not await self._is_good():
             raise Unavailable
         return answer({"status": "ok"})
-
-    def routes(self) -> tuple[tuple[str, str, Handler], ...]:
-        """What the application adds."""
-        return (("GET", "/health", self.show_health), ("GET", "/ready", self.show_ready))
 
     async def _is_good(self) -> bool:
         if any(environment.database.is_full for environment in self._box.environments):

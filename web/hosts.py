@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-_REMEMBERED = 200
 _HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
 
 
@@ -29,20 +28,12 @@ class Hosts:
         self._names |= {name.lower() for name in names}
         self._names.discard("")
         self._slug = slug
-        self._allowed: set[str] = set()
 
     def allows(self, host: str) -> bool:
-        """Whether a request for `host` (with or without a port) is answered."""
-        if host in self._allowed:
-            return True
-        if not self._is_ours(host):
-            return False
-        if len(self._allowed) < _REMEMBERED:
-            self._allowed.add(host)
-        return True
+        """Whether a request for `host` is answered.
 
-    def _is_ours(self, host: str) -> bool:
-        """A name or an address and perhaps a port: no user, no zone, no path (RFC 9110, 7.2)."""
+        That is a name or an address and perhaps a port: no user, no zone, no path (RFC 9110, 7.2).
+        """
         found = _HOST.fullmatch(host)
         if found is None:
             return False

@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from appliance.clock import SystemClock
 from appliance.commands.console import (
-    Command,
     Commands,
     Console,
     WrongUsage,
@@ -132,7 +131,12 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _serve(arguments: argparse.Namespace, console: Console) -> int:
-    run = _load_demo() if arguments.demo else _load_serve()
+    # Only this command needs the web: the others start in a fraction of the time.
+    with _reading_modules():
+        if arguments.demo:
+            from web.demo.run import run_demo as run  # noqa: PLC0415
+        else:
+            from web.serve import run_serve as run  # noqa: PLC0415
     return run(arguments, console)
 
 
@@ -157,19 +161,6 @@ def _reading_modules() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _load_serve() -> Command:
-    # Only this command needs the web: the others start in a fraction of the time.
-    with _reading_modules():
-        from web.serve import run_serve  # noqa: PLC0415
-    return run_serve
-
-
-def _load_demo() -> Command:
-    with _reading_modules():
-        from web.demo.run import run_demo  # noqa: PLC0415 - as above
-    return run_demo
 
 
 def _port(text: str) -> int:

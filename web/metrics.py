@@ -16,7 +16,7 @@ from appliance.box import Box
 from appliance.errors import NotFound
 from appliance.store.metrics import Counts, Tally, count_for_metrics
 from appliance.upkeep.watchdog import Lateness
-from web.middleware import REQUESTS, Handler
+from web.middleware import REQUESTS
 from web.names.secure import SECURE
 from web.portal.guard import find_living_session
 
@@ -38,13 +38,9 @@ class Metrics:
             for each in self._box.environments
         }
         late = await self._lateness.measure()
-        total = request.app[REQUESTS].total
+        total = request.app[REQUESTS]["total"]
         body, content_type = await asyncio.to_thread(_render, self._box, counts, total, late)
         return web.Response(body=body, headers={"Content-Type": content_type})
-
-    def routes(self) -> tuple[tuple[str, str, Handler], ...]:
-        """What the application adds."""
-        return (("GET", "/metrics", self.show),)
 
     def _may(self, request: web.Request) -> bool:
         if self._shows_the_token(request) or request.app[SECURE].is_this_machine(request):
@@ -56,9 +52,8 @@ class Metrics:
         """Whether this is the Prometheus to which the owner gave `server.metrics_token`."""
         token = self._box.settings.server.metrics_token
         scheme, _, shown = request.headers.get("Authorization", "").partition(" ")
-        if not token or scheme.lower() != "bearer":
-            return False
-        return compare_digest(shown.encode("utf-8", "replace"), token.encode())
+        is_bearer = bool(token) and scheme.lower() == "bearer"
+        return is_bearer and compare_digest(shown.encode("utf-8", "replace"), token.encode())
 
 
 def collect(box: Box, counts: Mapping[str, Counts], requests: int, late: float) -> Iterator[Any]:

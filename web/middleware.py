@@ -1,7 +1,9 @@
 """Around every request: refusals become answers, accidents become a 500, headers are set."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -21,22 +23,13 @@ from web.wire import COMMON_HEADERS, refuse
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Counter:
-    """How many there were."""
-
-    __slots__ = ("total",)
-
-    def __init__(self) -> None:
-        self.total = 0
-
-
-REQUESTS: web.AppKey[Counter] = web.AppKey("requests", Counter)
+REQUESTS: web.AppKey[Counter[str]] = web.AppKey("requests", Counter)
 
 
 @web.middleware
 async def answer_everything(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give every request an answer in the documented form, and every answer its headers."""
-    request.app[REQUESTS].total += 1
+    request.app[REQUESTS]["total"] += 1
     try:
         if not request.app[HOSTS].allows(request.host):
             raise Misdirected  # noqa: TRY301 - answered below like every refusal
@@ -63,34 +56,23 @@ def set_headers(response: web.StreamResponse) -> None:
 
 def _documented(exception: web.HTTPException) -> web.StreamResponse:
     """aiohttp's own refusals as error bodies (interface, section 7); redirects as they are."""
-    if isinstance(exception, web.HTTPNotFound):
-        return refuse(NotFound())
+    kinds = (NotFound, MethodNotAllowed, BodyTooLarge, Unavailable)
+    kind = {kind.status: kind for kind in kinds}.get(exception.status)
+    if kind is None:
+        return exception
+    response = refuse(kind())
     if isinstance(exception, web.HTTPMethodNotAllowed):
-        response = refuse(MethodNotAllowed())
         response.headers["Allow"] = ", ".join(sorted(exception.allowed_methods))
-        return response
-    if isinstance(exception, web.HTTPRequestEntityTooLarge):
-        return refuse(BodyTooLarge())
-    if exception.status == Unavailable.status:
-        return refuse(Unavailable())
-    return exception
+    return response
 
 
 def note_accident(request: web.Request, error: Exception) -> None:
     """Log where it happened, unless nobody waits for the answer any more."""
-    if not (isinstance(error, ConnectionError) and _has_left(request)):
-        log_accident(f"{request.method} {_route_of(request)}", error)
-
-
-def _has_left(request: web.Request) -> bool:
-    """Whether nobody waits for the answer any more, for instance in the middle of a download."""
-    return request.transport is None or request.transport.is_closing()
-
-
-def _route_of(request: web.Request) -> str:
-    """The route's pattern: unlike the path it carries no token."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource is not None else "an unknown path"
+    has_left = request.transport is None or request.transport.is_closing()
+    if not (has_left and isinstance(error, ConnectionError)):
+        resource = request.match_info.route.resource  # whose pattern, unlike the path, has no token
+        path = resource.canonical if resource is not None else "an unknown path"
+        log_accident(f"{request.method} {path}", error)
 
 
 class Drain:
@@ -113,14 +95,11 @@ class Drain:
         Whoever still sends on a connection that was kept open is answered and let go.
         """
         self._draining = True
-        if self._in_flight == 0:
-            return True
-        try:
-            async with asyncio.timeout(seconds):
-                await self._empty.wait()
-        except TimeoutError:
-            return False
-        return True
+        if self._in_flight:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._empty.wait()
+        return self._in_flight == 0
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:

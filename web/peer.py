@@ -20,20 +20,20 @@ def networks_of(texts: Sequence[str]) -> Networks:
 def peer_of(request: web.Request, proxies: Networks) -> str:
     """The caller's address, or the nearest one before our own proxies."""
     peer = request.remote or "unknown"
-    if proxies and _is_in(peer, proxies):
+    if proxies and is_in(peer, proxies):
         # Some proxies add a line of their own below the one that the caller made up.
         lines = request.headers.getall("X-Forwarded-For", [])
         chain = [_address_in(part.strip()) for part in ",".join(lines).split(",")]
         for address in reversed([part for part in chain if part]):
             peer = address
-            if not _is_in(address, proxies):
+            if not is_in(address, proxies):
                 break
     return peer
 
 
 def is_trusted(request: web.Request, proxies: Networks) -> bool:
     """Whether it came from one of our own proxies."""
-    return _is_in(request.remote or "", proxies)
+    return is_in(request.remote or "", proxies)
 
 
 def _address_in(forwarded: str) -> str:
@@ -46,7 +46,7 @@ def is_private(request: web.Request, proxies: Networks) -> bool:
     if request.secure:
         return True
     remote = request.remote or ""
-    if "X-Forwarded-Proto" in request.headers and _is_in(remote, proxies):
+    if "X-Forwarded-Proto" in request.headers and is_in(remote, proxies):
         return claims_https(request)
     return is_loopback(remote)
 
@@ -80,7 +80,8 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def _is_in(text: str, networks: Networks) -> bool:
+def is_in(text: str, networks: Networks) -> bool:
+    """Whether it is an address of one of these networks."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -17,13 +17,7 @@ from aiohttp import web
 from appliance.alone import is_public
 from appliance.box import Box
 from appliance.errors import Unavailable
-from appliance.store.conditions import (
-    Condition,
-    drop_condition,
-    drop_conditions,
-    list_conditions,
-    put_condition,
-)
+from appliance.store.conditions import Condition, drop_condition, drop_conditions, put_condition
 from web.names.secure import name_asked
 from web.peer import is_loopback, is_trusted, networks_of
 
@@ -58,10 +52,8 @@ class ProxyWatch:
 
     async def _run(self, _app: web.Application) -> AsyncIterator[None]:
         """Forget what was noted before the start: the settings may be others now."""
-        names = {PROXY_UNKNOWN, PROXY_SILENT}
-        if any(found.name in names for found in self._database.peek(list_conditions)):
-            with suppress(Unavailable):
-                await self._database.write(drop_conditions, names)
+        with suppress(Unavailable):
+            await self._database.write(drop_conditions, {PROXY_UNKNOWN, PROXY_SILENT})
         yield
         await asyncio.gather(*self._writing)
 

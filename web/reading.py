@@ -6,12 +6,7 @@ from datetime import date
 
 from aiohttp import web
 
-from appliance.errors import (
-    InvalidDate,
-    InvalidDateRange,
-    InvalidSlot,
-    field_invalid,
-)
+from appliance.errors import InvalidDate, InvalidDateRange, InvalidSlot, field_invalid
 from appliance.model.evening import is_slot, parse_date
 from appliance.model.reservation import STATUSES
 
@@ -24,8 +19,8 @@ _PAGE_MAX = 2**53
 class ReservationQuery:
     """The query of `GET /v1/reservations` (interface, section 4)."""
 
-    first: date | None
-    last: date | None
+    first: str | None
+    last: str | None
     statuses: tuple[str, ...]
     page: int
     limit: int
@@ -34,10 +29,9 @@ class ReservationQuery:
 def read_availability_query(request: web.Request) -> tuple[date, str | None]:
     """`date` and the optional `slot` of `GET /v1/availability`."""
     query = _query_of(request)
-    day = parse_date(query.get("date"))
+    day, slot = parse_date(query.get("date")), query.get("slot")
     if day is None:
         raise InvalidDate(field="date")
-    slot = query.get("slot")
     if slot is not None and not is_slot(slot):
         raise InvalidSlot(field="slot")
     return day, slot
@@ -46,9 +40,8 @@ def read_availability_query(request: web.Request) -> tuple[date, str | None]:
 def read_reservation_query(request: web.Request) -> ReservationQuery:
     """The filters and the page; refused, never clamped."""
     query = _query_of(request)
-    first = _optional_date(query, "from")
-    last = _optional_date(query, "to")
-    if first is not None and last is not None and first > last:
+    first, last = _optional_date(query, "from"), _optional_date(query, "to")
+    if first and last and first > last:
         raise InvalidDateRange(field="from")
     return ReservationQuery(
         first=first,
@@ -75,13 +68,10 @@ def _query_of(request: web.Request) -> dict[str, str]:
     return {name: ",".join(request.query.getall(name)) for name in request.query}
 
 
-def _optional_date(query: Mapping[str, str], name: str) -> date | None:
-    if name not in query:
-        return None
-    day = parse_date(query[name])
-    if day is None:
+def _optional_date(query: Mapping[str, str], name: str) -> str | None:
+    if name in query and parse_date(query[name]) is None:
         raise InvalidDateRange(field=name)
-    return day
+    return query.get(name)
 
 
 def _statuses(text: str | None) -> tuple[str, ...]:
@@ -89,15 +79,12 @@ def _statuses(text: str | None) -> tuple[str, ...]:
         return ()
     names = tuple(dict.fromkeys(text.split(",")))
     if not all(name in STATUSES for name in names):
-        allowed = ", ".join(STATUSES)
-        raise field_invalid("status", "among", allowed=allowed)
+        raise field_invalid("status", "among", allowed=", ".join(STATUSES))
     return names
 
 
 def _whole(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
-    text = query.get(name)
-    if text is None:
-        return default
+    text = query.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) <= 16 and 1 <= int(text) <= largest):
         raise field_invalid(name, "whole_number", largest=largest)
     return int(text)

@@ -8,7 +8,6 @@ from aiohttp import web
 
 from appliance.i18n import Language, Languages, load_languages
 from terminal_bridge.context import ENVIRONMENT
-from web.pass_images import PASS_IMAGES, PassImages
 from web.static_files import STATIC_FILES, StaticFiles
 
 _HERE = Path(__file__).parent
@@ -46,11 +45,10 @@ def page_headers(**sources: str) -> dict[str, str]:
 
 
 def prepare_pages(app: web.Application) -> None:
-    """Give `app` what its pages need: templates, languages, static files, QR codes."""
+    """Give `app` what its pages need: templates, languages, static files."""
     files = StaticFiles(_HERE / "pictures", _HERE / "static")
     app[STATIC_FILES] = files
     app[LANGUAGES] = load_languages()
-    app[PASS_IMAGES] = PassImages()
     app[TEMPLATES] = make_templates(files.url)
 
 

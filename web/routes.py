@@ -1,20 +1,11 @@
 """The partner interface on one screen: method, path, scope, handler (interface, section 4)."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-
-from aiohttp import web
 
 from web.api.reservations import cancel_reservation, create_reservation, list_reservations
 from web.api.venue import show_availability, show_venue
-from web.api.webhooks import (
-    create_webhook,
-    delete_webhook,
-    list_webhooks,
-    send_test_webhook,
-)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from web.api.webhooks import create_webhook, delete_webhook, list_webhooks, send_test_webhook
+from web.middleware import Handler
 
 
 @dataclass(frozen=True, slots=True)

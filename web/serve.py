@@ -197,9 +197,7 @@ async def _serve(
         recall_clock(clock, box.live.database)
         directory.remember_address(address)
         directory.remember_host(host)
-        certificates = None
-        if listening.secured is not None:
-            certificates = open_certificates(directory, box)
+        certificates = open_certificates(directory, box) if listening.secured else None
 
         def look_again() -> None:
             box.look_again()
@@ -240,7 +238,7 @@ async def _accept_until_stopped(
         # For asyncio the two are one: it would open a thousand files before it counted any.
         listening.plain.listen(_BACKLOG)
         secured = None
-        if listening.secured is not None and certificates is not None:
+        if listening.secured and certificates:
             uncounted = ConnectionLimit(sys.maxsize, per_address=sys.maxsize)
             inner = partial(Connection, runner.server, uncounted, keep_alive=_KEEP_ALIVE_SECONDS)
             secured = await accept_tls(listening.secured, inner, certificates.context, limit)
@@ -257,16 +255,11 @@ async def _accept_until_stopped(
         if not await drain.wait(_DRAIN_SECONDS):
             log.warning("some requests did not end in time and are cut off")
     finally:
-        await _clean_up(runner)
-
-
-async def _clean_up(runner: web.AppRunner) -> None:
-    """Stop what works in the background. What is cut off is done again after the next start."""
-    try:
-        async with asyncio.timeout(_CLEAN_UP_SECONDS):
-            await runner.cleanup()
-    except TimeoutError:
-        log.warning("some deliveries did not end in time and are sent again later")
+        try:
+            async with asyncio.timeout(_CLEAN_UP_SECONDS):
+                await runner.cleanup()
+        except TimeoutError:
+            log.warning("some deliveries did not end in time and are sent again later")
 
 
 def _prepare_upgrade(directory: DataDirectory, settings: Settings, console: Console) -> None:

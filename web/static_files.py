@@ -26,7 +26,10 @@ class StaticFiles:
             for path in sorted(folder.rglob("*"))
             if path.is_file() and not path.name.startswith(".")
         }
-        self._versions = {name: _hash(path) for name, path in self._paths.items()}
+        self._versions = {
+            name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+            for name, path in self._paths.items()
+        }
 
     def url(self, name: str) -> str:
         """The address of a file, which changes with its contents."""
@@ -53,7 +56,3 @@ async def static_file(request: web.Request) -> web.StreamResponse:
 
 
 STATIC_ROUTES = (("GET", "/static/{name:.+}", static_file),)
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -92,16 +92,9 @@ class Agent:
         return Undecided(sentence)
 
     async def _decide_here(self, scan_id: str, code: str) -> Answer:
-        local: Local = decide_offline(
-            code,
-            Known(
-                identity=self.client.identity,
-                snapshot=self._snapshot,
-                arrived=await self.spool.count_arrived(),
-                zones=self._zones,
-                now=self.now(),
-            ),
-        )
+        arrived = await self.spool.count_arrived()
+        known = Known(self.client.identity, self._snapshot, arrived, self._zones, self.now())
+        local: Local = decide_offline(code, known)
         await self.spool.decide(
             scan_id, local.result, local.reservation_id, local.admitted, settled=False
         )
@@ -181,19 +174,17 @@ class Link:
     async def _try(self) -> bool:
         """Whether the box was reached and everything is with it."""
         try:
-            try:
-                await self._reach()
-            except NotPaired:
-                await self._agent.revoke()
-                return False
+            await self._reach()
+        except NotPaired:
+            await self._agent.revoke()
         except OutOfReach as why:
             self._agent.lose(str(why))
-            return False
         except Exception as error:  # noqa: BLE001 - the door goes on without the box
             self._agent.lose("something unexpected happened")
             log_accident("the link to the box", error)
-            return False
-        return True
+        else:
+            return True
+        return False
 
     async def _rest(self) -> None:
         """Until it is time to renew the snapshot, or the box is lost, or something changed."""
@@ -236,11 +227,11 @@ class Link:
         agent = self._agent
         sent_at = format_instant(agent.now())
         results = await agent.client.sync([_to_wire(scan) for scan in batch], sent_at)
-        answered = {result["scanId"]: result for result in results}
+        scans = {scan.scan_id: scan for scan in batch}
         settled = [
-            (scan.scan_id, _remark(scan, answered[scan.scan_id]))
-            for scan in batch
-            if scan.scan_id in answered
+            (result["scanId"], _remark(scans[result["scanId"]], result))
+            for result in results
+            if result["scanId"] in scans
         ]
         if not settled:
             raise OutOfReach("the box answered none of the scans that were brought")

@@ -123,7 +123,7 @@ class BoxClient:
         """Trouble when the identity's certificate is none."""
         self.identity = identity
         self._ssl = _trust(identity)
-        self._session: aiohttp.ClientSession | None = None
+        self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
@@ -134,8 +134,7 @@ class BoxClient:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._session.close()
 
     async def pair(self, code: str, name: str | None) -> dict[str, Any]:
         """`POST /pair`."""
@@ -161,7 +160,6 @@ class BoxClient:
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """`GET /events`: call `heard` when something has changed, until the feed ends."""
-        assert self._session is not None  # noqa: S101 - used as a context
         try:
             async with self._session.get(
                 f"{self.identity.box}/terminal/v1/events",
@@ -186,7 +184,6 @@ class BoxClient:
         body: dict[str, Any] | None = None,
         within: float = OTHERWISE_SECONDS,
     ) -> dict[str, Any]:
-        assert self._session is not None  # noqa: S101 - used as a context
         try:
             async with (
                 asyncio.timeout(within),

@@ -4,7 +4,6 @@ Green only for who is listed, not yet in, and while the snapshot is under twelve
 """
 
 import base64
-import binascii
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -90,7 +89,8 @@ def decide_offline(code: str, known: Known) -> Local:
     if kind == "pass":
         return _decide_pass(code, known)
     if kind == "code":
-        return _decide_access_code(value, known, may_be_name=_is_word(code, value))
+        may_be_name = is_name(code) and code.strip().upper() == value.removeprefix("SVC-")
+        return _decide_access_code(value, known, may_be_name=may_be_name)
     only_the_box = known.snapshot is None or kind in {"link", "name"}
     return _say("needs_box" if only_the_box else "unknown_code", known)
 
@@ -105,16 +105,14 @@ def _decide_pass(code: str, known: Known) -> Local:
     found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
     if isinstance(found, str):
         return _say(found, known)
-    passes = known.snapshot.passes if known.snapshot else ()
-    listed = next((one for one in passes if one.pass_id == found.pass_id), None)
-    if listed is not None:
-        return _decide_guest(listed, found.generation, known)
+    for listed in known.snapshot.passes if known.snapshot else ():
+        if listed.pass_id == found.pass_id:
+            return _decide_guest(listed, found.generation, known)
     evening = _tonight(known)
     if found.evening != evening:
         return _say("not_yet" if found.evening > evening else "too_late", known)
-    return _say(
-        "unlisted" if known.snapshot and known.snapshot.is_fresh(known.now) else "old_list", known
-    )
+    is_fresh = known.snapshot is not None and known.snapshot.is_fresh(known.now)
+    return _say("unlisted" if is_fresh else "old_list", known)
 
 
 def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
@@ -122,21 +120,16 @@ def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) ->
     snapshot = known.snapshot
     if snapshot is None or snapshot.evening != _tonight(known):
         return _say("needs_box", known)
-    listed = snapshot.passes
-    alike = set(lookalikes(access_code))
-    found = [one for one in listed if one.access_code == access_code]
-    found = found or [one for one in listed if one.access_code in alike]
+    found = [one for one in snapshot.passes if one.access_code == access_code]
+    if not found:
+        alike = set(lookalikes(access_code))
+        found = [one for one in snapshot.passes if one.access_code in alike]
     if len(found) == 1:
         return _decide_guest(found[0], None, known)
     if found:
         return _say("ambiguous", known)
     is_nobodys = snapshot.is_fresh(known.now) and not may_be_name
     return _say("unknown_code" if is_nobodys else "needs_box", known)
-
-
-def _is_word(code: str, access_code: str) -> bool:
-    """Whether what was typed as a code may be a name of four letters as well."""
-    return is_name(code) and code.strip().upper() == access_code.removeprefix("SVC-")
 
 
 def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> Local:
@@ -151,11 +144,10 @@ def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> 
         tonight=_tonight(known),
         too_early=known.now < _opens_at(guest, snapshot, known),
     )
-    if COLOURS[result] != "green":
-        return _say(result, known, guest)
-    if not snapshot.is_fresh(known.now):
+    is_green = COLOURS[result] == "green"
+    if is_green and not snapshot.is_fresh(known.now):
         return _say("old_list", known, guest)
-    return _say(result, known, guest, admitted=ARRIVALS)
+    return _say(result, known, guest, admitted=ARRIVALS if is_green else 0)
 
 
 def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
@@ -204,12 +196,15 @@ def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | Non
 def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None:
     """What the box signed for this venue and environment, or None."""
     try:
-        payload = str(signed["payload"])
-        if not _is_signed(payload, signed, identity):
-            return None
+        payload, key = str(signed["payload"]), identity.public_key(int(signed["kid"]))
+        signature = base64.urlsafe_b64decode(str(signed["signature"]) + "==")
+        Ed25519PublicKey.from_public_bytes(key or b"").verify(
+            signature, _CONTEXT + payload.encode()
+        )
         said = json.loads(payload)
         if (said["environment"], said["venueTag"]) != (identity.environment, identity.venue_tag):
             return None
+        first = {one["reservationId"]: one.get("firstCheckIn") for one in said["passes"]}
         return Snapshot(
             made_at=parse_instant(said["madeAt"]),
             expires_at=parse_instant(said["expiresAt"]),
@@ -219,29 +214,13 @@ def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None
             evening_ends_at=str(said.get("eveningEndsAt", identity.evening_ends_at)),
             passes=tuple(_reservation(one, said["evening"]) for one in said["passes"]),
             entries={
-                one["reservationId"]: _entry(one["firstCheckIn"])
-                for one in said["passes"]
-                if one.get("firstCheckIn")
+                id_: FirstCheckIn(parse_instant(at["at"]), "", at.get("terminal"), at.get("by"))
+                for id_, at in first.items()
+                if at
             },
         )
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+    except (InvalidSignature, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return None
-
-
-def _is_signed(payload: str, signed: dict[str, Any], identity: Identity) -> bool:
-    key = identity.public_key(int(signed["kid"]))
-    if key is None:
-        return False
-    try:
-        signature = base64.urlsafe_b64decode(str(signed["signature"]) + "==")
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, _CONTEXT + payload.encode())
-    except (InvalidSignature, binascii.Error):
-        return False
-    return True
-
-
-def _entry(first: dict[str, Any]) -> FirstCheckIn:
-    return FirstCheckIn(parse_instant(first["at"]), "", first.get("terminal"), first.get("by"))
 
 
 def _reservation(listed: dict[str, Any], evening: str) -> Reservation:

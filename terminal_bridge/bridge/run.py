@@ -56,11 +56,8 @@ def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
         document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise Trouble(f"{file.name} cannot be read: {error}") from None
-    for name in document:
-        if name != "readers":
-            raise Trouble(
-                f"unknown section [{name}] in {file.name}: a bridge has [[readers]] alone"
-            )
+    for name in document.keys() - {"readers"}:
+        raise Trouble(f"unknown section [{name}] in {file.name}: a bridge has [[readers]] alone")
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
         raise Trouble(

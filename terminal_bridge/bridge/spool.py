@@ -67,22 +67,17 @@ class Spool:
         )
         if found:
             return str(found[0][0])
-        await self._change(
-            ("INSERT INTO scan (scan_id, code, at) VALUES (?, ?, ?)", (scan_id, code, at))
-        )
+        insert = "INSERT INTO scan (scan_id, code, at) VALUES (?, ?, ?)"
+        await self._change((insert, (scan_id, code, at)))
         return scan_id
 
     async def decide(
         self, scan_id: str, result: str, reservation_id: str | None, admitted: int, *, settled: bool
     ) -> None:
         """Remember what will be shown. `settled`: the box itself decided."""
-        await self._change(
-            (
-                """UPDATE scan SET result = ?, reservation_id = ?, admitted = ?, settled = ?
-                   WHERE scan_id = ?""",
-                (result, reservation_id, admitted, int(settled), scan_id),
-            )
-        )
+        update = """UPDATE scan SET result = ?, reservation_id = ?, admitted = ?, settled = ?
+                    WHERE scan_id = ?"""
+        await self._change((update, (result, reservation_id, admitted, int(settled), scan_id)))
 
     async def list_open(self, limit: int) -> list[Spooled]:
         """What was shown and the box has not heard of, oldest first."""
@@ -95,12 +90,8 @@ class Spool:
 
     async def settle(self, remarks: Iterable[tuple[str, str | None]]) -> None:
         """The box has these scans: (scan id, remark)."""
-        await self._change(
-            *(
-                ("UPDATE scan SET settled = 1, remark = ? WHERE scan_id = ?", (remark, scan_id))
-                for scan_id, remark in remarks
-            )
-        )
+        update = "UPDATE scan SET settled = 1, remark = ? WHERE scan_id = ?"
+        await self._change(*((update, (remark, scan_id)) for scan_id, remark in remarks))
 
     async def list_settled(self) -> list[int]:
         """What the box has, and a snapshot made from now on will know of."""
@@ -110,10 +101,7 @@ class Spool:
     async def keep_snapshot(self, signed: dict[str, Any], counted: list[int], at: int) -> None:
         """Replace the snapshot by one that knows of the scans `counted`; forget the oldest."""
         await self._change(
-            (
-                "UPDATE scan SET counted = 1 WHERE seq IN (SELECT value FROM json_each(?))",
-                (json.dumps(counted),),
-            ),
+            *(("UPDATE scan SET counted = 1 WHERE seq = ?", (seq,)) for seq in counted),
             ("DELETE FROM scan WHERE counted = 1 AND at < ?", (at - _KEPT_MS,)),
             ("INSERT OR REPLACE INTO kept VALUES ('snapshot', ?)", (json.dumps(signed),)),
         )

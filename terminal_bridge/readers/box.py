@@ -13,7 +13,6 @@ from appliance.store.conditions import (
     Condition,
     drop_condition,
     drop_conditions,
-    list_conditions,
     put_condition,
 )
 from appliance.store.connection import Reader, Transaction
@@ -50,9 +49,8 @@ def readers_of(box: Box) -> Readers:
     async def forget() -> None:
         """Drop what was noted before a restart, perhaps of readers that are no more."""
         for environment in box.environments:
-            if environment.database.peek(_has_any):
-                with suppress(Unavailable):
-                    await environment.database.write(drop_conditions, [READER_TROUBLE])
+            with suppress(Unavailable):
+                await environment.database.write(drop_conditions, [READER_TROUBLE])
 
     decider = partial(_decider, box)
     return Readers(box.settings.readers, decider, box.clock, note, forget)
@@ -65,10 +63,6 @@ def _environment(box: Box, name: str) -> Environment:
 async def _note(environment: Environment, state: ReaderState) -> None:
     with suppress(Unavailable):
         await environment.database.write(_put, state)
-
-
-def _has_any(reader: Reader) -> bool:
-    return any(found.name == READER_TROUBLE for found in list_conditions(reader))
 
 
 def _put(tx: Transaction, state: ReaderState) -> None:

@@ -12,7 +12,6 @@ import stat
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from appliance.model.access_code import parse_access_code
 from appliance.model.guest_pass import resembles_pass
@@ -26,12 +25,10 @@ ENDS = frozenset({ENTER, KEYPAD_ENTER, TAB})
 SHIFTS = frozenset({42, 54})
 ALTS = frozenset({56, 100})
 SILENT = frozenset({29, 97, 125, 126, 69, 70, 1, *SHIFTS, *ALTS})  # Ctrl, Meta, locks, Escape
-KEYPAD_DIGITS: Mapping[int, str] = MappingProxyType(
-    {71: "7", 72: "8", 73: "9", 75: "4", 76: "5", 77: "6", 79: "1", 80: "2", 81: "3", 82: "0"}
+KEYPAD_DIGITS: Mapping[int, str] = dict(
+    zip((71, 72, 73, 75, 76, 77, 79, 80, 81, 82), "7894561230", strict=True)
 )
-_KEYPAD: Mapping[int, str] = MappingProxyType(
-    {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
-)
+_KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
 
 # Stricter than the box, which tries other layouts itself: here all have been tried.
 _PASS = re.compile(r"SVC1[A-Z2-7]{135}")
@@ -46,7 +43,7 @@ def _layout(*rows: tuple[int, str, str]) -> _Layout:
         for first, plain, shifted in rows
         for n, pair in enumerate(zip(plain, shifted, strict=True))
     }
-    return MappingProxyType(keypad | keys)
+    return keypad | keys
 
 
 _US = _layout(

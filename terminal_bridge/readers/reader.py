@@ -94,6 +94,7 @@ class Watch:
     ) -> None:
         """`on_change` is called when a trouble begins or ends, from whatever thread."""
         self._on_change = on_change
+        self.settings = settings
         self.state = ReaderState(
             settings.kind, settings.place, settings.terminal, settings.environment
         )

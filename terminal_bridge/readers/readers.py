@@ -22,10 +22,6 @@ from terminal_bridge.readers.tcp import TcpReader
 REPEATED_WITHIN_SECONDS = 3.0
 
 
-async def _nothing() -> None:
-    pass
-
-
 class Readers:
     """Every configured reader. A failure of one does not affect the others."""
 
@@ -35,7 +31,7 @@ class Readers:
         decider: Callable[[ReaderSettings], Decide],
         clock: Clock,
         on_change: Callable[[ReaderState], None] = lambda _: None,
-        before: Callable[[], Awaitable[None]] = _nothing,
+        before: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`decider` gives, for each reader, what decides its codes.
 
@@ -46,8 +42,8 @@ class Readers:
         self._on_change = on_change
         self._watches = [Watch(one, clock, self._tell) for one in settings]
         self._readers = [
-            _make(one, Once(_watched(decider(one), watch), clock), watch)
-            for one, watch in zip(settings, self._watches, strict=True)
+            _make(watch, Once(_watched(decider(watch.settings), watch), clock))
+            for watch in self._watches
         ]
 
     @property
@@ -58,16 +54,14 @@ class Readers:
     async def start(self) -> None:
         """Start all."""
         self._loop = asyncio.get_running_loop()
-        await self._before()
+        if self._before is not None:
+            await self._before()
         for reader in self._readers:
             await reader.start()
 
     async def close(self) -> None:
         """Stop all at once."""
-        closing = (reader.close() for reader in self._readers)
-        for end in await asyncio.gather(*closing, return_exceptions=True):
-            if isinstance(end, Exception):
-                log_accident("stopping a reader", end)
+        await asyncio.gather(*(reader.close() for reader in self._readers))
 
     def _tell(self, state: ReaderState) -> None:
         with suppress(RuntimeError):  # the loop is closed
@@ -118,7 +112,8 @@ def _watched(decide: Decide, watch: Watch) -> Decide:
     return decided
 
 
-def _make(settings: ReaderSettings, decide: Decide, watch: Watch) -> TcpReader | DeviceReader:
+def _make(watch: Watch, decide: Decide) -> TcpReader | DeviceReader:
+    settings = watch.settings
     if settings.kind == "tcp":
         return TcpReader(settings, decide, watch)
     return DeviceReader(settings, OPENERS[settings.kind], decide, watch)

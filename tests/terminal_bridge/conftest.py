@@ -20,9 +20,10 @@ from appliance.store.guest_passes import pass_text
 from appliance.store.reservations import get_reservation
 from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, SEARCH_PHONES
 from terminal_bridge.pairing import pairing_tries
-from terminal_bridge.routes import TERMINAL_ROUTES, Handler
+from terminal_bridge.routes import TERMINAL_ROUTES
 from terminal_bridge.wire import answer
 from tests.appliance.arrivals import add_reservation
+from web.middleware import Handler
 
 
 @web.middleware

@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,13 @@ from appliance.errors import Refusal
 from appliance.model.api_key import SCOPES
 from appliance.model.reservation import SOURCES, STATUSES
 from web.api import wire
-from web.reading import PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX
 from web.routes import Route
 
 Schema = dict[str, Any]
 _WORDS = Path(__file__).with_suffix(".md")
 _BRACES = re.compile(r"\{\w+\}\.?")
 _JSON = "application/json"
+_EVERY_LINE = re.MULTILINE | re.DOTALL
 _SHARED: Mapping[str, tuple[type[Refusal], ...]] = {
     "Unauthorized": (errors.Unauthorized, errors.KeyRevoked),
     "UnknownPath": (errors.NotFound,),
@@ -50,11 +51,16 @@ _OF_EVENTS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A section of openapi.md: its paragraphs, what it says of each member, its example."""
+    """A section of openapi.md: its paragraphs, what it says of each member, its JSON.
+
+    That is the example of an object, the parameters of a call, or headers. `schema` is that of
+    an object we receive; of those we send `web.api.wire` has it.
+    """
 
     paragraphs: tuple[str, ...]
     members: Mapping[str, str]
-    example: Any
+    json: Any
+    schema: Schema | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,9 @@ class _Call:
     tag: str
     answers: Mapping[int, type[wire.Answer]]
     refusals: Sequence[Refusal] = ()
-    body: type[wire.Request] | None = None
+    body: str = ""
     body_required: bool = True
-    query: Mapping[str, Schema] = field(default_factory=dict)
-    replay_headers: Sequence[str] = ()
+    headers: Sequence[str] = ()  # of its 200
 
 
 def _rule(member: str, rule_fr: str, rule: str) -> Refusal:
@@ -87,103 +92,74 @@ def _rule(member: str, rule_fr: str, rule: str) -> Refusal:
     )
 
 
-def _calls(wish: Wish) -> Mapping[str, _Call]:
-    date = {"type": "string", "format": "date", "examples": ["2026-11-21"]}
-    slot = {"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$", "examples": ["19:30"]}
-    statuses = {"type": "array", "items": _ref("ReservationStatus"), "minItems": 1}
-    page = {"type": "integer", "minimum": 1, "maximum": 2**53, "default": 1}
-    limit = {**page, "maximum": PAGE_LIMIT_MAX, "default": PAGE_LIMIT_DEFAULT}
-    return {
-        "getVenue": _Call("Venue", {200: wire.Venue}),
-        "getAvailability": _Call(
-            "Venue",
-            {200: wire.Availability},
-            (errors.InvalidDate(field="date"), errors.InvalidSlot(field="slot")),
-            query={
-                "date": {"required": True, "schema": date, "example": wish.date},
-                "slot": {"schema": slot, "example": wish.slot},
-            },
+_CALLS: Mapping[str, _Call] = {
+    "getVenue": _Call("Venue", {200: wire.Venue}),
+    "getAvailability": _Call(
+        "Venue",
+        {200: wire.Availability},
+        (errors.InvalidDate(field="date"), errors.InvalidSlot(field="slot")),
+    ),
+    "listReservations": _Call(
+        "Reservations",
+        {200: wire.ReservationPage},
+        (
+            errors.InvalidDateRange(field="from"),
+            _rule("limit", "un entier de 1 à 200.", "a whole number from 1 to 200."),
         ),
-        "listReservations": _Call(
-            "Reservations",
-            {200: wire.ReservationPage},
-            (
-                errors.InvalidDateRange(field="from"),
-                _rule("limit", "un entier de 1 à 200.", "a whole number from 1 to 200."),
-            ),
-            query={
-                "from": {"schema": date},
-                "to": {"schema": date},
-                "status": {
-                    "schema": statuses,
-                    "style": "form",
-                    "explode": False,
-                    "example": ["confirmed", "completed"],
-                },
-                "page": {"schema": page},
-                "limit": {"schema": limit},
-            },
+    ),
+    "createReservation": _Call(
+        "Reservations",
+        {201: wire.CreationResult, 200: wire.CreationResult},
+        (  # in the order in which they are looked for
+            errors.InvalidDate(field="date"),
+            errors.DateOutOfRange(field="date"),
+            errors.InvalidSlot(field="slot"),
+            errors.InvalidTable(field="tableId"),
+            errors.InvalidGuests(field="guests"),
+            errors.CustomerNameRequired(field="customer.name"),
+            errors.CustomerContactRequired(field="customer.email"),
+            errors.InvalidEmail(field="customer.email"),
+            errors.IdempotencyKeyRequired(field="idempotencyKey"),
+            _rule("notes", "500 caractères au plus.", "at most 500 characters."),
+            errors.VenueInactive(),
+            errors.TableNotFound(),
+            errors.TableNotBookable(),
+            errors.GuestsOutOfRange(field="guests", capacity_min=2, capacity_max=4),
+            errors.TableTaken(),
         ),
-        "createReservation": _Call(
-            "Reservations",
-            {201: wire.CreationResult, 200: wire.CreationResult},
-            (  # in the order in which they are looked for
-                errors.InvalidDate(field="date"),
-                errors.DateOutOfRange(field="date"),
-                errors.InvalidSlot(field="slot"),
-                errors.InvalidTable(field="tableId"),
-                errors.InvalidGuests(field="guests"),
-                errors.CustomerNameRequired(field="customer.name"),
-                errors.CustomerContactRequired(field="customer.email"),
-                errors.InvalidEmail(field="customer.email"),
-                errors.IdempotencyKeyRequired(field="idempotencyKey"),
-                _rule("notes", "500 caractères au plus.", "at most 500 characters."),
-                errors.VenueInactive(),
-                errors.TableNotFound(),
-                errors.TableNotBookable(),
-                errors.GuestsOutOfRange(field="guests", capacity_min=2, capacity_max=4),
-                errors.TableTaken(),
-            ),
-            body=wire.CreateReservation,
-            replay_headers=(
-                "Idempotent-Replayed",
-                "Reservation-Status",
-                "Idempotency-Body-Mismatch",
-            ),
+        body="CreateReservation",
+        headers=("Idempotent-Replayed", "Reservation-Status", "Idempotency-Body-Mismatch"),
+    ),
+    "cancelReservation": _Call(
+        "Reservations",
+        {200: wire.Cancellation},
+        (
+            _rule("notifyCustomer", "true ou false attendu.", "true or false expected."),
+            errors.NotFound(),
         ),
-        "cancelReservation": _Call(
-            "Reservations",
-            {200: wire.Cancellation},
-            (
-                _rule("notifyCustomer", "true ou false attendu.", "true or false expected."),
-                errors.NotFound(),
-            ),
-            query={"notifyCustomer": {"schema": {"type": "boolean"}}},
+    ),
+    "listWebhooks": _Call("Webhook endpoints", {200: wire.WebhookEndpointList}),
+    "createWebhook": _Call(
+        "Webhook endpoints",
+        {201: wire.NewWebhookEndpoint},
+        (
+            errors.InvalidWebhookUrl(field="url", rule_fr="https attendu.", rule="https expected."),
+            errors.InvalidEventType(field="events"),
+            errors.TooManyEndpoints(),
         ),
-        "listWebhooks": _Call("Webhook endpoints", {200: wire.WebhookEndpointList}),
-        "createWebhook": _Call(
-            "Webhook endpoints",
-            {201: wire.NewWebhookEndpoint},
-            (
-                errors.InvalidWebhookUrl(
-                    field="url", rule_fr="https attendu.", rule="https expected."
-                ),
-                errors.InvalidEventType(field="events"),
-                errors.TooManyEndpoints(),
-            ),
-            body=wire.RegisterWebhookEndpoint,
-        ),
-        "deleteWebhook": _Call(
-            "Webhook endpoints", {200: wire.DeactivatedWebhookEndpoint}, (errors.NotFound(),)
-        ),
-        "testWebhook": _Call(
-            "Webhook endpoints",
-            {202: wire.WebhookTestResult},
-            (_rule("endpointId", "texte attendu.", "text expected."), errors.NotFound()),
-            body=wire.WebhookTest,
-            body_required=False,
-        ),
-    }
+        body="RegisterWebhookEndpoint",
+    ),
+    "deleteWebhook": _Call(
+        "Webhook endpoints", {200: wire.DeactivatedWebhookEndpoint}, (errors.NotFound(),)
+    ),
+    "testWebhook": _Call(
+        "Webhook endpoints",
+        {202: wire.WebhookTestResult},
+        (_rule("endpointId", "texte attendu.", "text expected."), errors.NotFound()),
+        body="WebhookTest",
+        body_required=False,
+    ),
+}
 
 
 def build_document(
@@ -191,20 +167,14 @@ def build_document(
 ) -> Schema:
     """The whole description of `routes`, served at `servers`; its examples ask for `wish`.
 
-    ValueError when a route has no description or a description no route; KeyError for a member
-    without words.
+    KeyError for a route or a member without words.
     """
-    wish = wish or Wish()
-    calls = _calls(wish)
-    routed, described = {route.operation_id for route in routes}, set(calls)
-    if routed != described:
-        raise ValueError(f"routes and descriptions differ: {sorted(routed ^ described)}")
-    refusals = _all_refusals(calls.values())
-    words = _sections()
+    refusals, words = _all_refusals(), _sections()
     paths: Schema = {}
     for route in routes:
         item = paths.setdefault(route.path, {})
-        item[route.method.lower()] = _operation(route, calls[route.operation_id], wish)
+        item[route.method.lower()] = _operation(route, _CALLS[route.operation_id], wish or Wish())
+    key = {"type": "http", "scheme": "bearer", "description": words["apiKey"].paragraphs[0]}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -219,16 +189,10 @@ def build_document(
         ],
         "paths": paths,
         "components": {
-            "securitySchemes": {
-                "apiKey": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": words["apiKey"].paragraphs[0],
-                }
-            },
+            "securitySchemes": {"apiKey": key},
             "schemas": _schemas(refusals),
             "responses": _shared_responses(),
-            "headers": _shared_headers(),
+            "headers": _with_meanings("Headers"),
         },
     }
 
@@ -236,17 +200,14 @@ def build_document(
 def describe_servers(base: str, environment: str) -> list[Schema]:
     """Both base addresses, that of `environment` first; `base` is where live is called."""
     live: Schema = {"url": base, "description": "Live: keys that start with svc_live_"}
-    test: Schema = {
-        "url": f"{base}/test",
-        "description": "Test: keys that start with svc_test_",
-    }
+    test: Schema = {"url": f"{base}/test", "description": "Test: keys that start with svc_test_"}
     return [test, live] if environment == "test" else [live, test]
 
 
 def example(name: str, wish: Wish | None = None) -> Any:
     """The example of an object; a booking asks for `wish`."""
-    value = deepcopy(_sections()[name].example)
-    if name == wire.CreateReservation.__name__ and wish:
+    value = deepcopy(_sections()[name].json)
+    if name == "CreateReservation" and wish:
         asked = {"tableId": wish.table_id, "date": wish.date, "slot": wish.slot}
         own = {"externalRef": wish.reference, "idempotencyKey": f"{wish.reference}-1"}
         value.update(asked, guests=wish.guests, **own)
@@ -256,8 +217,7 @@ def example(name: str, wish: Wish | None = None) -> Any:
 def sample_event(event_type: str) -> Schema:
     """A delivery's body as it could arrive."""
     body = example("Event")
-    changed = _OF_EVENTS.get(event_type, {})
-    body["data"]["reservation"].update(changed)
+    body["data"]["reservation"].update(_OF_EVENTS.get(event_type, {}))
     return {**body, "type": event_type}
 
 
@@ -280,13 +240,18 @@ def _sections() -> Mapping[str, Words]:
     sections = {}
     for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         name, _, rest = part.partition("\n")
-        prose, _, code = rest.partition("```json\n")
+        prose = rest.partition("```json")[0]
+        found = {
+            kind: json.loads(code)
+            for kind, code in re.findall(r"^```json ?(\w*)\n(.*?)^```", rest, _EVERY_LINE)
+        }
         items = re.findall(r"^- `([^`]+)`: ((?:.+\n)(?:  .+\n)*)", prose, re.MULTILINE)
         lead = re.split(r"^- `", prose, maxsplit=1, flags=re.MULTILINE)[0]
         sections[name] = Words(
             tuple(_line(each) for each in lead.strip().split("\n\n")),
             {member: _line(meaning) for member, meaning in items},
-            json.loads(code.partition("```")[0]) if code else None,
+            found.get(""),
+            found.get("schema"),
         )
     return sections
 
@@ -317,12 +282,12 @@ def _ref(name: str) -> Schema:
 
 def _schemas(refusals: Iterable[Refusal]) -> Schema:
     """Component schemas by name; `refusals` are all that the interface can answer."""
-    objects = [*wire.Answer.__subclasses__(), *wire.Request.__subclasses__()]
     _, schemas = msgspec.json.schema_components(
-        objects, ref_template="#/components/schemas/{name}"
-    )  # fmt: skip
-    for kind in objects:
-        _describe(kind, schemas[kind.__name__])
+        wire.Answer.__subclasses__(), ref_template="#/components/schemas/{name}"
+    )
+    schemas |= {name: deepcopy(each.schema) for name, each in _sections().items() if each.schema}
+    for name, schema in schemas.items():
+        _describe(_sections()[name], schema)
     enums = {**_ENUMS, "ErrorCode": list(dict.fromkeys(refusal.code for refusal in refusals))}
     for name, values in enums.items():
         text = _sections()[name].paragraphs[0]
@@ -330,17 +295,11 @@ def _schemas(refusals: Iterable[Refusal]) -> Schema:
     return dict(sorted(schemas.items()))
 
 
-def _describe(kind: type[msgspec.Struct], schema: Schema) -> None:
+def _describe(words: Words, schema: Schema) -> None:
     """Put in the words, and what generators of clients read better than msgspec's own form."""
-    words = _sections()[kind.__name__]
-    del schema["title"]
-    if not schema["required"]:
-        del schema["required"]
+    schema.pop("title", None)
     schema["description"] = words.paragraphs[0]
-    if issubclass(kind, wire.Request):
-        schema["additionalProperties"] = True
     for name, part in schema["properties"].items():
-        part.pop("default", None)
         if "anyOf" in part:  # X or null
             known = next(each for each in part.pop("anyOf") if each != {"type": "null"})
             part.update(known, type=[known["type"], "null"])
@@ -368,62 +327,58 @@ def _operation(route: Route, call: _Call, wish: Wish) -> Schema:
         "description": "\n\n".join([*description, f"Scope: `{route.scope}`."]),
         "security": [{"apiKey": [route.scope]}],
     }
-    query: dict[str, Schema] = {name: {"in": "query", **more} for name, more in call.query.items()}
-    if "{id}" in route.path:
-        identifier = {"type": "string", "format": "uuid"}
-        query = {"id": {"in": "path", "required": True, "schema": identifier}, **query}
-    if query:
+    parameters = _with_meanings(route.operation_id)
+    if route.operation_id == "getAvailability":
+        parameters["date"]["example"], parameters["slot"]["example"] = wish.date, wish.slot
+    if parameters:
         operation["parameters"] = [
-            {"name": name, "description": words.members[name], "required": False, **more}
-            for name, more in query.items()
+            {"name": name, "required": False, **more} for name, more in parameters.items()
         ]
-    if call.body is not None:
+    if call.body:
         content = _content(call.body, wish)
         operation["requestBody"] = {"required": call.body_required, "content": content}
     if route.operation_id == "createWebhook":
         operation["callbacks"] = describe_callbacks()
     answers = {
-        str(status): {"description": words.members[str(status)], "content": _content(kind, wish)}
+        str(status): {
+            "description": words.members[str(status)],
+            "content": _content(kind.__name__, wish),
+        }
         for status, kind in call.answers.items()
     }
-    if call.replay_headers:
-        answers["200"]["headers"] = _header_refs(call.replay_headers)
+    if call.headers:
+        answers["200"]["headers"] = _header_refs(call.headers)
     return {**operation, "responses": {**answers, **_refusal_responses(call, route.scope)}}
 
 
-def _content(kind: type[msgspec.Struct], wish: Wish) -> Schema:
-    value = example(kind.__name__, wish)
+def _content(name: str, wish: Wish) -> Schema:
+    examples = {"example": {"value": example(name, wish)}}
+    return {_JSON: {"schema": _ref(name), "examples": examples}}
+
+
+def _with_meanings(section: str) -> dict[str, Schema]:
+    """The parameters or headers of a section, each with what the section says of it."""
+    words = _sections()[section]
     return {
-        _JSON: {"schema": _ref(kind.__name__), "examples": {"example": {"value": value}}}
-    }  # fmt: skip
+        name: {"description": words.members[name], **more}
+        for name, more in deepcopy(words.json or {}).items()
+    }
 
 
 def _delivery(event_type: str) -> Schema:
     summary, description = _sections()[event_type].paragraphs
-    members = dict(_sections()["Delivery"].members)
-    schemas: Mapping[str, Schema] = {
-        "X-Service-Event": {"type": "string", "enum": [event_type]},
-        "X-Service-Delivery": {"type": "string", "format": "uuid"},
-        "X-Service-Signature": {"type": "string", "pattern": "^t=[0-9]+(,v1=[0-9a-f]{64})+$"},
-    }
-    headers = [
-        {
-            "name": name,
-            "in": "header",
-            "description": members.pop(name),
-            "required": True,
-            "schema": schema,
-        }
-        for name, schema in schemas.items()
-    ]
+    headers, members = _with_meanings("Delivery"), _sections()["Delivery"].members
+    headers["X-Service-Event"]["schema"]["enum"] = [event_type]
     media = {"schema": _ref("Event"), "example": sample_event(event_type)}
     return {
         "operationId": f"on.{event_type}",
         "summary": summary,
         "description": description,
-        "parameters": headers,
+        "parameters": [{"name": name, **more} for name, more in headers.items()],
         "requestBody": {"required": True, "content": {_JSON: media}},
-        "responses": {status: {"description": text} for status, text in members.items()},
+        "responses": {
+            name: {"description": text} for name, text in members.items() if name not in headers
+        },
         "security": [],
     }
 
@@ -431,28 +386,30 @@ def _delivery(event_type: str) -> Schema:
 # Refusals.
 
 
-def _all_refusals(calls: Iterable[_Call]) -> list[Refusal]:
+def _all_refusals() -> list[Refusal]:
     """Every code of the interface once, in the order of their status."""
     shared = [kind() for kinds in _SHARED.values() for kind in kinds]
-    own = [refusal for call in calls for refusal in call.refusals]
+    own = [refusal for call in _CALLS.values() for refusal in call.refusals]
     first = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
     by_code: dict[str, Refusal] = {}
     for refusal in [*own, *first, *shared]:
         by_code.setdefault(refusal.code, refusal)
-    return sorted(by_code.values(), key=_status)
+    return sorted(by_code.values(), key=attrgetter("status"))
 
 
 def _refusal_responses(call: _Call, scope: str) -> dict[str, Schema]:
     """The error answers of one call by status: its own refusals and the shared ones."""
     own = [errors.HttpsRequired(), errors.ScopeMissing(scope=scope), *call.refusals]
     names = ["Unauthorized", "RateLimited", "InternalError", "Unavailable"]
-    if call.body is not None:
+    if call.body:
         own.insert(0, errors.InvalidJson())
         names.append("BodyTooLarge")
     meanings = _sections()["Responses"].members
     responses = {
         str(status): _error_response(meanings[str(status)], list(group))
-        for status, group in groupby(sorted(own, key=_status), key=_status)
+        for status, group in groupby(
+            sorted(own, key=attrgetter("status")), key=attrgetter("status")
+        )
     }
     for name in names:
         responses[str(_SHARED[name][0].status)] = {"$ref": f"#/components/responses/{name}"}
@@ -481,28 +438,3 @@ def _error_response(description: str, refusals: Sequence[Refusal]) -> Schema:
 
 def _header_refs(names: Iterable[str]) -> Schema:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-
-
-def _shared_headers() -> dict[str, Schema]:
-    true: Schema = {"type": "string", "enum": ["true"]}
-    known: Mapping[str, tuple[Schema, object]] = {
-        "Retry-After": ({"type": "integer", "minimum": 1}, 60),
-        "WWW-Authenticate": ({"type": "string"}, 'Bearer realm="venuebox"'),
-        "Allow": ({"type": "string"}, "GET, POST"),
-        "Idempotent-Replayed": (true, "true"),
-        "Reservation-Status": ({"type": "string", "enum": list(STATUSES)}, "cancelled"),
-        "Idempotency-Body-Mismatch": (true, "true"),
-    }
-    return {
-        name: {
-            "description": _sections()["Headers"].members[name],
-            "required": name != "Idempotency-Body-Mismatch",
-            "schema": schema,
-            "example": example,
-        }
-        for name, (schema, example) in known.items()
-    }
-
-
-def _status(refusal: Refusal) -> int:
-    return refusal.status

@@ -1,6 +1,6 @@
 """`/v1/reservations`: list, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from aiohttp import web
 
@@ -87,12 +87,5 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
 
 
 def _read_page(reader: Reader, query: ReservationQuery) -> tuple[bool, list[Reservation], int]:
-    items, total = page_reservations(
-        reader,
-        first=query.first.isoformat() if query.first else None,
-        last=query.last.isoformat() if query.last else None,
-        statuses=query.statuses,
-        page=query.page,
-        limit=query.limit,
-    )
+    items, total = page_reservations(reader, **asdict(query))
     return get_venue(reader).shows_contacts, items, total

@@ -1,8 +1,8 @@
-"""Every object of the partner interface, once: what renders it and what describes it.
+"""Every object that the partner interface answers, once: it renders and describes.
 
 Answers are made and encoded as these structs; `web.api.openapi` makes the schemas from them and
-takes their words from openapi.md. Requests are read by our own parsers, for the exact code and
-field of each refusal: their structs only describe.
+takes their words from openapi.md. What requests may hold is described there too, and read by our
+own parsers, for the exact code and field of each refusal.
 """
 # ruff: noqa: D101 - the words of each object and member stand in openapi.md
 
@@ -52,10 +52,6 @@ class Answer(Struct, rename="camel"):
             if name not in others:
                 others[name] = getattr(row, name)
         return cls(**others)
-
-
-class Request(Struct, rename="camel"):
-    """An object we receive: unknown members are ignored."""
 
 
 class Error(Answer, rename=None):
@@ -149,32 +145,6 @@ class ReservationPage(Answer):
     contact_details_included: bool
 
 
-class Customer(Request):
-    name: Annotated[str, Meta(min_length=1, max_length=booking.NAME_MAX, pattern=r"\S")]
-    email: Annotated[str, Meta(max_length=booking.EMAIL_MAX)] | None = None
-    phone: (
-        Annotated[
-            str, Meta(max_length=booking.PHONE_MAX, pattern="^(([^0-9]*[0-9]){6,20}[^0-9]*)?$")
-        ]
-        | None
-    ) = None
-    language: Annotated[str, Meta(pattern="^(fr|en|ar)$", examples=["en"])] | None = None
-
-
-class CreateReservation(Request, kw_only=True):
-    table_id: Uuid
-    date: VenueDate
-    slot: SlotTime | None = None
-    guests: Positive
-    customer: Customer
-    notes: Annotated[str, Meta(max_length=booking.NOTES_MAX)] | None = None
-    external_ref: Annotated[str, Meta(max_length=booking.REFERENCE_MAX)] | None = None
-    idempotency_key: Annotated[
-        str, Meta(min_length=1, max_length=booking.REFERENCE_MAX, pattern=r"\S")
-    ]  # fmt: skip
-    notify_customer: bool = True
-
-
 class Notifications(Answer):
     email: Annotated[str, _json(enum=["sent", "failed", "skipped"])]
     sms: Annotated[str, _json(const="skipped")]
@@ -220,18 +190,9 @@ class WebhookEndpointList(Answer):
     events: tuple[EventType, ...]
 
 
-class RegisterWebhookEndpoint(Request):
-    url: Annotated[str, Meta(max_length=2048, extra_json_schema={"format": "uri"})]
-    events: Annotated[list[EventType], Meta(min_length=1)] | None = None
-
-
 class DeactivatedWebhookEndpoint(Answer):
     id: Uuid
     active: Annotated[bool, _json(const=False)]
-
-
-class WebhookTest(Request):
-    endpoint_id: str | None = None
 
 
 class WebhookTestResult(Answer):

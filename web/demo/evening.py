@@ -25,31 +25,21 @@ from appliance.store.venue import get_venue, list_slots, list_tables
 FREE_TABLE, FREE_SLOT = "T2", "22:00"
 
 
-@dataclass(frozen=True, slots=True)
-class _Guest:
-    """Someone who comes tonight: through whom, where, when, how many, and the name."""
-
-    source: str
-    table: str
-    slot: str | None
-    guests: int
-    name: str
-
-
+# Who comes: through whom, to which table, when, how many, under which name.
 _TONIGHT = {
     "live": (
-        _Guest("partner", "T1", "19:30", 3, "Salma Bennani"),
-        _Guest("partner", "P1", "22:00", 2, "Youssef El Amrani"),
-        _Guest("partner", "S1", None, 8, "Claire Dubois"),
-        _Guest("platform", "T3", "19:30", 5, "Nadia Cherkaoui"),
-        _Guest("platform", "P2", "22:00", 4, "Omar Tazi"),
-        _Guest("manual", "T2", "19:30", 2, "Lalla Zineb Alaoui"),
-        _Guest("manual", "P3", "22:00", 6, "Mehdi Berrada"),
+        ("partner", "T1", "19:30", 3, "Salma Bennani"),
+        ("partner", "P1", "22:00", 2, "Youssef El Amrani"),
+        ("partner", "S1", None, 8, "Claire Dubois"),
+        ("platform", "T3", "19:30", 5, "Nadia Cherkaoui"),
+        ("platform", "P2", "22:00", 4, "Omar Tazi"),
+        ("manual", "T2", "19:30", 2, "Lalla Zineb Alaoui"),
+        ("manual", "P3", "22:00", 6, "Mehdi Berrada"),
     ),
     "test": (
-        _Guest("partner", "T1", "19:30", 2, "Sara Essai"),
-        _Guest("platform", "P1", "22:00", 2, "Karim Essai"),
-        _Guest("manual", "T3", None, 4, "Hind Essai"),
+        ("partner", "T1", "19:30", 2, "Sara Essai"),
+        ("platform", "P1", "22:00", 2, "Karim Essai"),
+        ("manual", "T3", None, 4, "Hind Essai"),
     ),
 }
 
@@ -98,26 +88,31 @@ async def invite_owner(box: Box) -> str:
 
 
 def _come(
-    tx: Transaction, environment: Environment, issued: IssuedKey, number: int, guest: _Guest
+    tx: Transaction,
+    environment: Environment,
+    issued: IssuedKey,
+    number: int,
+    guest: tuple[str, str, str | None, int, str],
 ) -> Reservation:
+    source, table, slot, guests, name = guest
     tables, day = _tables_and_tonight(tx)
-    writes_letter = environment.name == "test" and guest.source == "partner"
+    writes_letter = environment.name == "test" and source == "partner"
     booking = Booking(
-        table_id=tables[guest.table],
+        table_id=tables[table],
         date=day,
-        slot=guest.slot if guest.source == "manual" else _still_bookable(tx, guest.slot, day),
-        guests=guest.guests,
-        customer_name=guest.name,
+        slot=slot if source == "manual" else _still_bookable(tx, slot, day),
+        guests=guests,
+        customer_name=name,
         # Only the test environment keeps letters: the outbox has one to show.
         customer_email="sara@example.com" if writes_letter else None,
         customer_phone=f"+212 600 000 {number:03d}",
-        external_ref=f"DEMO-{number}" if guest.source == "partner" else None,
-        idempotency_key=f"demo-evening-{number}" if guest.source == "partner" else None,
+        external_ref=f"DEMO-{number}" if source == "partner" else None,
+        idempotency_key=f"demo-evening-{number}" if source == "partner" else None,
         notify_customer=writes_letter,
     )
-    if guest.source == "platform":
+    if source == "platform":
         return enter_for_guest(tx, booking)
-    if guest.source == "manual":
+    if source == "manual":
         return enter_by_staff(tx, booking, actor="box")
     key = find_key(tx, issued.id)
     assert key is not None  # noqa: S101 - it was issued a moment ago

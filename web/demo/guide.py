@@ -7,12 +7,12 @@ from appliance.actions.offer_pairing import PAIRING_LIFE_MS
 from web.demo.evening import FREE_SLOT, FREE_TABLE, Prepared
 
 _GUIDE = """\
-Riad Atlas is open for the evening of {tonight}. This is a demo: it listens on this
+Riad Atlas is open for the evening of {live.tonight}. This is a demo: it listens on this
 machine alone{lifetime}.
 
 1. Book table {table} at {slot} tonight in the test environment, as a partner does:
 
-BOOKING=$(curl -s {test_base}/v1/reservations -H 'Authorization: Bearer {test_key}' \
+BOOKING=$(curl -s {test_base}/v1/reservations -H 'Authorization: Bearer {test.key}' \
 -H 'Content-Type: application/json' -d '{booking}'); echo "$BOOKING"
 
 2. Open the guest's link: the code to show at the door.
@@ -22,7 +22,7 @@ LINK=$(echo "$BOOKING" | grep -o 'http[^"]*/access/[^"]*'); echo "$LINK"
 3. Scan the code at the door. Its text stands in the page; the link itself is read as well.
 
 PASS=$(curl -s "$LINK" | grep -o 'data-pass="[^"]*' | cut -d'"' -f2); echo "$PASS"
-curl -s {test_base}/terminal/v1/scans -H 'Authorization: Bearer {test_terminal}' \
+curl -s {test_base}/terminal/v1/scans -H 'Authorization: Bearer {test.terminal_token}' \
 -H 'Content-Type: application/json' -d "{{\\"scanId\\":\\"{scan_id}\\",\\"code\\":\\"$PASS\\"}}"
 
 4. See reservation.created and reservation.checked_in arrive, signed, at an echo receiver:
@@ -33,17 +33,17 @@ Where to look
   portal              {base}/portal
     sign in           {welcome}
                       (works once: choose a password; you are Yasmine, the owner)
-  door, pair a phone  {pairing}
+  door, pair a phone  {live.pairing_link}
                       (works once, for {minutes} minutes; the portal makes another)
-  a guest's link      {guest_link}
+  a guest's link      {live.guest_link}
   booking page        {base}/book
   guide for partners  {base}/docs
   interface, to try   {test_base}/docs/reference
   sandbox             {test_base}   (paste the test key: watch webhooks arrive)
-  live                {base}        key {key}
-  test                {test_base}   key {test_key}
-  scanner, live       terminal token {terminal}
-  scanner, test       terminal token {test_terminal}
+  live                {base}        key {live.key}
+  test                {test_base}   key {test.key}
+  scanner, live       terminal token {live.terminal_token}
+  scanner, test       terminal token {test.terminal_token}
   echo receiver       {watch}   (as JSON: {receiver})
   letters of test     {test_base}/outbox
   what was sent       {program} deliveries --data {directory} --environment test --json
@@ -66,22 +66,17 @@ def make_guide(
         "notifyCustomer": False,
     }
     return _GUIDE.format(
-        tonight=live.tonight,
+        live=live,
+        test=test,
+        base=live.environment.links.base,
+        test_base=test_base,
         lifetime=" and forgets everything when it stops" if passing else "",
         table=FREE_TABLE,
         slot=FREE_SLOT,
-        base=live.environment.links.base,
-        test_base=test_base,
-        key=live.key,
-        test_key=test.key,
         booking=json.dumps(booking),
-        terminal=live.terminal_token,
-        test_terminal=test.terminal_token,
         scan_id=scan_id,
         program=program,
-        guest_link=live.guest_link,
         welcome=welcome,
-        pairing=live.pairing_link,
         minutes=PAIRING_LIFE_MS // 60_000,
         receiver=f"{test_base}/echo/{token}",
         watch=f"{test_base}#{token}",

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
 
 from appliance.alone import is_alone
 from appliance.box import Box
@@ -20,7 +19,7 @@ from appliance.data_directory import DataDirectory
 from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.model.venue_file import parse_venue_file
-from appliance.settings import BookingSettings, DoorSettings, Settings, WebhookSettings
+from appliance.settings import Settings
 from web.demo.evening import invite_owner, prepare_evening
 from web.demo.guide import make_guide
 from web.names.listening import listen
@@ -31,8 +30,6 @@ _LOOPBACK = "127.0.0.1"
 _LOOPBACK_NETWORKS = ("127.0.0.0/8", "::1")
 _MARK = "demo"
 _WHOLE_DAY = 24 * 60
-
-Section = TypeVar("Section", WebhookSettings, DoorSettings, BookingSettings)
 
 
 def run_demo(arguments: argparse.Namespace, console: Console) -> int:
@@ -46,9 +43,6 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
         raise Trouble(f"the demo listens on this machine alone, not on {host}: leave --host out")
     with _own_directory(arguments, console) as directory:
         settings = console.settings(directory)
-        if settings.server.app_url:
-            said = "server.app_url is left aside: links of the demo lead to this machine"
-            print(f"venuebox: {said}", file=sys.stderr)
         port = settings.server.port if arguments.port is None else arguments.port
         with listen(host, port, _ELSEWHERE) as listener:
             _found(directory, console)
@@ -105,28 +99,20 @@ def _found(directory: DataDirectory, console: Console) -> None:
 
 
 def _demo_settings(settings: Settings) -> Settings:
-    """Other defaults: open for receivers on this machine, and for guests at any hour.
-
-    What was set stays set, or is added to.
-    """
-    opened = (*settings.webhooks.allow_networks, *_LOOPBACK_NETWORKS)
+    """Open for receivers on this machine, and for guests at any hour; links lead here alone."""
+    webhooks = settings.webhooks
     return replace(
         settings,
         server=replace(settings.server, app_url=""),
         webhooks=replace(
-            _unless_set(settings.webhooks, allow_http=True, clock_grace_minutes=0),
-            allow_networks=opened,
+            webhooks,
+            allow_http=True,
+            clock_grace_minutes=0,
+            allow_networks=(*webhooks.allow_networks, *_LOOPBACK_NETWORKS),
         ),
-        door=_unless_set(settings.door, early_minutes=_WHOLE_DAY),
-        booking=_unless_set(settings.booking, enabled=True),
+        door=replace(settings.door, early_minutes=_WHOLE_DAY),
+        booking=replace(settings.booking, enabled=True),
     )
-
-
-def _unless_set(section: Section, **defaults: Any) -> Section:
-    """The section with other defaults for what still has the usual ones."""
-    usual = type(section)()
-    unset = {n: v for n, v in defaults.items() if getattr(section, n) == getattr(usual, n)}
-    return replace(section, **unset)
 
 
 def _program() -> str:

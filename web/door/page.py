@@ -52,11 +52,11 @@ async def manifest(request: web.Request) -> web.Response:
     language = request.config_dict[LANGUAGES].of(request)
     start = _start(request)
     is_test = request[ENVIRONMENT].name == "test"
-    name = language.gettext("Door")
+    name = language.gettext("Door") + (" (test)" if is_test else "")
     described = {
         "id": start,
-        "name": f"{name} (test)" if is_test else name,
-        "short_name": f"{name} (test)" if is_test else name,
+        "name": name,
+        "short_name": name,
         "lang": language.code,
         "dir": language.direction,
         "start_url": start,
@@ -73,7 +73,7 @@ async def manifest(request: web.Request) -> web.Response:
     return web.Response(
         text=json.dumps(described, ensure_ascii=False),
         content_type="application/manifest+json",
-        headers={**_HEADERS, "Cache-Control": "no-cache"},
+        headers=_HEADERS | {"Cache-Control": "no-cache"},
     )
 
 
@@ -86,10 +86,7 @@ async def service_worker(request: web.Request) -> web.Response:
     script = f"self.shell={shell};\nimportScripts({json.dumps(_asset(request, _WORKER))});\n"
     headers = {"Cache-Control": "no-cache", "Service-Worker-Allowed": _start(request)}
     return web.Response(
-        text=script,
-        content_type="text/javascript",
-        charset="utf-8",
-        headers={**_HEADERS, **headers},
+        text=script, content_type="text/javascript", charset="utf-8", headers=_HEADERS | headers
     )
 
 

@@ -5,12 +5,7 @@ from aiohttp import web
 from appliance.actions.book import book as book_table
 from appliance.actions.claim import claim
 from appliance.environment import Environment
-from appliance.errors import (
-    RateLimited,
-    Refusal,
-    ValidationError,
-    VenueInactive,
-)
+from appliance.errors import Refusal, ValidationError, VenueInactive
 from appliance.house_errors import FormUsed, TooManyBookings
 from appliance.model.booking import Booking
 from appliance.model.evening import parse_date
@@ -21,17 +16,8 @@ from appliance.store.letters import was_written_to
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import find_reservations
 from appliance.store.venue import get_venue
-from terminal_bridge.same_origin import is_from_our_page
-from web.guest.answer import (
-    dead_link,
-    elsewhere,
-    environment_of,
-    language_of,
-    open_link,
-    page,
-    see_other,
-    slow_down,
-)
+from appliance.tokens import Keyring
+from web.guest.answer import environment_of, guest_page, language_of, open_link, page, see_other
 from web.guest.booking_form import (
     FIELDS,
     TRAP,
@@ -39,45 +25,36 @@ from web.guest.booking_form import (
     find_doubt,
     find_errors,
     new_token,
+    parse_party,
     read_booking_form,
 )
 from web.guest.booking_words import offer_in_words, trouble_in_words
 from web.guest.card import make_card
 from web.guest.desk import desk_of
 from web.guest.device import device_for, find_device, keep_device
-from web.guest.offer import read_offer
+from web.guest.offer import read_offer, takes_bookings
 from web.letters import letters_leave
 from web.rendering import LANGUAGES
 
 _PARTY = 2
 
 
+@guest_page
 async def booking_page(request: web.Request) -> web.Response:
     """`GET /book?date=&guests=`: what is free then. Looking changes nothing."""
-    if not _is_open(request):
-        return await _closed(request)
     return await _show(request, None)
 
 
+@guest_page
 async def send_booking(request: web.Request) -> web.Response:
     """`POST /book`: the table is booked, once however often it is sent, or what to do instead."""
-    environment = environment_of(request)
-    if not _is_open(request):
+    environment, language = environment_of(request), language_of(request)
+    if not takes_bookings(environment):
         return await _closed(request)
-    if not is_from_our_page(request, environment.links.base):
-        return elsewhere(request)
     try:
-        desk_of(request).count_tap(request)
         form = await read_booking_form(request, environment)
-    except RateLimited:
-        return slow_down(request)
     except ValidationError as refusal:
         return await _show(request, None, status=refusal.status)
-    return await _book(request, form)
-
-
-async def _book(request: web.Request, form: BookingForm) -> web.Response:
-    environment, language = environment_of(request), language_of(request)
     notice, errors = find_doubt(form, language), find_errors(form, language)
     if notice or errors:
         return await _show(request, form, errors=errors, notice=notice, status=400)
@@ -87,12 +64,11 @@ async def _book(request: web.Request, form: BookingForm) -> web.Response:
         return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
 
 
+@guest_page
 async def booked_page(request: web.Request) -> web.Response:
     """`GET /book/{token}`: what was booked, and the way to the pass."""
+    opened = await open_link(request, Keyring.read_access_token)
     environment, token = environment_of(request), request.match_info["token"]
-    opened = await open_link(request, environment.keyring.read_access_token(token))
-    if opened is None:
-        return dead_link(request)
     device, id_ = find_device(request), opened.reservation.id
     # This page may be shared as the pass is: only the browser that booked can undo.
     is_mine = device is not None and await environment.database.read(is_claimed, device.hash, id_)
@@ -146,8 +122,9 @@ async def _show(
 ) -> web.Response:
     """The form, with what was typed into it and what is free now."""
     environment, language = environment_of(request), language_of(request)
-    asked = request.query.get("guests", "")
-    guests = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 5 else _PARTY
+    if not takes_bookings(environment):
+        return await _closed(request)
+    guests = parse_party(request.query.get("guests", ""), _PARTY)
     day = parse_date(request.query.get("date"))
     if form is not None:
         guests, day = form.guests, form.day
@@ -160,10 +137,7 @@ async def _show(
     if form is None or form.is_stale or isinstance(refusal, FormUsed):
         token = new_token(environment)
     values: dict[str, object] = {
-        "offer": offer_in_words(offer, form, language),
-        "venue": offer.venue.name,
-        "address": offer.venue.address,
-        "way": offer.venue.way,
+        **offer_in_words(offer, form, language),
         "form": form,
         "errors": {name: (errors or {}).get(name, "") for name in FIELDS},
         "is_wrong": bool(errors),
@@ -177,17 +151,7 @@ async def _show(
     return page(request, "guest/book.html", values, status=status)
 
 
-def _is_open(request: web.Request) -> bool:
-    environment = environment_of(request)
-    return environment.name == "test" or environment.settings.booking.enabled
-
-
 async def _closed(request: web.Request) -> web.Response:
     """No bookings here: the venue takes none, or not on this page."""
     venue = await environment_of(request).database.read(get_venue)
-    values: dict[str, object] = {
-        "venue": venue.name,
-        "address": venue.address,
-        "way": venue.way,
-    }
-    return page(request, "guest/no_booking.html", values, status=404)
+    return page(request, "guest/no_booking.html", {"venue": venue}, status=404)

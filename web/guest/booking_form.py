@@ -47,11 +47,6 @@ class BookingForm:
     age: int | None
 
     @property
-    def is_hasty(self) -> bool:
-        """Whether it was sent faster than anybody types."""
-        return self.age is not None and 0 <= self.age < _FASTEST
-
-    @property
     def is_stale(self) -> bool:
         """Whether its token is none of ours, or too old to tell anything."""
         return self.age is None or not 0 <= self.age <= _OLDEST
@@ -75,13 +70,11 @@ class BookingForm:
 async def read_booking_form(request: web.Request, environment: Environment) -> BookingForm:
     """The form that was sent, whatever is wrong with it; ValidationError when it is no form."""
     sent = await read_form(request)
-    token = sent.text("token")
+    token, when = sent.text("token"), sent.text("when")
     form_id = environment.keyring.read_form_token(token)
-    when = sent.text("when")
-    guests = sent.text("guests")
     return BookingForm(
         day=parse_date(sent.text("date")),
-        guests=int(guests) if guests.isascii() and guests.isdecimal() and len(guests) < 5 else 0,
+        guests=parse_party(sent.text("guests"), 0),
         when=when,
         table=parse_uuid(sent.text(f"table-{when}")) or "",
         name=sent.text("name", _TYPED_MAX),
@@ -93,6 +86,11 @@ async def read_booking_form(request: web.Request, environment: Environment) -> B
         is_trapped=bool(sent.text(TRAP, _TYPED_MAX)),
         age=environment.database.clock.now() - made_at(form_id) if form_id else None,
     )
+
+
+def parse_party(text: str, otherwise: int) -> int:
+    """How many guests a form or an address says; `otherwise` where it says no such thing."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 5 else otherwise
 
 
 def new_token(environment: Environment) -> str:
@@ -125,7 +123,7 @@ def find_errors(form: BookingForm, language: Language) -> dict[str, str]:
 def find_doubt(form: BookingForm, language: Language) -> str | None:
     """Why it may not be a guest who sent it, in words that a guest can do something with."""
     _ = language.gettext
-    if form.is_trapped or form.is_hasty:
+    if form.is_trapped or (form.age is not None and 0 <= form.age < _FASTEST):
         return _("That was quick. Please look at it once more, and send it again.")
     if form.is_stale:
         return _("This page was open for a long time. Nothing is lost: please send it again.")

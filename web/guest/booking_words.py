@@ -1,7 +1,7 @@
 """The booking page in words: days, hours and tables, and why a wish was not granted."""
 
-from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
+from functools import partial
 
 from appliance.errors import (
     GuestsOutOfRange,
@@ -25,77 +25,26 @@ from web.guest.offer import Choice, Offer
 _SHOWN_TABLES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class DayWords:
-    """A day to choose: `value` for the form, a word such as `Ce soir`, and the date."""
+def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
+    """What the page says of the offer; what the guest had chosen stays chosen if it is free.
 
-    value: str
-    word: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TableWords:
-    """A table to choose."""
-
-    id: str
-    text: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ChoiceWords:
-    """An hour to choose; `note` is how many tables are left, or why none."""
-
-    when: str
-    title: str
-    hours: str
-    note: str
-    is_free: bool
-    is_chosen: bool
-    tables: list[TableWords]
-
-
-@dataclass(frozen=True, slots=True)
-class OfferWords:
-    """Everything that the page says of an evening."""
-
-    value: str
-    evening: str
-    first: str
-    last: str
-    guests: int
-    most: int
-    days: list[DayWords]
-    choices: list[ChoiceWords]
-    empty: str | None
-    button: str
-    terms: str | None
-
-
-def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> OfferWords:
-    """The offer, with what the guest had chosen still chosen where that is possible."""
+    `days` are (value for the form, a word such as `Ce soir`, whether it is the chosen one).
+    """
     near, written = evening_in_words(offer.day, offer.tonight, language)
-    free = [choice for choice in offer.choices if choice.is_free]
-    wanted = form.when if form else ""
-    if wanted not in {choice.when for choice in free}:
-        wanted = free[0].when if free and form is None else ""
-    button, terms = _terms(offer, language)
-    return OfferWords(
-        value=offer.day.isoformat(),
-        evening=(
+    free = [choice.when for choice in offer.choices if choice.is_free]
+    wanted = form.when if form else next(iter(free), "")
+    last = offer.tonight + timedelta(BOOKING_HORIZON_DAYS)
+    return {
+        "offer": offer,
+        "venue": offer.venue,
+        "wanted": wanted if wanted in free else "",
+        "evening": (
             language.gettext("%(near)s, %(date)s", near=near, date=written) if written else near
         ),
-        first=offer.tonight.isoformat(),
-        last=date.fromordinal(offer.tonight.toordinal() + BOOKING_HORIZON_DAYS).isoformat(),
-        guests=offer.guests,
-        most=offer.most,
-        days=[_day(day, offer, language) for day in offer.next_days],
-        choices=[_choice(choice, offer, form, wanted, language) for choice in offer.choices],
-        empty=_empty(offer, language),
-        button=button,
-        terms=terms,
-    )
+        "last": last.isoformat(),
+        "days": [_day(day, offer, language) for day in offer.next_days],
+        "table_in_words": partial(_table, offer.venue.currency, language),
+    }
 
 
 def trouble_in_words(
@@ -141,70 +90,21 @@ def _taken(choice: Choice | None, offer: Offer, language: Language) -> str:
     return _("Somebody was faster: nothing is left that evening. Another one may suit you.")
 
 
-def _day(day: date, offer: Offer, language: Language) -> DayWords:
+def _day(day: date, offer: Offer, language: Language) -> tuple[str, str, bool]:
     near, written = evening_in_words(day, offer.tonight, language)
-    word = near if written else language.short_date(day)
-    return DayWords(day.isoformat(), word, is_chosen=day == offer.day)
+    return day.isoformat(), near if written else language.short_date(day), day == offer.day
 
 
-def _choice(
-    choice: Choice, offer: Offer, form: BookingForm | None, wanted: str, language: Language
-) -> ChoiceWords:
-    _ = language.gettext
-    if choice.has_begun:
-        note = _("Has begun")
-    elif choice.tables:
-        note = language.ngettext("%(count)s table free", "%(count)s tables free",
-                                 len(choice.tables))  # fmt: skip
-    else:
-        note = _("Full")
-    return ChoiceWords(
-        when=choice.when,
-        title=choice.slot.name if choice.slot else _("The whole evening"),
-        hours=_span(choice),
-        note=note,
-        is_free=choice.is_free,
-        is_chosen=choice.when == wanted,
-        tables=[_table(table, offer, form, language) for table in choice.tables],
-    )
-
-
-def _table(table: Table, offer: Offer, form: BookingForm | None, language: Language) -> TableWords:
+def _table(currency: str, language: Language, table: Table) -> str:
     name = table.number
     if table.name.casefold() != table.number.casefold():
         name = f"{table.name} ({table.number})"
     text = isolate(name) or name
-    if table.minimum_spend:
-        text = language.gettext(
-            "%(table)s, from %(amount)s",
-            table=text,
-            amount=f"{table.minimum_spend} {offer.venue.currency}",
-        )
-    return TableWords(table.id, text, is_chosen=form is not None and form.table == table.id)
-
-
-def _span(choice: Choice) -> str:
-    return f"{choice.slot.start} – {choice.slot.end}" if choice.slot else ""
+    if not table.minimum_spend:
+        return text
+    amount = f"{table.minimum_spend} {currency}"
+    return language.gettext("%(table)s, from %(amount)s", table=text, amount=amount)
 
 
 def _hours(choice: Choice, language: Language) -> str:
     return choice.slot.start if choice.slot else language.gettext("The whole evening").lower()
-
-
-def _empty(offer: Offer, language: Language) -> str | None:
-    _ = language.gettext
-    if offer.is_closed:
-        return _("The house is closed that evening. Please choose another one.")
-    if not offer.is_free:
-        return _("Nothing is free that evening for a party of that size. Another one may suit you.")
-    return None
-
-
-def _terms(offer: Offer, language: Language) -> tuple[str, str | None]:
-    """What the button does, and what follows."""
-    _ = language.gettext
-    if offer.venue.reservation_mode == "prepaid":
-        return _("Book"), _("Your table is kept for you until the venue has your payment.")
-    if not offer.venue.auto_confirm:
-        return _("Send the request"), _("The venue answers each request itself.")
-    return _("Book"), None

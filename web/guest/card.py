@@ -1,71 +1,66 @@
 """The guest's card in words: what the pages show of a reservation, in one language."""
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from appliance.i18n import Language, isolate
+from appliance.i18n import mark as _
 from appliance.model.reservation import Reservation
 from web.guest.opened_link import OpenedLink
 
 _YEAR_IS_SAID_AFTER = timedelta(days=300)
+# By status: the shape and the tone of its chip, and its text.
+_CHIPS = {
+    "requested": ("triangle", "wait", _("Awaiting the venue")),
+    "pending": ("triangle", "wait", _("Payment due")),
+    "partial": ("triangle", "wait", _("Balance due")),
+    "confirmed": ("check", "good", _("Confirmed")),
+    "completed": ("dash", "past", _("Past")),
+    "cancelled": ("dash", "past", _("Cancelled")),
+    "declined": ("dash", "past", _("Declined")),
+}
+_NOTICES = {
+    "requested": _(
+        "Not confirmed yet: the venue will answer you soon. This code opens the door then."
+    ),
+    "pending": _("Not confirmed yet: it will be as soon as the venue has received your payment."),
+    "partial": _("Not confirmed yet: it will be as soon as the venue has received the balance."),
+    "cancelled": _("The table has been freed. We would be glad to welcome you another evening."),
+    "declined": _("We are sorry: there was no room that evening. Another one may suit you."),
+}
+_HEADLINES = {  # that take the pass's place
+    "cancelled": _("This reservation is cancelled"),
+    "declined": _("The venue could not accept this request"),
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """The status in two words, with a shape (`icon`) and a `tone` of its own."""
+def make_card(opened: OpenedLink, language: Language) -> dict[str, Any]:
+    """Every text of the card of an opened link; None where there is nothing to say.
 
-    icon: str
-    tone: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """Every text of the card. None where there is nothing to say.
-
-    `first_name` may stand in a sentence of either direction. `way` leads to a map.
+    `first_name` may stand in a sentence of either direction. `way` leads to a map. `chip` is the
+    status in two words.
     """
-
-    venue: str
-    address: str | None
-    way: str | None
-    customer: str | None
-    first_name: str | None
-    party: str
-    evening: str
-    date: str | None
-    time: str
-    table: str
-    table_name: str | None
-    code: str | None
-    chip: Chip
-    headline: str | None
-    notice: str | None
-
-
-def make_card(opened: OpenedLink, language: Language) -> Card:
-    """The card of an opened link."""
     reservation, table = opened.reservation, opened.table
     evening, day = evening_in_words(opened.day, opened.tonight, language)
-    headline, notice = _notice(reservation, language)
-    return Card(
-        venue=opened.venue.name,
-        address=opened.venue.address,
-        way=opened.venue.way,
-        customer=reservation.customer_name,
-        first_name=isolate(reservation.customer_given_name),
-        party=language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
-        evening=evening,
-        date=day,
-        time=time_in_words(reservation, language),
-        table=table.number,
-        table_name=None if table.number.casefold() == table.name.casefold() else table.name,
-        code=reservation.access_code if reservation.holds else None,
-        chip=_chip(reservation, opened.zone, language),
-        headline=headline,
-        notice=notice,
-    )
+    headline, notice = _HEADLINES.get(reservation.status), _NOTICES.get(reservation.status)
+    return {
+        "venue": opened.venue.name,
+        "address": opened.venue.address,
+        "way": opened.venue.way,
+        "customer": reservation.customer_name,
+        "first_name": isolate(reservation.customer_given_name),
+        "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
+        "evening": evening,
+        "date": day,
+        "time": time_in_words(reservation, language),
+        "table": table.number,
+        "table_name": None if table.number.casefold() == table.name.casefold() else table.name,
+        "code": reservation.access_code if reservation.holds else None,
+        "chip": _chip(reservation, opened.zone, language),
+        "headline": headline and language.gettext(headline),
+        "notice": notice and language.gettext(notice),
+    }
 
 
 def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str, str | None]:
@@ -73,11 +68,9 @@ def evening_in_words(day: date, tonight: date, language: Language) -> tuple[str,
 
     The date always stands there too: a card that was printed does not know tomorrow.
     """
-    _ = language.gettext
-    words = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}
+    near = {-1: _("Last night"), 0: _("Tonight"), 1: _("Tomorrow")}.get((day - tonight).days)
     written = language.short_date(day, year=day - tonight > _YEAR_IS_SAID_AFTER)
-    near = words.get((day - tonight).days)
-    return (near, written) if near else (_capital(written), None)
+    return (language.gettext(near), written) if near else (written[:1].upper() + written[1:], None)
 
 
 def time_in_words(reservation: Reservation, language: Language) -> str:
@@ -98,61 +91,18 @@ def moment_in_words(at: int, zone: ZoneInfo, language: Language) -> str:
     )
 
 
-def _chip(reservation: Reservation, zone: ZoneInfo, language: Language) -> Chip:
-    _ = language.gettext
+def _chip(reservation: Reservation, zone: ZoneInfo, language: Language) -> dict[str, str]:
+    icon, tone, text = _CHIPS[reservation.status]
+    text = language.gettext(text)
     if reservation.holds and reservation.checked_in_at is not None:
-        return Chip("check", "good", _arrival(reservation, zone, language))
-    chips = {
-        "requested": Chip("triangle", "wait", _("Awaiting the venue")),
-        "pending": Chip("triangle", "wait", _("Payment due")),
-        "partial": Chip("triangle", "wait", _("Balance due")),
-        "confirmed": Chip("check", "good", _("Confirmed")),
-        "completed": Chip("dash", "past", _("Past")),
-        "cancelled": Chip("dash", "past", _("Cancelled")),
-        "declined": Chip("dash", "past", _("Declined")),
-    }
-    return chips[reservation.status]
-
-
-def _arrival(reservation: Reservation, zone: ZoneInfo, language: Language) -> str:
-    if 0 < reservation.arrived < reservation.guests:
-        return language.ngettext(
-            "%(count)s of %(guests)s has arrived",
-            "%(count)s of %(guests)s have arrived",
-            reservation.arrived,
-            guests=reservation.guests,
-        )
-    instant = datetime.fromtimestamp((reservation.checked_in_at or 0) / 1000, UTC)
-    return language.gettext("Arrived at %(time)s", time=f"{instant.astimezone(zone):%H:%M}")
-
-
-def _notice(reservation: Reservation, language: Language) -> tuple[str | None, str | None]:
-    """A headline that takes the pass's place, and a sentence, where the state asks for them."""
-    _ = language.gettext
-    notices = {
-        "requested": (
-            None,
-            _("Not confirmed yet: the venue will answer you soon. This code opens the door then."),
-        ),
-        "pending": (
-            None,
-            _("Not confirmed yet: it will be as soon as the venue has received your payment."),
-        ),
-        "partial": (
-            None,
-            _("Not confirmed yet: it will be as soon as the venue has received the balance."),
-        ),
-        "cancelled": (
-            _("This reservation is cancelled"),
-            _("The table has been freed. We would be glad to welcome you another evening."),
-        ),
-        "declined": (
-            _("The venue could not accept this request"),
-            _("We are sorry: there was no room that evening. Another one may suit you."),
-        ),
-    }
-    return notices.get(reservation.status, (None, None))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        instant = datetime.fromtimestamp(reservation.checked_in_at / 1000, UTC)
+        text = language.gettext("Arrived at %(time)s", time=f"{instant.astimezone(zone):%H:%M}")
+        icon, tone = "check", "good"
+        if 0 < reservation.arrived < reservation.guests:
+            text = language.ngettext(
+                "%(count)s of %(guests)s has arrived",
+                "%(count)s of %(guests)s have arrived",
+                reservation.arrived,
+                guests=reservation.guests,
+            )
+    return {"icon": icon, "tone": tone, "text": text}

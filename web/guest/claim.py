@@ -4,73 +4,51 @@ from aiohttp import web
 
 from appliance.actions.claim import claim as claim_reservation
 from appliance.errors import RateLimited, Refusal
-from terminal_bridge.same_origin import is_from_our_page
-from web.guest.answer import (
-    dead_link,
-    elsewhere,
-    environment_of,
-    language_of,
-    open_link,
-    page,
-    slow_down,
-)
+from appliance.tokens import Keyring
+from web.guest.answer import environment_of, guest_page, language_of, open_link, page
 from web.guest.card import make_card
 from web.guest.correction import correction_values, read_correction, refusal_in_words
-from web.guest.desk import desk_of
 from web.guest.device import device_for, keep_device
 from web.guest.opened_link import OpenedLink
 
 
+@guest_page
 async def claim_page(request: web.Request) -> web.Response:
     """`GET /claim-guest/{token}`: the reservation and a button. Looking changes nothing."""
-    opened = await _opened(request)
-    return dead_link(request) if opened is None else _show(request, "guest/claim.html", opened)
+    opened = await open_link(request, Keyring.read_claim_token)
+    return _show(request, "guest/claim.html", opened)
 
 
+@guest_page
 async def claim(request: web.Request) -> web.Response:
     """`POST /claim-guest/{token}`: the tap keeps the reservation in this browser.
 
     It may bring corrections. A second tap is answered as the first one was.
     """
-    if not is_from_our_page(request, environment_of(request).links.base):
-        return elsewhere(request)
-    opened = await _opened(request)
-    if opened is None:
-        return dead_link(request)
+    opened = await open_link(request, Keyring.read_claim_token)
     database, device = environment_of(request).database, device_for(request)
     try:
-        desk_of(request).count_tap(request)
         correction = await read_correction(request)
         device_hash = device.hash if device else None
         await database.write(claim_reservation, opened.reservation.id, device_hash, correction)
     except RateLimited:
-        return slow_down(request)
+        raise
     except Refusal as refusal:
-        fault = refusal_in_words(refusal, language_of(request))
-        return _show(request, "guest/claim.html", opened, fault=fault, status=refusal.status)
-    opened = await _opened(request)
-    if opened is None:
-        return dead_link(request)
+        return _show(request, "guest/claim.html", opened, refusal)
+    opened = await open_link(request, Keyring.read_claim_token)
     response = _show(request, "guest/claimed.html", opened, is_kept=device is not None)
     if opened.reservation.holds:
         keep_device(request, response, device)
     return response
 
 
-async def _opened(request: web.Request) -> OpenedLink | None:
-    environment = environment_of(request)
-    reservation_id = environment.keyring.read_claim_token(request.match_info["token"])
-    return await open_link(request, reservation_id)
-
-
 def _show(
     request: web.Request,
     template: str,
     opened: OpenedLink,
+    refusal: Refusal | None = None,
     *,
-    fault: str | None = None,
     is_kept: bool = False,
-    status: int = 200,
 ) -> web.Response:
     environment, language = environment_of(request), language_of(request)
     access_token = environment.keyring.access_token(opened.reservation.id)
@@ -83,7 +61,7 @@ def _show(
         "mine": f"{environment.prefix}/me",
         "undo": f"{environment.prefix}/claim-guest/{request.match_info['token']}/cancel",
         "is_kept": is_kept,
-        "fault": fault,
+        "fault": refusal_in_words(refusal, language) if refusal else None,
         **correction_values(opened, language),
     }
-    return page(request, template, values, status=status)
+    return page(request, template, values, refusal.status if refusal else 200)

@@ -10,7 +10,7 @@ from appliance.environment import Environment
 from appliance.errors import RateLimited
 from appliance.rate_limit import RateLimit
 from terminal_bridge.context import ENVIRONMENT
-from web.peer import household_of, is_private, networks_of, peer_of
+from web.names.secure import SECURE
 
 _TAPS_A_MINUTE = 60  # of one address: a whole party behind one router
 _AN_HOUR = 3600.0
@@ -23,7 +23,6 @@ class Desk:
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
         booking = environment.settings.booking
-        self._proxies = networks_of(environment.settings.server.trusted_proxies)
         self._taps = RateLimit(clock, _TAPS_A_MINUTE)
         self._forms = RateLimit(clock, booking.hourly_for_address, _AN_HOUR)
         self._all_forms = RateLimit(clock, booking.hourly, _AN_HOUR)
@@ -32,7 +31,7 @@ class Desk:
 
     def count_tap(self, request: web.Request) -> None:
         """Somebody taps a button."""
-        self._taps.spend(self._caller(request))
+        self._taps.spend(request.app[SECURE].caller_of(request))
 
     def count_booking(self, request: web.Request) -> tuple[set[str], int]:
         """Somebody sends a booking that may be granted.
@@ -41,7 +40,7 @@ class Desk:
         be to come: one, once all addresses together have sent many. So those who send most wait,
         and a newcomer still books.
         """
-        caller = self._caller(request)
+        caller = request.app[SECURE].caller_of(request)
         self._forms.spend(caller)
         booked = self._booked.setdefault(caller, set())
         self._booked.move_to_end(caller)
@@ -52,13 +51,6 @@ class Desk:
         except RateLimited:
             return booked, 1
         return booked, self._open_for_address
-
-    def is_private(self, request: web.Request) -> bool:
-        """Whether the caller's browser keeps a cookie that goes over TLS alone."""
-        return is_private(request, self._proxies)
-
-    def _caller(self, request: web.Request) -> str:
-        return household_of(peer_of(request, self._proxies))
 
 
 DESKS: web.AppKey[dict[str, Desk]] = web.AppKey("desks", dict)
@@ -72,4 +64,4 @@ def open_desks(app: web.Application, box: Box) -> None:
 
 def desk_of(request: web.Request) -> Desk:
     """The desk of the request's environment."""
-    return request.config_dict[DESKS][request[ENVIRONMENT].name]
+    return request.app[DESKS][request[ENVIRONMENT].name]

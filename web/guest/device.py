@@ -6,7 +6,7 @@ from aiohttp import web
 
 from appliance.tokens import hash_token
 from web.guest.answer import environment_of
-from web.guest.desk import desk_of
+from web.names.secure import SECURE
 
 _LIFE = 400 * 24 * 3600  # as long as browsers keep a cookie
 
@@ -30,7 +30,7 @@ def find_device(request: web.Request) -> Device | None:
 def device_for(request: web.Request) -> Device | None:
     """The browser that asks, or a new one; None where it could keep no cookie: over plain http."""
     found = find_device(request)
-    if found is not None or not desk_of(request).is_private(request):
+    if found is not None or not request.app[SECURE].is_private(request):
         return found
     environment = environment_of(request)
     database = environment.database

@@ -28,10 +28,8 @@ async def stop(request: web.Request) -> web.Response:
 
 def _find(request: web.Request) -> str | None:
     environment = environment_of(request)
-    reservation_id = environment.keyring.read_access_token(request.match_info["token"])
-    if reservation_id is None or not environment.database.peek(find_reservation, reservation_id):
-        return None
-    return reservation_id
+    id_ = environment.keyring.read_access_token(request.match_info["token"])
+    return id_ if id_ and environment.database.peek(find_reservation, id_) else None
 
 
 NO_REMINDERS_ROUTES = (

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from zoneinfo import ZoneInfo
 
+from appliance.environment import Environment
 from appliance.model.availability import find_availability
 from appliance.model.evening import may_be_booked, tonight
 from appliance.model.guest_terms import has_begun, offered_slots, wanted_interval
@@ -36,7 +36,6 @@ class Offer:
     """An evening as a party of `guests` may book it; `most` is what the largest table seats."""
 
     venue: Venue
-    zone: ZoneInfo
     tonight: date
     day: date
     guests: int
@@ -55,42 +54,44 @@ class Offer:
         return next((one for one in self.choices if one.when == when), None)
 
 
+def takes_bookings(environment: Environment) -> bool:
+    """Whether guests may book on these pages."""
+    return environment.name == "test" or environment.settings.booking.enabled
+
+
 def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
     """What is offered on `wanted`; tonight when it is None or cannot be booked."""
     venue, slots, tables = get_venue(reader), list_slots(reader), list_tables(reader)
     zone, now = reader.zones.zone(venue.time_zone), reader.now
     this_evening = tonight(now, zone, venue.evening_ends_at)
     day = wanted if wanted and may_be_booked(wanted, this_evening) else this_evening
-    text = day.isoformat()
-    closings = list_closings(reader)
-    is_closed = any(closing.holds(text) for closing in closings)
-    days = [this_evening + timedelta(days=n) for n in range(_NEXT_DAYS)]
-    holds = list_holds(reader, text)
-    bookable = [table for table in tables if table.bookable]
-    most = max((table.capacity_max for table in bookable), default=1)
+    closings, holds = list_closings(reader), list_holds(reader, day.isoformat())
+    most = max((table.capacity_max for table in tables if table.bookable), default=1)
     party = min(max(guests, 1), most)
 
+    def is_closed(evening: date) -> bool:
+        return any(closing.holds(evening.isoformat()) for closing in closings)
+
     def choice(slot: Slot | None) -> Choice:
-        found = find_availability(tables, holds, wanted_interval(slot, venue), closed=is_closed)
-        free = tuple(one.table for one in found if one.available and _seats(one.table, party))
+        hours = wanted_interval(slot, venue)
+        found = find_availability(tables, holds, hours, closed=is_closed(day))
+        free = tuple(
+            one.table
+            for one in found
+            if one.available and one.table.capacity_min <= party <= one.table.capacity_max
+        )
         is_late = has_begun(slot, slots, day, venue, zone, now)
         return Choice(slot.start if slot else WHOLE_EVENING, slot, free, is_late)
 
+    days = (this_evening + timedelta(days=n) for n in range(_NEXT_DAYS))
     offered = sorted(offered_slots(slots, day), key=lambda s: wanted_interval(s, venue))
     return Offer(
         venue=venue,
-        zone=zone,
         tonight=this_evening,
         day=day,
         guests=party,
         most=most,
-        is_closed=is_closed,
+        is_closed=is_closed(day),
         choices=tuple(choice(slot) for slot in (*offered, None)),
-        next_days=tuple(
-            day for day in days if not any(one.holds(day.isoformat()) for one in closings)
-        ),
+        next_days=tuple(next_day for next_day in days if not is_closed(next_day)),
     )
-
-
-def _seats(table: Table, guests: int) -> bool:
-    return table.capacity_min <= guests <= table.capacity_max

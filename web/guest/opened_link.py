@@ -45,11 +45,9 @@ class OpenedLink:
         return date.fromisoformat(self.reservation.date)
 
 
-def find_opened(
-    reader: Reader, environment: Environment, reservation_id: str | None
-) -> OpenedLink | None:
+def find_opened(reader: Reader, environment: Environment, reservation_id: str) -> OpenedLink | None:
     """What a link to that reservation opens; None when there is none or it has expired."""
-    opened = _open(reader, environment, reservation_id) if reservation_id else None
+    opened = _open(reader, environment, reservation_id)
     return opened if opened is not None and opened.is_alive else None
 
 
@@ -87,16 +85,12 @@ def _open(reader: Reader, environment: Environment, reservation_id: str) -> Open
         slots=slots,
         zone=zone,
         tonight=tonight(now, zone, venue.evening_ends_at),
-        guest_pass=_pass_of(reader, environment, found),
+        guest_pass=(
+            pass_text(reader, environment.keyring, environment.name, found) if found.holds else None
+        ),
         cancel_until=until,
         may_cancel=is_open and now < until,
         is_alive=now < found.link_expires_at,
         is_over=evening_is_over(found, venue, zone, now),
         asked_for_erasure=has_asked_for_erasure(reader, reservation_id),
     )
-
-
-def _pass_of(reader: Reader, environment: Environment, found: Reservation) -> str | None:
-    if not found.holds:
-        return None
-    return pass_text(reader, environment.keyring, environment.name, found)

@@ -10,13 +10,14 @@ from typing import cast
 from appliance.box import Box
 from appliance.data_directory import DataDirectory
 from appliance.model.notices import VenueChanged
+from appliance.model.venue import Venue
 from appliance.scheduler import Job
 from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.terminals import list_terminals
 from appliance.store.venue import get_venue
 from appliance.tls.certificates import Certificates
-from appliance.tls.names import Names, own_addresses, wanted_names
+from appliance.tls.names import own_addresses, wanted_names
 from web.connection import READ_AT_ONCE, ConnectionLimit
 
 HANDSHAKE_SECONDS = 10
@@ -77,19 +78,17 @@ async def accept_tls(
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
     """The box's certificates, made where they are missing. Trouble when they are spoiled."""
-    database = box.live.database
 
-    def wanted() -> Names:
-        slug = database.peek(get_venue).slug
-        return wanted_names(slug, box.settings.server, own_addresses())
+    def venue() -> Venue:
+        return box.live.database.peek(get_venue)
 
-    def venue() -> str:
-        return database.peek(get_venue).name
-
-    def has_terminals() -> bool:
-        return any(each.database.peek(list_terminals) for each in box.environments)
-
-    found = Certificates(directory.root / "tls", box.clock, venue, wanted, has_terminals)
+    found = Certificates(
+        directory.root / "tls",
+        box.clock,
+        lambda: venue().name,
+        lambda: wanted_names(venue().slug, box.settings.server, own_addresses()),
+        lambda: any(each.database.peek(list_terminals) for each in box.environments),
+    )
     found.prepare()
     return found
 

@@ -96,10 +96,8 @@ def profile(venue: str, der: bytes) -> bytes:
 
 def kind_of(user_agent: str) -> str:
     """`iphone`, `android`, `windows`, `mac`, `linux`, or nothing for the others."""
-    for kind, marks in _KINDS:
-        if any(mark in user_agent for mark in marks):
-            return kind
-    return ""
+    found = (kind for kind, marks in _KINDS if any(mark in user_agent for mark in marks))
+    return next(found, "")
 
 
 def _give_authority(request: web.Request) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from appliance.clock import Clock
-from appliance.errors import MalformedRequest, NotFound, ValidationError
+from appliance.errors import MalformedRequest, NotFound, ValidationError, field_invalid
 from appliance.rate_limit import RateLimit
 from terminal_bridge.body import read_body, read_object
 from terminal_bridge.context import ENVIRONMENT
@@ -54,7 +54,7 @@ class SandboxPages:
     async def tell(self, request: web.Request) -> web.Response:
         """`GET /test/echo/{token}`: what arrived after `?after=`, newest first."""
         token = self._token_of(request)
-        receiver = self._sandbox.watch(token)
+        receiver, after = self._sandbox.find(token), _after(request)
         if wants_page(request):
             page = f"{request[ENVIRONMENT].prefix}#{token}"
             return web.Response(status=303, headers={"Location": page})
@@ -66,7 +66,7 @@ class SandboxPages:
             ],
             "mode": receiver.mode,
             "received": receiver.received,
-            "items": [echo.told() for echo in receiver.after(_after(request))],
+            "items": [echo for echo, _size in receiver.echoes if echo["number"] > after],
         }
         return answer(told)
 
@@ -75,10 +75,7 @@ class SandboxPages:
         receiver = self._sandbox.find(self._token_of(request))
         mode = (await read_object(request)).get("mode")
         if not isinstance(mode, str) or mode not in MODES:
-            known = ", ".join(MODES)
-            raise ValidationError(
-                field="mode", rule_fr=f"mode : parmi {known}.", rule=f"mode: one of {known}."
-            )
+            raise field_invalid("mode", "among", allowed=", ".join(MODES))
         receiver.mode = mode
         return answer({"mode": mode})
 

@@ -11,13 +11,10 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.register_with_room import BOX
 from appliance.clock import Clock, format_instant
 from appliance.environment import Environment
 from appliance.errors import NotFound
 from appliance.model.endpoint import Endpoint
-from appliance.store.connection import Reader
 from appliance.store.delivery_log import count_attempts
 from appliance.store.endpoints import list_active_endpoints
 from appliance.tokens import Tokens
@@ -27,14 +24,12 @@ from web.sandbox.receivers import (
     BODY_SHOWN,
     MODES,
     SLOW_SECONDS,
-    Echo,
     EchoReceiver,
     EchoReceivers,
     verify,
 )
 
 _HEADERS_KEPT, _HEADER_KEPT = 50, 1024  # deliveries have ten; others need not fill the memory
-_UNWATCHED_SECONDS = 3600.0  # after which a receiver's endpoint ends with its next delivery
 
 
 class Sandbox:
@@ -73,13 +68,7 @@ class Sandbox:
         receiver_id = self._test.keyring.read_echo_token(token)
         if receiver_id is None:
             raise NotFound
-        return self._receivers.get(receiver_id, self._clock.monotonic())
-
-    def watch(self, token: str) -> EchoReceiver:
-        """The same for somebody who looks at it: its endpoint stays for another hour."""
-        receiver = self.find(token)
-        receiver.watched_at = self._clock.monotonic()
-        return receiver
+        return self._receivers.get(receiver_id)
 
     def endpoints_of(self, token: str) -> Sequence[Endpoint]:
         """The active endpoints that send to it."""
@@ -88,26 +77,25 @@ class Sandbox:
 
     async def receive(self, request: web.BaseRequest, token: str, raw: bytes) -> web.StreamResponse:
         """Note a request, whose body is `raw`, and answer it as its partner switched."""
-        receiver = self.find(token)
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        signature = headers.get("x-service-signature", "")
-        mode = receiver.mode
-        receiver.received += 1
+        receiver, now = self.find(token), self._clock.now()
+        headers, mode = request.headers, receiver.mode
+        delivery = headers.get("X-Service-Delivery", "")
         receiver.note(
-            Echo(
-                number=receiver.received,
-                at=format_instant(self._clock.now()),
-                attempt=self._attempt(headers.get("x-service-delivery", ""), token),
-                headers=[_legible(*each) for each in request.raw_headers[:_HEADERS_KEPT]],
-                shown=raw[:BODY_SHOWN],
-                size=len(raw),
-                verification=verify(self._secrets(token), signature, raw, self._clock.now()),
-                mode=mode,
-            )
+            receivedAt=format_instant(now),
+            event=headers.get("X-Service-Event", ""),
+            delivery=delivery,
+            attempt=self._attempt(delivery, token),  # None: it is no delivery of this box
+            headers=[
+                [part.decode("utf-8", "backslashreplace")[:_HEADER_KEPT] for part in header]
+                for header in request.raw_headers[:_HEADERS_KEPT]
+            ],
+            body=raw[:BODY_SHOWN].decode("utf-8", "backslashreplace"),
+            bodyBytes=len(raw),
+            signature=verify(
+                self._secrets(token), headers.get("X-Service-Signature", ""), raw, now
+            ),
+            answer={"mode": mode, "status": MODES[mode]},
         )
-        if self._clock.monotonic() - receiver.watched_at > _UNWATCHED_SECONDS:
-            for endpoint in self.endpoints_of(token):
-                await self._test.database.write(deactivate_endpoint, endpoint.id, actor=BOX)
         if mode == "slow":
             await asyncio.sleep(SLOW_SECONDS)
         return web.Response(status=MODES[mode])
@@ -115,28 +103,19 @@ class Sandbox:
     def _secrets(self, token: str) -> list[str]:
         keyring, now = self._test.keyring, self._clock.now()
         wrapped = []
-        for endpoint in self.endpoints_of(token):
-            wrapped.append(endpoint.secret)
-            expires_at = endpoint.previous_secret_expires_at or 0
-            if endpoint.previous_secret is not None and expires_at > now:
-                wrapped.append(endpoint.previous_secret)
+        for each in self.endpoints_of(token):
+            wrapped.append(each.secret)
+            if each.previous_secret is not None and (each.previous_secret_expires_at or 0) > now:
+                wrapped.append(each.previous_secret)
         return [keyring.unwrap(secret).decode() for secret in wrapped]
 
     def _attempt(self, delivery_id: str, token: str) -> int | None:
         ours = {endpoint.id for endpoint in self.endpoints_of(token)}
 
-        def find(reader: Reader) -> int | None:
-            return count_attempts(reader, delivery_id, ours)
-
-        tried = self._test.database.peek(find)
+        tried = self._test.database.peek(count_attempts, delivery_id, ours)
         return None if tried is None else tried + 1
 
     def _is_ours(self, url: str) -> bool:
         """Whether `url` is letter by letter that of an echo receiver."""
         token = url.removeprefix(self._base)
         return url == self._base + token and self._test.keyring.read_echo_token(token) is not None
-
-
-def _legible(name: bytes, value: bytes) -> tuple[str, str]:
-    whole = name.decode("utf-8", "backslashreplace"), value.decode("utf-8", "backslashreplace")
-    return whole[0][:_HEADER_KEPT], whole[1][:_HEADER_KEPT]

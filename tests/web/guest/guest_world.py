@@ -17,6 +17,7 @@ from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
 from web.guest.desk import open_desks
 from web.guest.routes import GUEST_ROUTES
+from web.names.secure import SECURE, Secure
 from web.rendering import prepare_pages
 from web.static_files import STATIC_ROUTES
 
@@ -71,6 +72,7 @@ def guest_application(box: Box) -> web.Application:
     app = web.Application(middlewares=[enter])
     prepare_pages(app)
     share_templates(app)
+    app[SECURE] = Secure(box.settings.server, 0)
     open_desks(app, box)
     for prefix in ("", "/test"):
         app.add_routes([web.route(method, prefix + path, do) for method, path, do in GUEST_ROUTES])
