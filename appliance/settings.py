@@ -104,8 +104,7 @@ class WebhookSettings:
     """Which receivers may be reached."""
 
     allow_networks: tuple[str, ...] = _setting(
-        (),
-        "private addresses or networks open to webhooks, each with an optional :port",
+        (), "private addresses or networks open to webhooks, each with an optional :port"
     )
     allow_http: bool = _setting(
         default=False, meaning="allow plain http receivers in live too (test always allows them)"

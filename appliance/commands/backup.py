@@ -18,11 +18,7 @@ _WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
     parser = add_command(
-        commands,
-        "backup",
-        run,
-        "make a proven backup, or show the recovery kit",
-        "--data",
+        commands, "backup", run, "make a proven backup, or show the recovery kit", "--data"
     )
     parser.add_argument(
         "what", nargs="?", choices=("kit",), metavar="[kit]", help="show the recovery kit"
@@ -98,10 +94,7 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 def verify(arguments: argparse.Namespace, console: Console) -> int:
     """What the file says of itself, and whether every byte of it is good."""
     from appliance.backup.proof import open_backup, prove  # noqa: PLC0415 - others do without
-    from appliance.backup.recovery_key import (  # noqa: PLC0415
-        find_recovery_key,
-        parse_recovery_key,
-    )
+    from appliance.backup.recovery_key import find_recovery_key, parse_recovery_key  # noqa: PLC0415
     from appliance.backup.sealed import read_header  # noqa: PLC0415
 
     with open_backup(Path(arguments.file)) as file:
@@ -154,10 +147,7 @@ def ask_key(given: str | None, prompt: str) -> str:
 
 def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
     from appliance.backup.kit import kit_html, kit_text  # noqa: PLC0415
-    from appliance.backup.recovery_key import (  # noqa: PLC0415
-        ensure_recovery_key,
-        parse_recovery_key,
-    )
+    from appliance.backup.recovery_key import ensure_recovery_key, parse_recovery_key  # noqa: PLC0415
     from appliance.store.venue import get_venue  # noqa: PLC0415
 
     key = ensure_recovery_key(directory, console.tokens)
@@ -183,10 +173,7 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
 
 
 def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.backup.recovery_key import (  # noqa: PLC0415 - as above
-        find_recovery_key,
-        parse_recovery_key,
-    )
+    from appliance.backup.recovery_key import find_recovery_key, parse_recovery_key  # noqa: PLC0415 - as above
     from appliance.backup.restoring import list_shelves, restore_latest  # noqa: PLC0415
 
     directory = console.directory(arguments)

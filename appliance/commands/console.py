@@ -18,12 +18,7 @@ from appliance.settings import Settings, read_settings
 from appliance.store.connection import Reader, Transaction, open_for_command
 from appliance.store.migrate import list_migrations
 from appliance.store.session import session
-from appliance.store.unusable import (
-    UNUSABLE,
-    describe_missing,
-    describe_newer,
-    describe_unusable,
-)
+from appliance.store.unusable import UNUSABLE, describe_missing, describe_newer, describe_unusable
 from appliance.tokens import Tokens
 
 # argparse has no public name for what add_subparsers returns.

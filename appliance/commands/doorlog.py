@@ -9,13 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from appliance.commands.console import (
-    Commands,
-    Console,
-    WrongUsage,
-    add_command,
-    add_group,
-)
+from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_group
 from appliance.data_directory import ENVIRONMENTS
 from appliance.door_log import NOT_AN_EXPORT, Export, check_export
 from appliance.durable import atomic_file

@@ -48,11 +48,7 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
         issued = issue_key(
-            tx,
-            arguments.environment,
-            arguments.name,
-            scopes,
-            successor_of=arguments.successor_of,
+            tx, arguments.environment, arguments.name, scopes, successor_of=arguments.successor_of
         )
     return print_answer(
         arguments,

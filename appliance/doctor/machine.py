@@ -3,16 +3,7 @@
 from datetime import datetime, timedelta
 
 from appliance.data_directory import ENVIRONMENTS
-from appliance.doctor.check import (
-    Check,
-    CheckContext,
-    NotExamined,
-    at_least,
-    fail,
-    ok,
-    utc,
-    warn,
-)
+from appliance.doctor.check import Check, CheckContext, NotExamined, at_least, fail, ok, utc, warn
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.i18n import mark as _

@@ -83,9 +83,7 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     if not names.dns:
         raise Trouble("the certificate names no host: phones refuse it")
     kept = private.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     make_folder(folder)
     pems = [c.public_bytes(serialization.Encoding.PEM) for c in chain]

@@ -15,12 +15,7 @@ from appliance.data_directory import DataDirectory
 from appliance.environment import Environment
 from appliance.errors import Refusal, Trouble
 from appliance.scheduler import Job
-from appliance.store.conditions import (
-    Condition,
-    drop_condition,
-    list_conditions,
-    put_condition,
-)
+from appliance.store.conditions import Condition, drop_condition, list_conditions, put_condition
 from appliance.store.connection import Reader, Transaction
 from appliance.store.signing_keys import find_first_instant
 from appliance.store.snapshot import list_faults

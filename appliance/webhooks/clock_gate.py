@@ -20,11 +20,7 @@ from appliance.store.connection import Transaction
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.heartbeat import set_heartbeat
 from appliance.store.waits import list_waiting_endpoints, settle_some_waits
-from appliance.webhooks.conditions import (
-    CLOCK_HELD,
-    CLOCK_UNCONFIRMED,
-    Conditions,
-)
+from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_UNCONFIRMED, Conditions
 from appliance.webhooks.ladder import DELAYS_MS, longest_wait
 from appliance.webhooks.outside import Outside
 from appliance.webhooks.uptime import Alarm, Uptime

@@ -6,12 +6,7 @@ import logging
 from appliance.accidents import log_accident
 from appliance.errors import Unavailable
 from appliance.model.delivery import AttemptRecord
-from appliance.store.conditions import (
-    Condition,
-    drop_condition,
-    list_conditions,
-    put_condition,
-)
+from appliance.store.conditions import Condition, drop_condition, list_conditions, put_condition
 from appliance.store.connection import Transaction
 from appliance.store.database import Database
 

@@ -92,9 +92,7 @@ def forbidden(receiver: Receiver, address: IpAddress | None) -> InvalidWebhookUr
     host = "IP" if receiver.address is None else str(receiver.address)
     shown = f"[{host}]" if ":" in host else host
     return WebhookUrlClosed(
-        field="url",
-        usual=_usual_port(secure=receiver.secure),
-        entry=f'"{shown}:{receiver.port}"',
+        field="url", usual=_usual_port(secure=receiver.secure), entry=f'"{shown}:{receiver.port}"'
     )
 
 
