@@ -56,11 +56,9 @@ def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
 
     Knows nothing of which addresses and ports are permitted: that is the guard's.
     """
-    if not isinstance(url, str):
-        raise _refused(_NOT_ABSOLUTE)
-    if len(url) > URL_MAX:
+    if isinstance(url, str) and len(url) > URL_MAX:
         raise _refused(_TOO_LONG)
-    if not _PRINTABLE.fullmatch(url):
+    if not (isinstance(url, str) and _PRINTABLE.fullmatch(url)):
         raise _refused(_NOT_ABSOLUTE)
     try:
         parts = urlsplit(url)
@@ -74,11 +72,10 @@ def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
     if parts.scheme == "http" and not allow_http:
         raise _refused(_PLAIN_HTTP)
     secure = parts.scheme == "https"
+    usual = _usual_port(secure=secure)
     name, address = _parse_host(host or "", parts.netloc)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if port is None:
-        port = _usual_port(secure=secure)
-    return Receiver(secure, name, port, target, address)
+    return Receiver(secure, name, usual if port is None else port, target, address)
 
 
 def forbidden(receiver: Receiver, address: IpAddress | None) -> InvalidWebhookUrl:
