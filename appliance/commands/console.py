@@ -2,13 +2,14 @@
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from appliance.clock import Clock, ZoneDatabase, newest_zone_database
+from appliance.clock import Clock, ZoneDatabase, newest_zone_database, optional_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
 from appliance.environment import EnvironmentName, Links, path_prefix
 from appliance.errors import NotFound, Trouble
@@ -101,16 +102,17 @@ class Console:
 
     @contextmanager
     def transaction_where(
-        self, arguments: argparse.Namespace, what: str, is_there: Callable[[Transaction], object]
+        self, arguments: argparse.Namespace, what: str, find: Callable[[Transaction], object]
     ) -> Iterator[tuple[Transaction, EnvironmentName]]:
-        """The same in whichever environment has it; Trouble when none has."""
+        """The same where `find` neither is False nor raises NotFound; Trouble when nowhere."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             with self.transaction(directory, environment) as tx:
-                found: object = None
-                with suppress(NotFound):
-                    found = is_there(tx)
-                if found:
+                try:
+                    is_here = find(tx) is not False
+                except NotFound:
+                    continue
+                if is_here:
                     yield tx, environment
                     return
         raise Trouble(f"there is no {what} {arguments.id}: venuebox {what} list shows them")
@@ -179,9 +181,15 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", **_OPTIONS["--data"])
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`."""
-    parser.add_argument("--json", **_OPTIONS["--json"])
+def describe(row: object, *names: str, **more: object) -> dict[str, object]:
+    """Attributes of a row as members of JSON: `created_at` is the instant `createdAt`."""
+    values = {name: getattr(row, name) for name in names} | more
+    return {
+        re.sub("_(.)", lambda found: found[1].upper(), name): (
+            optional_instant(value) if name.endswith("_at") else value
+        )
+        for name, value in values.items()
+    }
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
@@ -190,19 +198,13 @@ def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[
     All are read before the first is printed: who reads slowly keeps no snapshot open.
     """
     for described, words in list(rows):
-        if arguments.json:
-            print_json(described)
-        else:
-            print("  ".join(words))
+        print_answer(arguments, described, "  ".join(words))
     return 0
 
 
 def print_answer(arguments: argparse.Namespace, described: object, words: str) -> int:
     """One answer, as JSON or in words; the exit status."""
-    if arguments.json:
-        print_json(described)
-    else:
-        print(words)
+    print(json.dumps(described, ensure_ascii=False) if arguments.json else words)
     return 0
 
 

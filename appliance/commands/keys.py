@@ -1,17 +1,17 @@
 """`venuebox key` (interface, section 5) and `venuebox signing-key` (guest passes)."""
 
 import argparse
-from collections.abc import Iterator
 
 from appliance.actions.issue_key import issue_key
 from appliance.actions.revoke_key import revoke_key
 from appliance.actions.rotate_signing_key import rotate_signing_key
-from appliance.clock import format_instant, optional_instant
+from appliance.clock import optional_instant
 from appliance.commands.console import (
     Commands,
     Console,
     add_command,
     add_group,
+    describe,
     print_answer,
     print_rows,
 )
@@ -47,8 +47,9 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
     """Issue a key and show it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
+        successor_of = arguments.successor_of
         issued = issue_key(
-            tx, arguments.environment, arguments.name, scopes, successor_of=arguments.successor_of
+            tx, arguments.environment, arguments.name, scopes, successor_of=successor_of
         )
     return print_answer(
         arguments,
@@ -59,7 +60,24 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
 
 def show(arguments: argparse.Namespace, console: Console) -> int:
     """One line for each key."""
-    return print_rows(arguments, _rows(arguments, console))
+    names = ("id", "name", "prefix", "last_four", "scopes")
+    instants = ("created_at", "last_used_at", "revoked_at")
+    rows = []
+    for environment, reader in console.each_environment(arguments):
+        for key in list_keys(reader):
+            described = describe(key, *names, *instants, environment=environment)
+            used, ends = optional_instant(key.last_used_at), optional_instant(key.revoked_at)
+            words = [
+                key.id,
+                f"{environment:4}",
+                f"{key.prefix}…{key.last_four}",
+                "all scopes" if key.scopes == SCOPES else " ".join(key.scopes),
+                f"used {used}" if used else "never used",
+            ]
+            if ends:
+                words.append(f"{'revoked' if key.is_revoked(reader.now) else 'works until'} {ends}")
+            rows.append((described, [*words, key.name]))
+    return print_rows(arguments, rows)
 
 
 def revoke(arguments: argparse.Namespace, console: Console) -> int:
@@ -80,32 +98,3 @@ def rotate(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.leaked:
         print("existing passes are refused; guests see the new one at their link")
     return 0
-
-
-def _rows(
-    arguments: argparse.Namespace, console: Console
-) -> Iterator[tuple[dict[str, object], list[str]]]:
-    for environment, reader in console.each_environment(arguments):
-        for key in list_keys(reader):
-            described: dict[str, object] = {
-                "id": key.id,
-                "environment": environment,
-                "name": key.name,
-                "prefix": key.prefix,
-                "lastFour": key.last_four,
-                "scopes": list(key.scopes),
-                "createdAt": format_instant(key.created_at),
-                "lastUsedAt": optional_instant(key.last_used_at),
-                "revokedAt": optional_instant(key.revoked_at),
-            }
-            used, ends = optional_instant(key.last_used_at), optional_instant(key.revoked_at)
-            words = [
-                key.id,
-                f"{environment:4}",
-                f"{key.prefix}…{key.last_four}",
-                "all scopes" if key.scopes == SCOPES else " ".join(key.scopes),
-                f"used {used}" if used else "never used",
-            ]
-            if ends:
-                words.append(f"{'revoked' if key.is_revoked(reader.now) else 'works until'} {ends}")
-            yield described, [*words, key.name]

@@ -8,12 +8,12 @@ import argparse
 from appliance.actions.create_staff import Invitation, create_staff
 from appliance.actions.manage_staff import disable_staff, invite_again
 from appliance.actions.second_step import remove_second_step
-from appliance.clock import format_instant, optional_instant
 from appliance.commands.console import (
     Commands,
     Console,
     add_command,
     add_group,
+    describe,
     print_answer,
     print_rows,
 )
@@ -54,17 +54,12 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
         people, with_code = list_staff(reader), list_second_steps(reader)
     rows = []
     for person in people:
-        described = {
-            "id": person.id,
-            "name": person.name,
-            "role": person.role,
-            "hasPassword": person.has_password,
-            "hasSecondStep": person.id in with_code,
-            "createdAt": format_instant(person.created_at),
-            "disabledAt": optional_instant(person.disabled_at),
-        }
+        described = describe(
+            person, "id", "name", "role", "has_password", "created_at", "disabled_at",
+            has_second_step=person.id in with_code,
+        )  # fmt: skip
         words = [person.id, f"{person.role:7}"]
-        words += [f"disabled {optional_instant(person.disabled_at)}"] if person.disabled_at else []
+        words += [f"disabled {described['disabledAt']}"] if person.disabled_at else []
         words += [] if person.has_password else ["no password yet"]
         words += ["second step"] if person.id in with_code else []
         rows.append((described, [*words, person.name]))

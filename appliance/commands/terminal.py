@@ -1,23 +1,21 @@
 """`venuebox terminal create|pair|list|revoke`: what reads passes at the door."""
 
 import argparse
-from collections.abc import Iterator
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.clock import format_instant, optional_instant
 from appliance.commands.console import (
     Commands,
     Console,
     add_command,
     add_group,
+    describe,
     print_answer,
     print_rows,
 )
 from appliance.environment import terminal_base, trust_page
 from appliance.model.terminal import ROLES
-from appliance.store.connection import Transaction
 from appliance.store.terminals import list_terminals
 
 
@@ -73,43 +71,24 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
 
 def show(arguments: argparse.Namespace, console: Console) -> int:
     """One line for each terminal."""
-    return print_rows(arguments, _rows(arguments, console))
+    names = ("id", "name", "role", "language", "created_at", "last_seen_at", "revoked_at")
+    rows = []
+    for environment, reader in console.each_environment(arguments):
+        for terminal in list_terminals(reader):
+            described = describe(terminal, *names, environment=environment)
+            seen, revoked = described["lastSeenAt"], described["revokedAt"]
+            words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
+            words.append(f"seen {seen}" if seen else "never seen")
+            words += [f"revoked {revoked}"] if revoked else []
+            rows.append((described, [*words, terminal.name]))
+    return print_rows(arguments, rows)
 
 
 def revoke(arguments: argparse.Namespace, console: Console) -> int:
     """Revoke in whichever environment the terminal is."""
-
-    def revoke_here(tx: Transaction) -> bool:
-        revoke_terminal(tx, arguments.id)
-        return True
-
-    with console.transaction_where(arguments, "terminal", revoke_here):
+    with console.transaction_where(
+        arguments, "terminal", lambda tx: revoke_terminal(tx, arguments.id)
+    ):
         pass
     print(f"terminal {arguments.id} is revoked")
     return 0
-
-
-def _rows(
-    arguments: argparse.Namespace, console: Console
-) -> Iterator[tuple[dict[str, object], list[str]]]:
-    for environment, reader in console.each_environment(arguments):
-        for terminal in list_terminals(reader):
-            seen, revoked = (
-                optional_instant(terminal.last_seen_at),
-                optional_instant(terminal.revoked_at),
-            )
-            described: dict[str, object] = {
-                "id": terminal.id,
-                "environment": environment,
-                "name": terminal.name,
-                "role": terminal.role,
-                "language": terminal.language,
-                "createdAt": format_instant(terminal.created_at),
-                "lastSeenAt": seen,
-                "revokedAt": revoked,
-            }
-            words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
-            words.append(f"seen {seen}" if seen else "never seen")
-            if revoked:
-                words.append(f"revoked {revoked}")
-            yield described, [*words, terminal.name]

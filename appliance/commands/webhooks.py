@@ -14,7 +14,7 @@ from appliance.actions.replay_delivery import (
 )
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
 from appliance.actions.trust_receiver import trust_receiver
-from appliance.clock import format_instant, optional_instant
+from appliance.clock import format_instant
 from appliance.commands.console import (
     Command,
     Commands,
@@ -22,6 +22,7 @@ from appliance.commands.console import (
     WrongUsage,
     add_command,
     add_group,
+    describe,
     print_answer,
     print_rows,
     read_argument,
@@ -89,12 +90,9 @@ def roll(arguments: argparse.Namespace, console: Console) -> int:
     with _endpoint(arguments, console) as (tx, environment):
         secret = roll_secret(tx, Keyring(master_key, environment), arguments.id)
         until = get_endpoint(tx, arguments.id).previous_secret_expires_at or 0
-    signs_until = format_instant(until)
-    return print_answer(
-        arguments,
-        {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": signs_until},
-        f"{secret}\nNote it now: it is not shown again. The old one signs too until {signs_until}.",
-    )
+    told = {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": format_instant(until)}
+    words = f"{secret}\nNote it now: it is not shown again. The old one signs too until "
+    return print_answer(arguments, told, f"{words}{told['oldSecretSignsUntil']}.")
 
 
 def revoke(arguments: argparse.Namespace, console: Console) -> int:
@@ -125,11 +123,8 @@ def deactivate(arguments: argparse.Namespace, console: Console) -> int:
 
 def trust(arguments: argparse.Namespace, console: Console) -> int:
     """Set an authority, a fingerprint, or neither."""
-    ca = (
-        None
-        if arguments.ca is None
-        else parse_ca(read_argument(arguments.ca).decode("ascii", "replace"))
-    )
+    pem = arguments.ca and read_argument(arguments.ca).decode("ascii", "replace")
+    ca = None if pem is None else parse_ca(pem)
     pin = None if arguments.pin is None else parse_pin(arguments.pin)
     with _endpoint(arguments, console) as (tx, _):
         trust_receiver(tx, arguments.id, ca=ca, pin=pin)
@@ -205,22 +200,15 @@ def _trusted(endpoint: Endpoint) -> str:
 
 
 def _describe(environment: EnvironmentName, endpoint: Endpoint, now: int) -> dict[str, object]:
-    expires_at = endpoint.previous_secret_expires_at
-    return {
-        "id": endpoint.id,
-        "environment": environment,
-        "url": endpoint.url,
-        "events": list(endpoint.events),
-        "active": endpoint.active,
-        "createdAt": optional_instant(endpoint.created_at),
-        "failuresInARow": endpoint.failures_in_a_row,
-        "lastOutcome": endpoint.last_outcome,
-        "lastSuccessAt": optional_instant(endpoint.last_success_at),
-        "lastFailureAt": optional_instant(endpoint.last_failure_at),
-        "oldSecretSignsUntil": optional_instant(expires_at if (expires_at or 0) > now else None),
-        "ca": endpoint.ca,
-        "pin": None if endpoint.pin is None else endpoint.pin.hex(),
-    }
+    until = endpoint.previous_secret_expires_at or 0
+    return describe(
+        endpoint,
+        *("id", "url", "events", "active", "created_at", "failures_in_a_row", "last_outcome"),
+        *("last_success_at", "last_failure_at", "ca"),
+        environment=environment,
+        oldSecretSignsUntil=format_instant(until) if until > now else None,
+        pin=endpoint.pin and endpoint.pin.hex(),
+    )
 
 
 def _words(environment: EnvironmentName, endpoint: Endpoint) -> list[str]:
@@ -245,9 +233,6 @@ def _row(delivery: LoggedDelivery) -> tuple[dict[str, object], list[str]]:
 
 
 def _describe_attempt(attempt: LoggedAttempt) -> dict[str, object]:
-    answered = attempt.http_status is not None
-    return {
-        "at": format_instant(attempt.at),
-        "status" if answered else "error": attempt.http_status if answered else attempt.outcome,
-        "durationMs": attempt.duration_ms,
-    }
+    status = attempt.http_status
+    came = {"error": attempt.outcome} if status is None else {"status": status}
+    return {"at": format_instant(attempt.at), **came, "durationMs": attempt.duration_ms}
