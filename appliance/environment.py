@@ -1,6 +1,7 @@
 """One environment of the box, live or test: its database, keys, settings and addresses."""
 
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -102,6 +103,14 @@ def outside_base(links: Links, server: ServerSettings) -> str:
 def trust_page(links: Links, base: str) -> str:
     """Where a device comes to trust the box, if `base` shows it the box's own certificate."""
     return "" if base in {links.base, links.inside} else f"{links.address}/trust"
+
+
+def own_version() -> str:
+    """`0.1.0`, as it is installed."""
+    try:
+        return version("venuebox")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "from source"
 
 
 def path_prefix(name: EnvironmentName) -> str:
