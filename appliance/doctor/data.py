@@ -1,7 +1,6 @@
 """Checks of what the box keeps: its files, keys, databases and backups."""
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +21,8 @@ from appliance.doctor.check import (
     utc,
     warn,
 )
-from appliance.durable import PART
 from appliance.errors import Trouble
 from appliance.i18n import mark as _
-from appliance.store.connection import check_engine
 from appliance.store.examination import find_signing_key_age, list_damage, read_schema
 from appliance.store.migrate import list_migrations
 from appliance.store.signing_keys import get_signing_key
@@ -39,8 +36,6 @@ _LARGE_WAL = 64 * _MIB
 _DAY = 24 * 3600 * 1000
 _OTHERS = 0o077
 _SHOWN = 5
-# How files are named until they are put in place, and how they once were.
-_ASIDE = re.compile(rf"\..+\.[0-9]+(-[0-9]+{re.escape(PART)})?")
 
 
 def permissions(context: CheckContext) -> Check:
@@ -82,18 +77,6 @@ def master_key(context: CheckContext) -> Check:
             path=shown,
         )
     return ok(_("The master key can be used."))
-
-
-def leftovers(context: CheckContext) -> Check:
-    """Files that were being written aside when the power failed: harmless."""
-    left = [path for path, _state in _walk(context.directory) if _ASIDE.fullmatch(path.name)]
-    if left:
-        return warn(
-            _("A power cut left unfinished files: %(names)s."),
-            _("They can be deleted while the box is stopped."),
-            names=_some(context.directory.root, left),
-        )
-    return ok(_("There are no unfinished files."))
 
 
 def erasures(context: CheckContext) -> Check:
@@ -152,17 +135,6 @@ def _walk(directory: DataDirectory) -> Iterator[tuple[Path, os.stat_result]]:
 def _some(root: Path, paths: list[Path]) -> str:
     named = ", ".join(str(p if p == root else p.relative_to(root)) for p in paths[:_SHOWN])
     return named + (f" (+{len(paths) - _SHOWN})" if len(paths) > _SHOWN else "")
-
-
-def sqlite(_context: CheckContext) -> Check:
-    """An SQLite that can be trusted with a WAL."""
-    version = apsw.sqlite_lib_version()
-    try:
-        check_engine(version)
-    except Trouble:
-        finding = _("SQLite %(version)s can damage data.")
-        return fail(finding, _("Install a recent version of venuebox."), version=version)
-    return ok(_("SQLite %(version)s."), version=version)
 
 
 def integrity(context: CheckContext) -> Check:

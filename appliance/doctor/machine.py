@@ -26,19 +26,6 @@ def disk(context: CheckContext) -> Check:
     )  # fmt: skip
 
 
-def inodes(context: CheckContext) -> Check:
-    """Room for more files, where the volume counts them."""
-    found = context.machine.statvfs(context.directory.root)
-    if not found.f_files:
-        raise NotExamined
-    return at_least(
-        found.f_favail, 10_000, 1_000,
-        _("Files that the volume can still hold: %(left)s."),
-        _("Delete the many small files that fill the volume."),
-        left=found.f_favail,
-    )  # fmt: skip
-
-
 def memory(context: CheckContext) -> Check:
     """Memory that is free for use."""
     try:

@@ -1,15 +1,11 @@
 """Checks of what leaves the box: emails to guests, webhooks to partners."""
 
 import asyncio
-import contextlib
-import ssl
-
-import aiosmtplib
 
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import SET, Check, CheckContext, NotExamined, fail, ok, utc, warn
 from appliance.i18n import mark as _
-from appliance.settings import MailSettings
+from appliance.mail.smtp import find_trouble
 from appliance.store.endpoints import list_active_endpoints
 from appliance.store.examination import read_delivery_health
 
@@ -42,8 +38,7 @@ def mail_server(context: CheckContext) -> Check:
     if not context.online or not found.host or not found.sender:
         raise NotExamined
     server = f"{found.host}:{found.port}"
-    trouble = asyncio.run(_sign_in(found))
-    if trouble is not None:
+    if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
         return fail(
             _("%(server)s does not accept our emails: %(trouble)s."),
             _("Check the mail settings and the connection to the internet."),
@@ -98,30 +93,3 @@ def deliveries(context: CheckContext) -> Check:
             oldest=utc(oldest),
         )
     return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
-
-
-async def _sign_in(found: MailSettings) -> str | None:
-    """What goes wrong, without the server's own words: they may repeat an address."""
-    client = aiosmtplib.SMTP(
-        hostname=found.host,
-        port=found.port,
-        username=found.user or None,
-        password=found.password or None,
-        use_tls=found.security == "tls",
-        start_tls=found.security == "starttls",
-        local_hostname="localhost",  # else the library asks the name service first
-        timeout=None,
-    )
-    try:
-        async with asyncio.timeout(MAIL_DEADLINE):
-            await client.connect()
-    except aiosmtplib.SMTPAuthenticationError as error:
-        return f"sign-in refused with {error.code}"
-    except ssl.SSLError as error:
-        return f"no trusted TLS ({error.reason})"
-    except (OSError, ValueError, aiosmtplib.SMTPException) as error:
-        return type(error).__name__
-    finally:
-        with contextlib.suppress(aiosmtplib.SMTPException):
-            client.close()
-    return None
