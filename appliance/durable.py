@@ -43,7 +43,7 @@ def open_part(path: Path) -> Iterator[BinaryIO]:
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
     aside.unlink(missing_ok=True)  # left by a power cut
     try:
-        with open(aside, "xb", opener=_open_private) as file:
+        with open(aside, "xb", opener=open_private) as file:
             yield file
     finally:
         aside.unlink(missing_ok=True)
@@ -89,5 +89,6 @@ def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _open_private(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
+    """An `opener` of files, 0600."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -14,6 +14,7 @@ import msgspec
 
 from appliance.backup.sealed import SealedReader, SealedWriter
 from appliance.data_directory import DataDirectory
+from appliance.durable import open_private
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
@@ -118,8 +119,7 @@ def _add(archive: tarfile.TarFile, name: str, file: BinaryIO) -> None:
 def _unpack(content: IO[bytes], path: Path) -> tuple[int, str]:
     make_folder(path.parent)
     digest, size = hashlib.sha256(), 0
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
+    with open(path, "xb", opener=open_private) as file:
         while block := content.read(_BLOCK):
             digest.update(block)
             size += file.write(block)

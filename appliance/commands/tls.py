@@ -75,25 +75,21 @@ def _import(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _renew(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.store.terminals import list_terminals  # noqa: PLC0415 - as above
-    from appliance.store.venue import get_venue  # noqa: PLC0415 - as above
-    from appliance.tls.certificates import Certificates  # noqa: PLC0415 - as above
-    from appliance.tls.files import AUTHORITY  # noqa: PLC0415 - as above
-    from appliance.tls.names import own_addresses, wanted_names  # noqa: PLC0415 - as above
+    from appliance.store import terminals, venue  # noqa: PLC0415 - as above
+    from appliance.tls import certificates, files, names  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
     server = console.settings(directory).server
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
-        venue = get_venue(live)
-        is_known = bool(list_terminals(live) or list_terminals(test))
-    names = wanted_names(venue.slug, server, own_addresses())
+        place = venue.get_venue(live)
+        is_known = bool(terminals.list_terminals(live) or terminals.list_terminals(test))
+    wanted = names.wanted_names(place.slug, server, names.own_addresses())
     folder = directory.root / "tls"
     if arguments.authority:
-        (folder / AUTHORITY).unlink(missing_ok=True)
-    certificates = Certificates(
-        folder, console.clock, lambda: venue.name, lambda: names, lambda: is_known
-    )
-    certificates.renew(force=True)
+        (folder / files.AUTHORITY).unlink(missing_ok=True)
+    certificates.Certificates(
+        folder, console.clock, lambda: place.name, lambda: wanted, lambda: is_known
+    ).renew(force=True)
     poke(directory.poke)
     print(f"renewed on {format_instant(console.clock.now())}")
     return 0

@@ -16,7 +16,7 @@ from appliance.clock import format_instant
 from appliance.durable import atomic_write
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
-from appliance.tls.authority import Identity, ends_at, names_in
+from appliance.tls.authority import Identity, ends_at, names_in, to_pem
 from appliance.tls.names import Names
 
 DAY_MS = 86_400_000
@@ -82,12 +82,8 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     names = names_in(chain[0])
     if not names.dns:
         raise Trouble("the certificate names no host: phones refuse it")
-    kept = private.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
     make_folder(folder)
-    pems = [c.public_bytes(serialization.Encoding.PEM) for c in chain]
-    atomic_write(folder / IMPORTED, kept + b"".join(pems))
+    atomic_write(folder / IMPORTED, to_pem(private, chain))
     return names
 
 
@@ -109,10 +105,9 @@ def describe(folder: Path, now: int) -> dict[str, Any] | None:
     if own is None:
         return None
     authority, imported = read_certificate(folder / AUTHORITY), read_certificate(folder / IMPORTED)
-    return {
-        **_describe(own, now),
-        "authority": None if authority is None else _fingerprint(authority),
-        "imported": None if imported is None else _describe(imported, now),
+    return _describe(own, now) | {
+        "authority": authority and _fingerprint(authority),
+        "imported": imported and _describe(imported, now),
     }
 
 
