@@ -199,10 +199,7 @@ class DataDirectory:
 
     def remembered_address(self) -> str | None:
         """Where the box was found when it last served, if it ever did."""
-        try:
-            return self._address.read_text("utf-8")
-        except OSError:
-            return None
+        return _recall(self._address)
 
     def remember_host(self, host: str) -> None:
         """Keep the host that is listened on, which the command line may have named."""
@@ -211,10 +208,7 @@ class DataDirectory:
 
     def remembered_host(self) -> str | None:
         """The host that the box last listened on, if it ever did."""
-        try:
-            return self._host.read_text("utf-8")
-        except OSError:
-            return None
+        return _recall(self._host)
 
     @property
     def poke(self) -> Path:
@@ -254,6 +248,13 @@ class DataDirectory:
                 f"{self.root} cannot be made ({error.strerror}): name another directory with "
                 "--data, or run it as root with sudo"
             ) from None
+
+
+def _recall(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except OSError:
+        return None
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:

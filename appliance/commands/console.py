@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -14,6 +15,7 @@ from appliance.data_directory import ENVIRONMENTS, DataDirectory, choose_data_di
 from appliance.environment import EnvironmentName, Links, path_prefix
 from appliance.errors import NotFound, Trouble
 from appliance.file_ownership import become_owner
+from appliance.model.evening import parse_date
 from appliance.poke import poke
 from appliance.settings import Settings, read_settings
 from appliance.store.connection import Reader, Transaction, open_for_command
@@ -214,6 +216,14 @@ def read_argument(name: str) -> bytes:
         return Path(name).read_bytes()
     except OSError as error:
         raise Trouble(f"{name} cannot be read: {error.strerror}") from None
+
+
+def parse_day(text: str) -> date:
+    """The `type` of an argument that is a day."""
+    found = parse_date(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date: YYYY-MM-DD")
+    return found
 
 
 def print_json(data: object) -> None:

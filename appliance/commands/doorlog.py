@@ -4,17 +4,22 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_group
+from appliance.commands.console import (
+    Commands,
+    Console,
+    WrongUsage,
+    add_command,
+    add_group,
+    parse_day,
+)
 from appliance.data_directory import ENVIRONMENTS
 from appliance.door_log import NOT_AN_EXPORT, Export, check_export
 from appliance.durable import atomic_file
 from appliance.errors import Trouble
-from appliance.model.evening import parse_date
 from appliance.store.scans import count_scans, find_broken_link, list_log_keys
 from appliance.tokens import Keyring
 
@@ -26,9 +31,9 @@ def add(commands: Commands) -> None:
     group = add_group(commands, "doorlog", "the log of every scan at the door")
     export_parser = add_command(group, "export", export, "export the door log",
                                 "--data", "--environment")  # fmt: skip
-    export_parser.add_argument("--from", dest="since", type=_date, metavar="DATE",
+    export_parser.add_argument("--from", dest="since", type=parse_day, metavar="DATE",
                                help="first evening (default: the oldest)")  # fmt: skip
-    export_parser.add_argument("--to", dest="until", type=_date, metavar="DATE",
+    export_parser.add_argument("--to", dest="until", type=parse_day, metavar="DATE",
                                help="last evening (default: the newest)")  # fmt: skip
     export_parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl",
                                help="signed JSON lines, or CSV, unsigned")  # fmt: skip
@@ -132,13 +137,6 @@ def _opened(output: str | None) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise Trouble(f"{output} cannot be written: {error.strerror}") from None
-
-
-def _date(text: str) -> date:
-    found = parse_date(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a date: YYYY-MM-DD")
-    return found
 
 
 def _public_key(text: str) -> bytes:

@@ -48,10 +48,6 @@ class Conditions:
             if condition.name in _OF_THE_PROCESS:
                 self._forget(key)
 
-    def holds(self, name: str, subject: str = "") -> bool:
-        """Whether it does."""
-        return (name, subject) in self._holding
-
     def was_taken_back(self, name: str) -> bool:
         """Whether a command beside the box has dropped its row; then it holds no longer."""
         key = (name, "")
