@@ -67,6 +67,22 @@ def atomic_write(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def read_private(path: Path) -> bytes:
+    """The content of a secret file; Trouble when it cannot be read, or others could.
+
+    FileNotFoundError when it is missing.
+    """
+    try:
+        mode, content = path.stat().st_mode, path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+    if mode & 0o077:
+        raise Trouble(f"{path} can be read by others: run chmod 600 {path}")
+    return content
+
+
 @contextmanager
 def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
     """Hold a lock on a folder, waiting for it up to `patience` seconds.

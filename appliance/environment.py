@@ -79,9 +79,9 @@ def house_base(links: Links, server: ServerSettings) -> str:
     https of its own has none but the public address. `server` has the host that is listened on.
     """
     inside = urlsplit(links.inside)
-    host = inside.hostname or ""
     if inside.scheme == "https":
         return links.inside
+    host = inside.hostname
     if not host or is_alone(host) or not speaks_tls(server.host, server.tls_port):
         return links.base
     return https_base(host, server.tls_port) + inside.path

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from appliance.clock import Clock, ZoneDatabase, newest_zone_database, optional_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
@@ -26,19 +26,13 @@ from appliance.tokens import Tokens
 
 # argparse has no public name for what add_subparsers returns.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said
+# What a subcommand does with a Console: its exit status. `main` prints Trouble as one sentence.
+Command = Callable[[argparse.Namespace, Any], int]
 _NAME_MAX = 200
 
 
 class WrongUsage(Trouble):
     """Options that cannot be meant together: exit status 2, as of those that do not exist."""
-
-
-class Command(Protocol):
-    """What a subcommand does: its exit status."""
-
-    def __call__(self, arguments: argparse.Namespace, console: "Console", /) -> int:
-        """Run; Trouble is printed by `main` as one sentence."""
-        ...
 
 
 class Console:

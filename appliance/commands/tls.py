@@ -9,7 +9,7 @@ from appliance.commands.console import (
     Console,
     add_command,
     add_group,
-    print_json,
+    print_answer,
     read_argument,
 )
 from appliance.data_directory import DataDirectory
@@ -39,28 +39,21 @@ def _show(arguments: argparse.Namespace, console: Console) -> int:
     found = describe(_directory(arguments, console).root / "tls", console.clock.now())
     if found is None:
         raise Trouble("there is no certificate yet: venuebox serve creates it")
-    if arguments.json:
-        print_json(found)
-        return 0
-    _print_certificate("signed by the box", found)
-    if found["authority"] is not None:
-        print(f"authority     {_by_eye(found['authority'])}")
+    lines = _tell("signed by the box", found)
+    if authority := found["authority"]:  # as /trust shows it, to be compared by eye
+        lines.append(f"authority     {bytes.fromhex(authority).hex(':').upper()}")
     if found["imported"] is not None:
-        _print_certificate("imported, for its names only", found["imported"])
-    return 0
+        lines += _tell("imported, for its names only", found["imported"])
+    return print_answer(arguments, found, "\n".join(lines))
 
 
-def _print_certificate(kind: str, found: dict[str, Any]) -> None:
-    print(f"certificate   {kind}")
-    print(f"names         {', '.join(found['names'])}")
-    print(f"ends          {found['endsAt']} ({found['daysLeft']} days)")
-    print(f"SHA-256       {found['fingerprint']}")
-
-
-def _by_eye(fingerprint: str) -> str:
-    """As /trust shows it, to be compared."""
-    digits = fingerprint.upper()
-    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
+def _tell(kind: str, found: dict[str, Any]) -> list[str]:
+    return [
+        f"certificate   {kind}",
+        f"names         {', '.join(found['names'])}",
+        f"ends          {found['endsAt']} ({found['daysLeft']} days)",
+        f"SHA-256       {found['fingerprint']}",
+    ]
 
 
 def _import(arguments: argparse.Namespace, console: Console) -> int:
