@@ -131,11 +131,8 @@ class Maker:
         return copies
 
     def _header(self, live: Path, key: RecoveryKey) -> Header:
-        venue, slug, venue_id = describe_venue(live)
         return Header(
-            venue=venue,
-            slug=slug,
-            venue_id=venue_id,
+            *describe_venue(live),
             made_at=format_instant(self.clock.now()),
             version=own_version(),
             schema=read_schema_number(live),

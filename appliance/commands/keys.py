@@ -6,36 +6,42 @@ from appliance.actions.issue_key import issue_key
 from appliance.actions.revoke_key import revoke_key
 from appliance.actions.rotate_signing_key import rotate_signing_key
 from appliance.clock import optional_instant
-from appliance.commands.console import (
-    Commands,
-    Console,
-    add_command,
-    add_group,
-    describe,
-    print_answer,
-    print_rows,
-)
+from appliance.commands import console as cli
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
 from appliance.store.keys import list_keys
 from appliance.tokens import Keyring
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "key", "API keys of partners")
-    parser = add_command(group, "create", create, "create a key; it is shown once",
-                         "--data", "--environment", "--json", called="partner's name")  # fmt: skip
+    group = cli.add_group(commands, "key", "API keys of partners")
+    parser = cli.add_command(
+        group,
+        "create",
+        create,
+        "create a key; it is shown once",
+        "--data",
+        "--environment",
+        "--json",
+        called="partner's name",
+    )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
     which.add_argument("--read-only", action="store_true", help="read scopes only")
     parser.add_argument("--successor-of", metavar="ID", help="the key that this one replaces")
-    add_command(group, "list", show, "list keys, without their secret part",
-                "--data", "--environment?", "--json")  # fmt: skip
-    add_command(group, "revoke", revoke, "revoke a key, from its next request on",
-                "--data", id="the key's id")  # fmt: skip
-    group = add_group(commands, "signing-key", "the key that signs guest passes")
-    parser = add_command(group, "rotate", rotate, "create a new key; existing passes stay valid",
-                         "--data", "--environment")  # fmt: skip
+    cli.add_command(group, "list", show, "list keys, without their secret part",
+                    "--data", "--environment?", "--json")  # fmt: skip
+    cli.add_command(group, "revoke", revoke, "revoke a key, from its next request on",
+                    "--data", id="the key's id")  # fmt: skip
+    group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
+    parser = cli.add_command(
+        group,
+        "rotate",
+        rotate,
+        "create a new key; existing passes stay valid",
+        "--data",
+        "--environment",
+    )
     parser.add_argument(
         "--leaked",
         action="store_true",
@@ -43,7 +49,7 @@ def add(commands: Commands) -> None:
     )
 
 
-def create(arguments: argparse.Namespace, console: Console) -> int:
+def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Issue a key and show it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
@@ -51,21 +57,21 @@ def create(arguments: argparse.Namespace, console: Console) -> int:
         issued = issue_key(
             tx, arguments.environment, arguments.name, scopes, successor_of=successor_of
         )
-    return print_answer(
+    return cli.print_answer(
         arguments,
         {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)},
         f"{issued.key}\nStore it now: it is not shown again. Its id is {issued.id}.",
     )
 
 
-def show(arguments: argparse.Namespace, console: Console) -> int:
+def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each key."""
     names = ("id", "name", "prefix", "last_four", "scopes")
     instants = ("created_at", "last_used_at", "revoked_at")
     rows = []
     for environment, reader in console.each_environment(arguments):
         for key in list_keys(reader):
-            described = describe(key, *names, *instants, environment=environment)
+            described = cli.describe(key, *names, *instants, environment=environment)
             used, ends = optional_instant(key.last_used_at), optional_instant(key.revoked_at)
             words = [
                 key.id,
@@ -77,10 +83,10 @@ def show(arguments: argparse.Namespace, console: Console) -> int:
             if ends:
                 words.append(f"{'revoked' if key.is_revoked(reader.now) else 'works until'} {ends}")
             rows.append((described, [*words, key.name]))
-    return print_rows(arguments, rows)
+    return cli.print_rows(arguments, rows)
 
 
-def revoke(arguments: argparse.Namespace, console: Console) -> int:
+def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Revoke in whichever environment the key is."""
     with console.transaction_where(arguments, "key", lambda tx: revoke_key(tx, arguments.id)):
         pass
@@ -88,7 +94,7 @@ def revoke(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def rotate(arguments: argparse.Namespace, console: Console) -> int:
+def rotate(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Rotate; a running box signs with the new key from its next pass on."""
     directory = console.directory(arguments)
     keyring = Keyring(directory.master_key(), arguments.environment)

@@ -15,18 +15,7 @@ from appliance.actions.replay_delivery import (
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
 from appliance.actions.trust_receiver import trust_receiver
 from appliance.clock import format_instant
-from appliance.commands.console import (
-    Command,
-    Commands,
-    Console,
-    WrongUsage,
-    add_command,
-    add_group,
-    describe,
-    print_answer,
-    print_rows,
-    read_argument,
-)
+from appliance.commands import console as cli
 from appliance.environment import EnvironmentName
 from appliance.errors import NotFound, Trouble
 from appliance.model.delivery import STATES
@@ -38,11 +27,11 @@ from appliance.tokens import Keyring
 from appliance.webhooks.egress import make_guard
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "endpoint", "webhook endpoints of partners")
-    add_command(group, "list", show_endpoints, "list endpoints and their state",
-                "--data", "--environment?", "--json")  # fmt: skip
+    group = cli.add_group(commands, "endpoint", "webhook endpoints of partners")
+    cli.add_command(group, "list", show_endpoints, "list endpoints and their state",
+                    "--data", "--environment?", "--json")  # fmt: skip
     _add(group, "roll", roll, "issue a new secret; the old one keeps signing for 24 hours")
     _add(group, "revoke-old-secret", revoke, "stop signing with the old secret now")
     _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
@@ -52,10 +41,17 @@ def add(commands: Commands) -> None:
     which.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
     which.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
     which.add_argument("--system", action="store_true", help="the authorities this machine trusts")
-    add_command(commands, "deliveries", show_deliveries, "webhook deliveries and their attempts",
-                "--data", "--environment", "--json")  # fmt: skip
-    parser = add_command(commands, "replay", replay, "send webhook deliveries again",
-                         "--data", "--environment", "--json")  # fmt: skip
+    cli.add_command(
+        commands,
+        "deliveries",
+        show_deliveries,
+        "webhook deliveries and their attempts",
+        "--data",
+        "--environment",
+        "--json",
+    )
+    parser = cli.add_command(commands, "replay", replay, "send webhook deliveries again",
+                             "--data", "--environment", "--json")  # fmt: skip
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--delivery", metavar="ID", help="one delivery")
     which.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
@@ -68,13 +64,13 @@ def add(commands: Commands) -> None:
     )
 
 
-def _add(group: Commands, name: str, run: Command, meaning: str) -> argparse.ArgumentParser:
-    return add_command(group, name, run, meaning, "--data", "--json", id="the endpoint's id")
+def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argparse.ArgumentParser:
+    return cli.add_command(group, name, run, meaning, "--data", "--json", id="the endpoint's id")
 
 
-def show_endpoints(arguments: argparse.Namespace, console: Console) -> int:
+def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each endpoint, deactivated ones too."""
-    return print_rows(
+    return cli.print_rows(
         arguments,
         (
             (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
@@ -84,7 +80,7 @@ def show_endpoints(arguments: argparse.Namespace, console: Console) -> int:
     )
 
 
-def roll(arguments: argparse.Namespace, console: Console) -> int:
+def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Show the new secret, this once."""
     master_key = console.directory(arguments).master_key()
     with _endpoint(arguments, console) as (tx, environment):
@@ -92,17 +88,17 @@ def roll(arguments: argparse.Namespace, console: Console) -> int:
         until = get_endpoint(tx, arguments.id).previous_secret_expires_at or 0
     told = {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": format_instant(until)}
     words = f"{secret}\nNote it now: it is not shown again. The old one signs too until "
-    return print_answer(arguments, told, f"{words}{told['oldSecretSignsUntil']}.")
+    return cli.print_answer(arguments, told, f"{words}{told['oldSecretSignsUntil']}.")
 
 
-def revoke(arguments: argparse.Namespace, console: Console) -> int:
+def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Forget the secret before the present one."""
     with _endpoint(arguments, console) as (tx, _):
         revoke_old_secret(tx, arguments.id)
     return _answer(arguments, console, "signs with its new secret only")
 
 
-def activate(arguments: argparse.Namespace, console: Console) -> int:
+def activate(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Look at the URL again, then switch it on."""
     with _endpoint(arguments, console) as (tx, environment):
         url = get_endpoint(tx, arguments.id).url
@@ -114,16 +110,16 @@ def activate(arguments: argparse.Namespace, console: Console) -> int:
     return _answer(arguments, console, "is active")
 
 
-def deactivate(arguments: argparse.Namespace, console: Console) -> int:
+def deactivate(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Switch it off."""
     with _endpoint(arguments, console) as (tx, _):
         deactivate_endpoint(tx, arguments.id)
     return _answer(arguments, console, "is deactivated")
 
 
-def trust(arguments: argparse.Namespace, console: Console) -> int:
+def trust(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Set an authority, a fingerprint, or neither."""
-    pem = arguments.ca and read_argument(arguments.ca).decode("ascii", "replace")
+    pem = arguments.ca and cli.read_argument(arguments.ca).decode("ascii", "replace")
     ca = None if pem is None else parse_ca(pem)
     pin = None if arguments.pin is None else parse_pin(arguments.pin)
     with _endpoint(arguments, console) as (tx, _):
@@ -132,25 +128,29 @@ def trust(arguments: argparse.Namespace, console: Console) -> int:
     return _answer(arguments, console, f"is checked against {_trusted(found)}")
 
 
-def show_deliveries(arguments: argparse.Namespace, console: Console) -> int:
+def show_deliveries(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each delivery, oldest first."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
         rows = [_row(each) for each in list_delivery_log(reader)]
-    return print_rows(arguments, rows)
+    return cli.print_rows(arguments, rows)
 
 
-def replay(arguments: argparse.Namespace, console: Console) -> int:
+def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Make them due; the running box sends them at once, another after its start."""
     if arguments.delivery is not None:
         replayed = _replay_one(arguments, console)
     else:
         replayed = _replay_many(arguments, console)
-    return print_answer(arguments, {"replayed": replayed}, f"{replayed} deliveries queued again")
+    return cli.print_answer(
+        arguments, {"replayed": replayed}, f"{replayed} deliveries queued again"
+    )
 
 
-def _replay_one(arguments: argparse.Namespace, console: Console) -> int:
+def _replay_one(arguments: argparse.Namespace, console: cli.Console) -> int:
     if arguments.dead or arguments.all:
-        raise WrongUsage("--dead and --all apply to --endpoint only (see venuebox replay --help)")
+        raise cli.WrongUsage(
+            "--dead and --all apply to --endpoint only (see venuebox replay --help)"
+        )
     try:
         with console.transaction(console.directory(arguments), arguments.environment) as tx:
             return int(replay_delivery(tx, arguments.delivery))
@@ -161,7 +161,7 @@ def _replay_one(arguments: argparse.Namespace, console: Console) -> int:
         ) from None
 
 
-def _replay_many(arguments: argparse.Namespace, console: Console) -> int:
+def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Page after page, each in a transaction of its own: the box goes on between them."""
     directory, environment = console.directory(arguments), arguments.environment
     selection = Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
@@ -179,7 +179,7 @@ def _replay_many(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _endpoint(
-    arguments: argparse.Namespace, console: Console
+    arguments: argparse.Namespace, console: cli.Console
 ) -> AbstractContextManager[tuple[Transaction, EnvironmentName]]:
     """A transaction in whichever environment the endpoint is; Trouble when it is in none."""
     return console.transaction_where(
@@ -187,10 +187,10 @@ def _endpoint(
     )
 
 
-def _answer(arguments: argparse.Namespace, console: Console, what: str) -> int:
+def _answer(arguments: argparse.Namespace, console: cli.Console, what: str) -> int:
     with _endpoint(arguments, console) as (tx, environment):
         described = _describe(environment, get_endpoint(tx, arguments.id), tx.now)
-    return print_answer(arguments, described, f"endpoint {arguments.id} {what}")
+    return cli.print_answer(arguments, described, f"endpoint {arguments.id} {what}")
 
 
 def _trusted(endpoint: Endpoint) -> str:
@@ -201,7 +201,7 @@ def _trusted(endpoint: Endpoint) -> str:
 
 def _describe(environment: EnvironmentName, endpoint: Endpoint, now: int) -> dict[str, object]:
     until = endpoint.previous_secret_expires_at or 0
-    return describe(
+    return cli.describe(
         endpoint,
         *("id", "url", "events", "active", "created_at", "failures_in_a_row", "last_outcome"),
         *("last_success_at", "last_failure_at", "ca"),
