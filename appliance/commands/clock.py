@@ -14,13 +14,8 @@ from appliance.store.venue import get_venue
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
     group = add_group(commands, "clock", "the box's clock")
-    parser = add_command(
-        group,
-        "confirm",
-        confirm,
-        "confirm that the clock is right after a jump or a long power-off",
-        "--data",
-    )
+    meaning = "confirm that the clock is right after a jump or a long power-off"
+    parser = add_command(group, "confirm", confirm, meaning, "--data")
     parser.add_argument(
         "day", metavar="DATE", type=parse_day, help="today's date, such as 2026-11-22"
     )

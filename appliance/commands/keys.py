@@ -15,16 +15,9 @@ from appliance.tokens import Keyring
 def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
     group = cli.add_group(commands, "key", "API keys of partners")
-    parser = cli.add_command(
-        group,
-        "create",
-        create,
-        "create a key; it is shown once",
-        "--data",
-        "--environment",
-        "--json",
-        called="partner's name",
-    )
+    meaning = "create a key; it is shown once"
+    parser = cli.add_command(group, "create", create, meaning, "--data", "--environment", "--json",
+                             called="partner's name")  # fmt: skip
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
     which.add_argument("--read-only", action="store_true", help="read scopes only")
@@ -34,14 +27,8 @@ def add(commands: cli.Commands) -> None:
     cli.add_command(group, "revoke", revoke, "revoke a key, from its next request on",
                     "--data", id="the key's id")  # fmt: skip
     group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
-    parser = cli.add_command(
-        group,
-        "rotate",
-        rotate,
-        "create a new key; existing passes stay valid",
-        "--data",
-        "--environment",
-    )
+    meaning = "create a new key; existing passes stay valid"
+    parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
     parser.add_argument(
         "--leaked",
         action="store_true",

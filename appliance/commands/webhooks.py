@@ -41,15 +41,9 @@ def add(commands: cli.Commands) -> None:
     which.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
     which.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
     which.add_argument("--system", action="store_true", help="the authorities this machine trusts")
-    cli.add_command(
-        commands,
-        "deliveries",
-        show_deliveries,
-        "webhook deliveries and their attempts",
-        "--data",
-        "--environment",
-        "--json",
-    )
+    cli.add_command(commands, "deliveries", show_deliveries,
+                    "webhook deliveries and their attempts",
+                    "--data", "--environment", "--json")  # fmt: skip
     parser = cli.add_command(commands, "replay", replay, "send webhook deliveries again",
                              "--data", "--environment", "--json")  # fmt: skip
     which = parser.add_mutually_exclusive_group(required=True)

@@ -58,14 +58,10 @@ def master_key(context: CheckContext) -> Check:
     path = context.directory.master_key_file
     shown = path.relative_to(context.directory.root)
     if not path.exists():
-        return fail(
-            _("The master key is missing: no link and no pass can be read."),
-            _(
-                "Do not restart the box. Ask whoever installed it to restore the last backup to "
-                "another directory and to copy %(path)s from there."
-            ),
-            path=shown,
-        )
+        finding = _("The master key is missing: no link and no pass can be read.")
+        remedy = _("Do not restart the box. Ask whoever installed it to restore the last backup to "
+                   "another directory and to copy %(path)s from there.")  # fmt: skip
+        return fail(finding, remedy, path=shown)
     try:
         context.directory.master_key()
     except Trouble as trouble:
@@ -87,21 +83,13 @@ def erasures(context: CheckContext) -> Check:
     try:
         spoiled = find_unreadable(root)
     except Trouble as trouble:
-        return fail(
-            _("The list of erasures cannot be read: %(trouble)s."),
-            _(
-                "Give it back to the owner of the box. If it is damaged, move it away and restart "
-                "the box."
-            ),
-            trouble=trouble,
-        )
+        remedy = _("Give it back to the owner of the box. If it is damaged, move it away and "
+                   "restart the box.")  # fmt: skip
+        return fail(_("The list of erasures cannot be read: %(trouble)s."), remedy, trouble=trouble)
     if spoiled:
-        return warn(
-            _("Some lines of %(file)s cannot be read: %(numbers)s."),
-            _("Restart the box, which writes them again. Then stop it and delete these lines."),
-            file=LIST,
-            numbers=", ".join(map(str, spoiled)),
-        )
+        finding = _("Some lines of %(file)s cannot be read: %(numbers)s.")
+        remedy = _("Restart the box, which writes them again. Then stop it and delete these lines.")
+        return warn(finding, remedy, file=LIST, numbers=", ".join(map(str, spoiled)))
     return ok(_("The list of erasures can be read."))
 
 
@@ -149,14 +137,10 @@ def integrity(context: CheckContext) -> Check:
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
         except Unopenable:
-            return fail(
-                _(
-                    "The databases cannot be opened: nothing can be written in %(root)s, or its "
-                    "disk is full."
-                ),
-                _("Free space, or give these files back to the box. The databases are sound."),
-                root=context.directory.root,
-            )
+            finding = _("The databases cannot be opened: nothing can be written in %(root)s, or "
+                        "its disk is full.")  # fmt: skip
+            remedy = _("Free space, or give these files back to the box. The databases are sound.")
+            return fail(finding, remedy, root=context.directory.root)
         except NotExamined:
             damage = ["missing"]
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
@@ -179,19 +163,13 @@ def schema(context: CheckContext) -> Check:
         with context.file(environment) as reader:
             found.append(read_schema(reader))
     if max(found) > known:
-        return fail(
-            _("The data was written by a newer version (schema %(found)s, here %(known)s)."),
-            _("Install that version again: nothing was changed."),
-            found=max(found),
-            known=known,
-        )
+        finding = _("The data was written by a newer version (schema %(found)s, here %(known)s).")
+        remedy = _("Install that version again: nothing was changed.")
+        return fail(finding, remedy, found=max(found), known=known)
     if min(found) < known:
-        return warn(
-            _("The next start upgrades the data (schema %(found)s to %(known)s)."),
-            _("Start the box with this version. It keeps a copy first."),
-            found=min(found),
-            known=known,
-        )
+        finding = _("The next start upgrades the data (schema %(found)s to %(known)s).")
+        remedy = _("Start the box with this version. It keeps a copy first.")
+        return warn(finding, remedy, found=min(found), known=known)
     return ok(_("Schema %(known)s."), known=known)
 
 
@@ -214,13 +192,9 @@ def signing_key(context: CheckContext) -> Check:
             try:
                 get_signing_key(reader, Keyring(master, environment))
             except Trouble as trouble:
-                return fail(
-                    _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s."),
-                    RESTORE,
-                    environment=environment,
-                    trouble=trouble,
-                    command="venuebox restore --latest",
-                )
+                finding = _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s.")
+                told = {"environment": environment, "trouble": trouble}
+                return fail(finding, RESTORE, **told, command="venuebox restore --latest")
             oldest = max(oldest, find_signing_key_age(reader) or 0)
     finding = _("Age of the guest pass key in days: %(days)s.")
     if oldest > 366 * _DAY:
@@ -242,26 +216,18 @@ def backups(context: CheckContext) -> Check:
     except Trouble as trouble:
         finding = _("Backups are not possible: %(trouble)s.")
         return fail(finding, plug_in, trouble=trouble, setting=setting)
-    because = f" ({record.trouble})" if record.trouble else ""
+    because, command = f" ({record.trouble})" if record.trouble else "", "venuebox backup"
     if record.at is None:
-        return warn(
-            _("No backup has been verified yet%(because)s."),
-            _(
-                "Make one in the portal under “The box” or with %(command)s, then print the "
-                "recovery kit."
-            ),
-            because=because,
-            command="venuebox backup",
-        )
+        finding = _("No backup has been verified yet%(because)s.")
+        remedy = _("Make one in the portal under “The box” or with %(command)s, then print the "
+                   "recovery kit.")  # fmt: skip
+        return warn(finding, remedy, because=because, command=command)
     when = utc(record.at)
     if is_overdue(record, context.clock):
-        return (fail if context.clock.now() - record.at > 7 * _DAY else warn)(
-            _("The last verified backup is of %(when)s%(because)s."),
-            _("Leave the box on at night, or make a backup now: %(command)s"),
-            when=when,
-            because=because,
-            command="venuebox backup",
-        )
+        finding = _("The last verified backup is of %(when)s%(because)s.")
+        remedy = _("Leave the box on at night, or make a backup now: %(command)s")
+        judge = fail if context.clock.now() - record.at > 7 * _DAY else warn
+        return judge(finding, remedy, when=when, because=because, command=command)
     device, root = context.machine.device, context.directory.root
     if settings.backup.directory and device(shelf) == device(root):
         finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "

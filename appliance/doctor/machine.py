@@ -52,14 +52,12 @@ def time_zones(context: CheckContext) -> Check:
     except Trouble:
         offset = None
     if offset != timedelta(0):
-        return fail(
-            _("The time zone rules %(which)s do not know Morocco's time since September 2026."),
-            _(
-                "Install a recent version of venuebox, or put a recent tzdata package into the "
-                "folder tz of the data directory and restart the box."
-            ),
-            which=which,
+        finding = _(
+            "The time zone rules %(which)s do not know Morocco's time since September 2026."
         )
+        remedy = _("Install a recent version of venuebox, or put a recent tzdata package into the "
+                   "folder tz of the data directory and restart the box.")  # fmt: skip
+        return fail(finding, remedy, which=which)
     return ok(_("Time zone rules %(which)s: Casablanca is at UTC+00."), which=which)
 
 

@@ -39,12 +39,9 @@ def mail_server(context: CheckContext) -> Check:
         raise NotExamined
     server = f"{found.host}:{found.port}"
     if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
-        return fail(
-            _("%(server)s does not accept our emails: %(trouble)s."),
-            _("Check the mail settings and the connection to the internet."),
-            server=server,
-            trouble=trouble,
-        )
+        finding = _("%(server)s does not accept our emails: %(trouble)s.")
+        remedy = _("Check the mail settings and the connection to the internet.")
+        return fail(finding, remedy, server=server, trouble=trouble)
     return ok(_("%(server)s accepts our emails."), server=server)
 
 
@@ -77,19 +74,11 @@ def deliveries(context: CheckContext) -> Check:
         if found.oldest_pending is not None:
             oldest = min(oldest or found.oldest_pending, found.oldest_pending)
     if dead:
-        return warn(
-            _("Deliveries given up in the last 7 days: %(count)s."),
-            _(
-                "Solve it with the partner, then replay them in the portal under “Integrations "
-                "and API”."
-            ),
-            count=dead,
-        )
+        remedy = _("Solve it with the partner, then replay them in the portal under “Integrations "
+                   "and API”.")  # fmt: skip
+        return warn(_("Deliveries given up in the last 7 days: %(count)s."), remedy, count=dead)
     if oldest is not None and now - oldest > _HOUR:
-        return warn(
-            _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s."),
-            _("If the box runs and has internet, the partner does not answer."),
-            pending=pending,
-            oldest=utc(oldest),
-        )
+        finding = _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s.")
+        remedy = _("If the box runs and has internet, the partner does not answer.")
+        return warn(finding, remedy, pending=pending, oldest=utc(oldest))
     return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
