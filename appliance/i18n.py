@@ -125,12 +125,8 @@ def isolate(name: str | None) -> str | None:
 @cache
 def load_languages() -> Languages:
     """French, English and Arabic, from the catalogues beside this file; read once a process."""
-    return Languages(
-        {
-            code: Language(code, name, Locale.parse(locale), _words(code))
-            for code, (name, locale) in _LOCALES.items()
-        }
-    )
+    known = [(code, name, Locale.parse(locale)) for code, (name, locale) in _LOCALES.items()]
+    return Languages({code: Language(code, name, it, _words(code)) for code, name, it in known})
 
 
 def _words(code: str) -> gettext.NullTranslations:
@@ -141,13 +137,12 @@ def _words(code: str) -> gettext.NullTranslations:
         for message in _catalogue(name, code):
             if message.id:
                 catalogue.add(message.id, message.string)
-    if code == "fr":
-        for message in catalogue:
-            forms = message.string
-            if isinstance(forms, str):
-                message.string = set_french(forms)
-            else:
-                message.string = tuple(map(set_french, forms or ()))
+    for message in catalogue if code == "fr" else ():
+        forms = message.string or ()
+        if isinstance(forms, str):
+            message.string = set_french(forms)
+        else:
+            message.string = tuple(map(set_french, forms))
     compiled = io.BytesIO()
     write_mo(compiled, catalogue)
     compiled.seek(0)

@@ -18,29 +18,24 @@ _WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
-    parser = add_command(
-        commands, "backup", run, "make a proven backup, or show the recovery kit", "--data"
-    )
-    parser.add_argument(
-        "what", nargs="?", choices=("kit",), metavar="[kit]", help="show the recovery kit"
-    )
+    meaning = "make a proven backup, or show the recovery kit"
+    parser = add_command(commands, "backup", run, meaning, "--data")
+    parser.add_argument("what", nargs="?", choices=("kit",), metavar="[kit]",
+                        help="show the recovery kit")  # fmt: skip
     parser.add_argument("--to", metavar="DIR", help="write to this folder instead, once")
     parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
-    parser.add_argument(
-        "--check", action="store_true", help="type the printed key and check that it fits"
-    )
+    meaning = "type the printed key and check that it fits"
+    parser.add_argument("--check", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
     parser.add_argument("--key", metavar="KEY", help="recovery key (default: prompt)")
-    parser.add_argument(
-        "--latest", action="store_true", help="replace a damaged box by its last good backup"
-    )
+    meaning = "replace a damaged box by its last good backup"
+    parser.add_argument("--latest", action="store_true", help=meaning)
     meaning = "check a backup by restoring it to one side"
     parser = add_command(commands, "verify", verify, meaning, "--data")
     parser.add_argument("file", metavar="FILE", help="the backup")
-    parser.add_argument(
-        "--key", metavar="KEY", help="recovery key (default: the box's own, else prompt)"
-    )
+    meaning = "recovery key (default: the box's own, else prompt)"
+    parser.add_argument("--key", metavar="KEY", help=meaning)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

@@ -14,9 +14,8 @@ def add(commands: Commands) -> None:
     meaning = "check the box and say how to fix what is wrong"
     parser = add_command(commands, "doctor", run, meaning, "--data", "--json")
     parser.add_argument("--online", action="store_true", help="also connect to the mail server")
-    parser.add_argument(
-        "--fix", action="store_true", help="remove other users' access to its files"
-    )
+    meaning = "remove other users' access to its files"
+    parser.add_argument("--fix", action="store_true", help=meaning)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:

@@ -22,9 +22,8 @@ def add(commands: cli.Commands) -> None:
         who = parser.add_mutually_exclusive_group(required=True)
         who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
         who.add_argument("--email", metavar="E", help="guests with this email address")
-        who.add_argument(
-            "--phone", metavar="P", help="guests with this phone number, in any notation"
-        )
+        explained = "guests with this phone number, in any notation"
+        who.add_argument("--phone", metavar="P", help=explained)
 
 
 def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:

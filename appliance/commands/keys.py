@@ -29,21 +29,16 @@ def add(commands: cli.Commands) -> None:
     group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
     meaning = "create a new key; existing passes stay valid"
     parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
-    parser.add_argument(
-        "--leaked",
-        action="store_true",
-        help="the key was stolen: refuse existing passes; guests' links show new ones",
-    )
+    meaning = "the key was stolen: refuse existing passes; guests' links show new ones"
+    parser.add_argument("--leaked", action="store_true", help=meaning)
 
 
 def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Issue a key and show it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
-        successor_of = arguments.successor_of
-        issued = issue_key(
-            tx, arguments.environment, arguments.name, scopes, successor_of=successor_of
-        )
+        told = arguments.environment, arguments.name, scopes
+        issued = issue_key(tx, *told, successor_of=arguments.successor_of)
     return cli.print_answer(
         arguments,
         {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)},

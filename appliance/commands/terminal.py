@@ -20,12 +20,8 @@ def add(commands: cli.Commands) -> None:
     ):
         parser = cli.add_command(group, name, run, meaning, "--data", "--environment", "--json",
                                  called="name, such as its place or who carries it")  # fmt: skip
-        parser.add_argument(
-            "--role",
-            choices=ROLES,
-            default="override",
-            help="role; each includes the ones before it (default: override)",
-        )
+        explained = "role; each includes the ones before it (default: override)"
+        parser.add_argument("--role", choices=ROLES, default="override", help=explained)
     cli.add_command(group, "list", show, "list terminals and when they were last seen",
                     "--data", "--environment?", "--json")  # fmt: skip
     cli.add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",

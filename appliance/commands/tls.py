@@ -14,17 +14,13 @@ def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
     group = cli.add_group(commands, "tls", "the box's TLS certificates")
     cli.add_command(group, "show", _show, "show names, expiry and fingerprints", "--data", "--json")
-    parser = cli.add_command(
-        group, "import", _import, "import a certificate for its names", "--data"
-    )
+    meaning = "import a certificate for its names"
+    parser = cli.add_command(group, "import", _import, meaning, "--data")
     parser.add_argument("--cert", metavar="FILE", required=True, help="certificate and chain, PEM")
     parser.add_argument("--key", metavar="FILE", required=True, help="its private key, PEM")
     parser = cli.add_command(group, "renew", _renew, "issue a new certificate now", "--data")
-    parser.add_argument(
-        "--authority",
-        action="store_true",
-        help="also a new authority, which every device must trust",
-    )
+    meaning = "also a new authority, which every device must trust"
+    parser.add_argument("--authority", action="store_true", help=meaning)
     cli.add_command(group, "forget", _forget, "remove the imported certificate", "--data")
 
 

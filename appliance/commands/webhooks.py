@@ -2,7 +2,8 @@
 
 import argparse
 import asyncio
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
@@ -50,12 +51,10 @@ def add(commands: cli.Commands) -> None:
     which.add_argument("--delivery", metavar="ID", help="one delivery")
     which.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
     states = parser.add_mutually_exclusive_group()
-    states.add_argument(
-        "--dead", action="store_true", help="only those that failed six times (the default)"
-    )
-    states.add_argument(
-        "--all", action="store_true", help="also delivered, cancelled and waiting ones"
-    )
+    meaning = "only those that failed six times (the default)"
+    states.add_argument("--dead", action="store_true", help=meaning)
+    meaning = "also delivered, cancelled and waiting ones"
+    states.add_argument("--all", action="store_true", help=meaning)
 
 
 def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argparse.ArgumentParser:
@@ -64,14 +63,12 @@ def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argp
 
 def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each endpoint, deactivated ones too."""
-    return cli.print_rows(
-        arguments,
-        (
-            (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
-            for environment, reader in console.each_environment(arguments)
-            for endpoint in list_endpoints(reader)
-        ),
-    )
+    rows = [
+        (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
+        for environment, reader in console.each_environment(arguments)
+        for endpoint in list_endpoints(reader)
+    ]
+    return cli.print_rows(arguments, rows)
 
 
 def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -145,14 +142,11 @@ def _replay_one(arguments: argparse.Namespace, console: cli.Console) -> int:
         raise cli.WrongUsage(
             "--dead and --all apply to --endpoint only (see venuebox replay --help)"
         )
-    try:
-        with console.transaction(console.directory(arguments), arguments.environment) as tx:
-            return int(replay_delivery(tx, arguments.delivery))
-    except NotFound:
-        raise Trouble(
-            f"there is no delivery {arguments.delivery} in {arguments.environment}: "
-            "venuebox deliveries shows them"
-        ) from None
+    with (
+        _found(arguments, f"delivery {arguments.delivery}", "venuebox deliveries"),
+        console.transaction(console.directory(arguments), arguments.environment) as tx,
+    ):
+        return int(replay_delivery(tx, arguments.delivery))
 
 
 def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
@@ -160,16 +154,21 @@ def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
     directory, environment = console.directory(arguments), arguments.environment
     selection = Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
     progress: Progress | None = None
-    try:
+    with _found(arguments, f"endpoint {selection.endpoint_id}", "venuebox endpoint list"):
         while progress is None or not progress.done:
             with console.transaction(directory, environment) as tx:
                 progress = replay_deliveries(tx, selection, progress)
+        return progress.replayed
+
+
+@contextmanager
+def _found(arguments: argparse.Namespace, what: str, command: str) -> Iterator[None]:
+    """Trouble instead of NotFound; `command` lists what there is."""
+    try:
+        yield
     except NotFound:
-        raise Trouble(
-            f"there is no endpoint {selection.endpoint_id} in {environment}: "
-            "venuebox endpoint list shows them"
-        ) from None
-    return progress.replayed
+        where = arguments.environment
+        raise Trouble(f"there is no {what} in {where}: {command} shows them") from None
 
 
 def _endpoint(

@@ -65,13 +65,10 @@ def master_key(context: CheckContext) -> Check:
     try:
         context.directory.master_key()
     except Trouble as trouble:
-        return fail(
-            _("The master key cannot be used: %(trouble)s."),
-            _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup."),
-            trouble=trouble,
-            command="venuebox doctor --fix",
-            path=shown,
-        )
+        finding = _("The master key cannot be used: %(trouble)s.")
+        remedy = _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup.")
+        command = "venuebox doctor --fix"
+        return fail(finding, remedy, trouble=trouble, command=command, path=shown)
     return ok(_("The master key can be used."))
 
 

@@ -54,13 +54,11 @@ def endpoints(context: CheckContext) -> Check:
         active += len(found)
         failing += [e for e in found if e.failures_in_a_row >= _MANY or e.last_outcome == "blocked"]
     if failing:
-        return warn(
-            _("Webhook endpoints that accept nothing (%(count)s): %(names)s."),
-            _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml."),
-            count=len(failing),
-            names=", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3]),
-            setting="webhooks.allow_networks",
-        )
+        finding = _("Webhook endpoints that accept nothing (%(count)s): %(names)s.")
+        remedy = _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml.")
+        names = ", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3])
+        told = {"count": len(failing), "names": names, "setting": "webhooks.allow_networks"}
+        return warn(finding, remedy, **told)
     return ok(_("Webhook endpoints: %(count)s, none failing."), count=active)
 
 
