@@ -102,11 +102,8 @@ class Languages:
     def accepted(self, header: str) -> Language:
         """The language that an Accept-Language header wants most; French if it wants none."""
         wishes = [_wish(part) for part in header[:500].split(",")]
-        wishes.sort(key=lambda wish: -wish[1])  # stable: the first of equals stays first
-        for code, weight in wishes:
-            if weight > 0 and code in self._by_code:
-                return self._by_code[code]
-        return self._by_code[_DEFAULT]
+        known = [wish for wish in wishes if wish[1] > 0 and wish[0] in self._by_code]
+        return self.get(max(known, key=lambda wish: wish[1])[0] if known else None)
 
 
 def mark(message: str) -> str:

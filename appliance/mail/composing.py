@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -160,10 +161,9 @@ class Composer:
 
     def __init__(self, sender: str) -> None:
         """`sender` is the From address of the settings."""
-        try:
-            self._sender: Address | None = _address(sender)
-        except UnusableAddress:
-            self._sender = None
+        self._sender: Address | None = None
+        with contextlib.suppress(UnusableAddress):
+            self._sender = _address(sender)
         folder = resources.files("appliance.mail").joinpath("templates")
         loader = jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8"))
         self._templates = jinja2.Environment(

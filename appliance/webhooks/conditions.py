@@ -43,10 +43,9 @@ class Conditions:
     def start(self) -> None:
         """Take up what the rows say of endpoints; forget what the process before had."""
         for condition in self._database.peek(list_conditions):
-            key = (condition.name, condition.subject)
-            self._holding[key] = condition
+            self._holding[condition.name, condition.subject] = condition
             if condition.name in _OF_THE_PROCESS:
-                self._forget(key)
+                self._forget((condition.name, condition.subject))
 
     def was_taken_back(self, name: str) -> bool:
         """Whether a command beside the box has dropped its row; then it holds no longer."""
