@@ -14,17 +14,6 @@ WatchClockSteps = Callable[[Callable[[], None]], Callable[[], None]]
 _LATEST = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 
 
-class _Times(ctypes.Structure):
-    """struct itimerspec."""
-
-    _fields_ = (
-        ("interval_seconds", ctypes.c_long),
-        ("interval_nanoseconds", ctypes.c_long),
-        ("seconds", ctypes.c_long),
-        ("nanoseconds", ctypes.c_long),
-    )
-
-
 def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     """Call back in the running loop each time the clock is set; the result stops that.
 
@@ -37,7 +26,7 @@ def watch_clock_steps(callback: Callable[[], None]) -> Callable[[], None]:
     if timer < 0:
         return lambda: None
     loop = asyncio.get_running_loop()
-    times = _Times(0, 0, _LATEST, 0)
+    times = (ctypes.c_long * 4)(0, 0, _LATEST, 0)  # struct itimerspec: no interval, and when
 
     def arm() -> None:
         flags = _TFD_TIMER_ABSTIME | _TFD_TIMER_CANCEL_ON_SET

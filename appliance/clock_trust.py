@@ -140,9 +140,7 @@ class BoxClock:
         was trusted.
         """
         self.was_set()
-        if self._good is None:
-            return None
-        return ClockMark(self._mark, self._boot, self._good[0])
+        return self._good and ClockMark(self._mark, self._boot, self._good[0])
 
     @property
     def grace_ends_at(self) -> int:

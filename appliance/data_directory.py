@@ -4,20 +4,18 @@ import contextlib
 import fcntl
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.durable import PART, atomic_write, sync
+from appliance.durable import PART, atomic_write, read_private, sync
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder, name_user
 from appliance.tokens import Tokens
 
 _MASTER_KEY_BYTES = 32
-_UNFINISHED = "init-unfinished"
 _BY_SERVE = b"serve"
 _FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
 _MAY_BE_THERE = {"settings.toml", "lost+found"}  # put there before; of a volume of its own
@@ -112,13 +110,7 @@ class DataDirectory:
         """The master key; Trouble when it is lost, damaged or readable by others."""
         path = self.master_key_file
         self.refuse_lost_key()
-        try:
-            mode = stat.S_IMODE(path.stat().st_mode)
-            key = path.read_bytes()
-        except OSError as error:
-            raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
-        if mode & 0o077:
-            raise Trouble(f"{path} can be read by others: run chmod 600 {path}")
+        key = read_private(path)
         if len(key) != _MASTER_KEY_BYTES:
             raise Trouble(f"{path} is damaged: restore it from a backup")
         return key
@@ -129,16 +121,13 @@ class DataDirectory:
             try:
                 self.settings_file.stat()
             except PermissionError:
+                owner = "its owner"
+                with contextlib.suppress(OSError):  # a folder above it may be closed too
+                    owner = name_user(self.root.stat().st_uid)
                 raise Trouble(
-                    f"{self.root} is open to {self._owner()} alone: run this as that user, or as "
-                    "root with sudo"
+                    f"{self.root} is open to {owner} alone: run this as that user, or as root with "
+                    "sudo"
                 ) from None
-
-    def _owner(self) -> str:
-        try:
-            return name_user(self.root.stat().st_uid)
-        except OSError:  # a folder above it is closed too
-            return "its owner"
 
     def refuse_lost_key(self) -> None:
         """Trouble when there is no master key: nothing of the box can be read without it."""
@@ -199,10 +188,7 @@ class DataDirectory:
 
     def remembered_address(self) -> str | None:
         """Where the box was found when it last served, if it ever did."""
-        try:
-            return self._address.read_text("utf-8")
-        except OSError:
-            return None
+        return _recall(self._address)
 
     def remember_host(self, host: str) -> None:
         """Keep the host that is listened on, which the command line may have named."""
@@ -211,10 +197,7 @@ class DataDirectory:
 
     def remembered_host(self) -> str | None:
         """The host that the box last listened on, if it ever did."""
-        try:
-            return self._host.read_text("utf-8")
-        except OSError:
-            return None
+        return _recall(self._host)
 
     @property
     def poke(self) -> Path:
@@ -228,7 +211,7 @@ class DataDirectory:
 
     @property
     def _unfinished(self) -> Path:
-        return self.root / _UNFINISHED
+        return self.root / "init-unfinished"
 
     @property
     def _address(self) -> Path:
@@ -254,6 +237,13 @@ class DataDirectory:
                 f"{self.root} cannot be made ({error.strerror}): name another directory with "
                 "--data, or run it as root with sudo"
             ) from None
+
+
+def _recall(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except OSError:
+        return None
 
 
 def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:

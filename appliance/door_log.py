@@ -227,10 +227,9 @@ def _statement_line(statement: dict[str, Any], key: bytes, signature: bytes) -> 
 def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any]) -> bool:
     if list(values) != header["columns"]:
         return False
-    before = values["previous_hash"]
-    if last and (values["seq"], before) != (last["seq"] + 1, last["hash"]):
-        return False
-    if not isinstance(values["seq"], int):
+    seq, before = values["seq"], values["previous_hash"]
+    is_next = not last or (seq, before) == (last["seq"] + 1, last["hash"])
+    if not (isinstance(seq, int) and is_next):
         return False
     if before is None:  # the row before was erased: the first is taken at its word
         return True
@@ -243,13 +242,11 @@ def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any
 
 def _is_header(header: object) -> bool:
     """Whether it says how the lines of an export are to be read."""
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        return False
-    chained, columns = header.get("chained"), header.get("columns")
-    if not isinstance(chained, dict) or not isinstance(columns, list):
-        return False
-    known = all(isinstance(name, str) for name in columns)
-    return known and {"seq", "previous_hash", "hash", *chained} <= set(columns)
+    match header:
+        case {"format": str(named), "chained": dict(chained), "columns": list(columns)}:
+            known = named == _FORMAT and all(isinstance(name, str) for name in columns)
+            return known and {"seq", "previous_hash", "hash", *chained} <= set(columns)
+    return False
 
 
 def _read_object(text: bytes) -> dict[str, Any] | None:

@@ -43,7 +43,7 @@ def open_part(path: Path) -> Iterator[BinaryIO]:
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}{PART}")
     aside.unlink(missing_ok=True)  # left by a power cut
     try:
-        with open(aside, "xb", opener=_open_private) as file:
+        with open(aside, "xb", opener=open_private) as file:
             yield file
     finally:
         aside.unlink(missing_ok=True)
@@ -65,6 +65,22 @@ def atomic_write(path: Path, content: bytes) -> None:
     """Replace the file with `content`: after a power cut it is the old one or the new one."""
     with atomic_file(path) as file:
         file.write(content)
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a secret file; Trouble when it cannot be read, or others could.
+
+    FileNotFoundError when it is missing.
+    """
+    try:
+        mode, content = path.stat().st_mode, path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+    if mode & 0o077:
+        raise Trouble(f"{path} can be read by others: run chmod 600 {path}")
+    return content
 
 
 @contextmanager
@@ -89,5 +105,6 @@ def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _open_private(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
+    """An `opener` of files, 0600."""
     return os.open(path, flags | os.O_CLOEXEC, 0o600)

@@ -1,6 +1,7 @@
 """One environment of the box, live or test: its database, keys, settings and addresses."""
 
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -78,9 +79,9 @@ def house_base(links: Links, server: ServerSettings) -> str:
     https of its own has none but the public address. `server` has the host that is listened on.
     """
     inside = urlsplit(links.inside)
-    host = inside.hostname or ""
     if inside.scheme == "https":
         return links.inside
+    host = inside.hostname
     if not host or is_alone(host) or not speaks_tls(server.host, server.tls_port):
         return links.base
     return https_base(host, server.tls_port) + inside.path
@@ -102,6 +103,14 @@ def outside_base(links: Links, server: ServerSettings) -> str:
 def trust_page(links: Links, base: str) -> str:
     """Where a device comes to trust the box, if `base` shows it the box's own certificate."""
     return "" if base in {links.base, links.inside} else f"{links.address}/trust"
+
+
+def own_version() -> str:
+    """`0.1.0`, as it is installed."""
+    try:
+        return version("venuebox")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "from source"
 
 
 def path_prefix(name: EnvironmentName) -> str:

@@ -102,11 +102,8 @@ class Languages:
     def accepted(self, header: str) -> Language:
         """The language that an Accept-Language header wants most; French if it wants none."""
         wishes = [_wish(part) for part in header[:500].split(",")]
-        wishes.sort(key=lambda wish: -wish[1])  # stable: the first of equals stays first
-        for code, weight in wishes:
-            if weight > 0 and code in self._by_code:
-                return self._by_code[code]
-        return self._by_code[_DEFAULT]
+        known = [wish for wish in wishes if wish[1] > 0 and wish[0] in self._by_code]
+        return self.get(max(known, key=lambda wish: wish[1])[0] if known else None)
 
 
 def mark(message: str) -> str:
@@ -125,12 +122,8 @@ def isolate(name: str | None) -> str | None:
 @cache
 def load_languages() -> Languages:
     """French, English and Arabic, from the catalogues beside this file; read once a process."""
-    return Languages(
-        {
-            code: Language(code, name, Locale.parse(locale), _words(code))
-            for code, (name, locale) in _LOCALES.items()
-        }
-    )
+    known = [(code, name, Locale.parse(locale)) for code, (name, locale) in _LOCALES.items()]
+    return Languages({code: Language(code, name, it, _words(code)) for code, name, it in known})
 
 
 def _words(code: str) -> gettext.NullTranslations:
@@ -141,13 +134,12 @@ def _words(code: str) -> gettext.NullTranslations:
         for message in _catalogue(name, code):
             if message.id:
                 catalogue.add(message.id, message.string)
-    if code == "fr":
-        for message in catalogue:
-            forms = message.string
-            if isinstance(forms, str):
-                message.string = set_french(forms)
-            else:
-                message.string = tuple(map(set_french, forms or ()))
+    for message in catalogue if code == "fr" else ():
+        forms = message.string or ()
+        if isinstance(forms, str):
+            message.string = set_french(forms)
+        else:
+            message.string = tuple(map(set_french, forms))
     compiled = io.BytesIO()
     write_mo(compiled, catalogue)
     compiled.seek(0)

@@ -6,10 +6,10 @@ what was in their hands); a test plants names, numbers and keys and looks for th
 
 import json
 import logging
-from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from appliance.clock import format_instant
 from appliance.file_ownership import make_folder
 
 FILE = "venuebox.jsonl"
@@ -22,9 +22,8 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line; what an exception held in its hands is left out."""
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {
-            "at": at.replace("+00:00", "Z"),
+            "at": format_instant(int(record.created * 1000)),
             "level": record.levelname.lower(),
             "from": record.name,
             "message": record.getMessage(),

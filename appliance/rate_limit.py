@@ -28,13 +28,10 @@ class RateLimit:
     def spend(self, caller: str) -> None:
         """Count a call of `caller`, or raise the refusal."""
         now = self._clock.monotonic()
-        calls = self._calls.get(caller)
-        if calls is None:
-            calls = self._calls[caller] = deque()
-            if len(self._calls) > _MOST_CALLERS:  # the one that called longest ago
-                self._calls.popitem(last=False)
-        else:
-            self._calls.move_to_end(caller)
+        calls = self._calls.setdefault(caller, deque())
+        self._calls.move_to_end(caller)
+        if len(self._calls) > _MOST_CALLERS:  # the one that called longest ago
+            self._calls.popitem(last=False)
         oldest = now - self._seconds
         while calls and calls[0] <= oldest:
             calls.popleft()

@@ -104,8 +104,7 @@ class WebhookSettings:
     """Which receivers may be reached."""
 
     allow_networks: tuple[str, ...] = _setting(
-        (),
-        "private addresses or networks open to webhooks, each with an optional :port",
+        (), "private addresses or networks open to webhooks, each with an optional :port"
     )
     allow_http: bool = _setting(
         default=False, meaning="allow plain http receivers in live too (test always allows them)"
@@ -278,43 +277,39 @@ def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str
     for name in names:
         variable = _variable(section, name)
         if variable in environ:
-            values[name] = _from_text(f"{section}.{name}", hints[name], environ[variable])
+            values[name] = _from_text(hints[name], environ[variable])
         elif name in given:
-            values[name] = _from_toml(f"{section}.{name}", hints[name], given[name])
+            values[name] = given[name]
     for item in dataclasses.fields(kind):
         if item.name in values:
-            value, (first, last) = values[item.name], item.metadata["allowed"]
-            right = last(value) if callable(last) else first <= value <= last
-            if not right:
+            name, (first, last) = f"{section}.{item.name}", item.metadata["allowed"]
+            value = values[item.name] = _read(name, hints[item.name], values[item.name])
+            if not (last(value) if callable(last) else first <= value <= last):
                 said = first if callable(last) else f"{first} to {last}"
-                raise Trouble(f"{section}.{item.name} is {value!r}: {said} is allowed")
+                raise Trouble(f"{name} is {value!r}: {said} is allowed")
     return kind(**values)
 
 
-def _from_text(name: str, hint: Any, text: str) -> Any:
+def _from_text(hint: Any, text: str) -> Any:
+    """What TOML would have had for it; the text itself if it cannot be that."""
     if hint is int and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
         return int(text)
     if hint is bool and text.lower() in {"true", "false"}:
         return text.lower() == "true"
-    if hint is str:
-        return text
     if hint == tuple[str, ...]:
-        return tuple(part.strip() for part in text.split(",") if part.strip())
-    raise _bad(name, text, hint)
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
 
 
-def _from_toml(name: str, hint: Any, value: Any) -> Any:
+def _read(name: str, hint: Any, value: Any) -> Any:
     if hint == tuple[str, ...]:
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
             return tuple(value)
     elif type(value) is hint:
         return value
-    raise _bad(name, value, hint)
-
-
-def _bad(name: str, value: Any, hint: Any) -> Trouble:
     allowed = {int: "a whole number", bool: "true or false", str: "text"}
-    return Trouble(f"{name} is {value!r}: {allowed.get(hint, 'a list of texts')} is allowed")
+    said = allowed.get(hint, "a list of texts")
+    raise Trouble(f"{name} is {value!r}: {said} is allowed")
 
 
 def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:
@@ -361,7 +356,9 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
     for name, value in changes.items():
         _change(lines, *name.split("."), value=_toml(value))
     changed = "\n".join(lines)
-    _check_only(text, changed, changes)
+    parse_settings(changed, {})
+    if _flat(changed) != _flat(text) | dict(changes):
+        raise Trouble("settings.toml is written in a way that only a person should change")
     return changed
 
 
@@ -381,15 +378,6 @@ def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
                 lines[i] = f"{name} = {value}"
                 return
     lines.insert(head + 1, f"{name} = {value}")
-
-
-def _check_only(before: str, after: str, changes: Mapping[str, object]) -> None:
-    """Trouble unless the file can be read and differs in `changes` alone."""
-    parse_settings(after, {})
-    was, is_ = _flat(before), _flat(after)
-    wanted = {**was, **changes}
-    if is_ != wanted:
-        raise Trouble("settings.toml is written in a way that only a person should change")
 
 
 def _flat(text: str) -> dict[str, object]:

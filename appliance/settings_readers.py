@@ -135,16 +135,12 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
             f"{where}.answer_device is missing: "
             "a keyboard cannot be answered, but a serial port beside it can"
         )
-    if "answer" in values:
-        values["answer"] = _parse_answer(f"{where}.answer", values["answer"])
-    return ReaderSettings(**values)
-
-
-def _parse_answer(name: str, value: Mapping[str, Any]) -> Mapping[str, tuple[bytes, ...]]:
-    for colour in value:
+    answers = values.get("answer", {})
+    for colour in answers:
         if colour not in COLOURS:
-            raise Trouble(f"unknown setting {name}.{colour}: use {', '.join(COLOURS)}")
-    return {colour: parse_bytes(f"{name}.{colour}", text) for colour, text in value.items()}
+            raise Trouble(f"unknown setting {where}.answer.{colour}: use {', '.join(COLOURS)}")
+        answers = answers | {colour: parse_bytes(f"{where}.answer.{colour}", answers[colour])}
+    return ReaderSettings(**values | {"answer": answers})
 
 
 def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:

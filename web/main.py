@@ -113,7 +113,7 @@ class _Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from appliance.commands.version import own_version  # noqa: PLC0415 - `serve` needs it not
+        from appliance.environment import own_version  # noqa: PLC0415 - `serve` needs it not
 
         print(f"{parser.prog} {own_version()}")
         parser.exit()

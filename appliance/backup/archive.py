@@ -2,17 +2,19 @@
 
 import hashlib
 import io
-import json
 import os
 import re
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO
 
+import msgspec
+
 from appliance.backup.sealed import SealedReader, SealedWriter
 from appliance.data_directory import DataDirectory
+from appliance.durable import open_private
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
@@ -45,9 +47,10 @@ class Manifest:
 def list_files(directory: DataDirectory, copies: dict[EnvironmentName, Path]) -> dict[str, Path]:
     """What goes into a backup, by its name there; the databases are the copies of them."""
     found = {f"{name}.db": path for name, path in copies.items()}
-    single = (directory.settings_file, directory.root / "erasures.jsonl")
-    for path in (*single, *_below(directory.root, "secrets", "tls")):
-        name = path.relative_to(directory.root).as_posix()
+    root = directory.root
+    folders = (*(root / "secrets").rglob("*"), *(root / "tls").rglob("*"))
+    for path in (directory.settings_file, root / "erasures.jsonl", *sorted(folders)):
+        name = path.relative_to(root).as_posix()
         if path.is_file() and not path.is_symlink() and _KEPT.fullmatch(name):
             found[name] = path
     return found
@@ -67,7 +70,7 @@ def write_archive(
     """Seal the manifest and the files."""
     done = 0
     with tarfile.open(fileobj=sealed, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]  # it only needs write()
-        _add(archive, _MANIFEST, io.BytesIO(_to_json(manifest)))
+        _add(archive, _MANIFEST, io.BytesIO(msgspec.json.encode(manifest)))
         for name, path in files.items():
             with path.open("rb") as file:
                 _add(archive, name, file)
@@ -90,14 +93,14 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
                 if content is None:
                     raise Trouble(f"this backup holds {member.name!r}, which no backup holds")
                 if manifest is None:
-                    manifest = _from_json(member.name, content.read(_BLOCK))
+                    manifest = msgspec.json.decode(content.read(_BLOCK), type=Manifest)
                     continue
                 if member.name not in manifest.files or not _KEPT.fullmatch(member.name):
                     raise Trouble(f"this backup holds {member.name!r}, which no backup holds")
                 found[member.name] = _unpack(content, folder / member.name)
                 done += found[member.name][0]
                 progress(done, manifest.size)
-    except (tarfile.TarError, UnicodeDecodeError) as error:
+    except (tarfile.TarError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Trouble(f"this backup is damaged ({type(error).__name__}): use another one") from None
     sealed.finish()
     if manifest is None or found != manifest.files:
@@ -116,31 +119,13 @@ def _add(archive: tarfile.TarFile, name: str, file: BinaryIO) -> None:
 def _unpack(content: IO[bytes], path: Path) -> tuple[int, str]:
     make_folder(path.parent)
     digest, size = hashlib.sha256(), 0
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
+    with open(path, "xb", opener=open_private) as file:
         while block := content.read(_BLOCK):
             digest.update(block)
             size += file.write(block)
         file.flush()
         os.fsync(file.fileno())
     return size, digest.hexdigest()
-
-
-def _to_json(manifest: Manifest) -> bytes:
-    return json.dumps({"files": manifest.files, "rows": manifest.rows}).encode()
-
-
-def _from_json(name: str, text: bytes) -> Manifest:
-    if name != _MANIFEST:
-        raise Trouble("this backup does not begin with its manifest: use another one")
-    read = json.loads(text)
-    files = {name: (int(size), str(digest)) for name, (size, digest) in read["files"].items()}
-    return Manifest(files, read["rows"])
-
-
-def _below(root: Path, *folders: str) -> Iterator[Path]:
-    for name in folders:
-        yield from sorted((root / name).rglob("*"))
 
 
 def _hash(path: Path) -> str:

@@ -1,6 +1,8 @@
 """The recovery kit: what the owner prints and keeps outside of the house."""
 
-from html import escape
+from importlib import resources
+
+import jinja2
 
 from appliance.backup.recovery_key import RecoveryKey
 from appliance.i18n import load_languages
@@ -18,17 +20,6 @@ _STEPS = (
     _("Type: venuebox restore FILE --data DIRECTORY, and then the key above."),
     _("Type: venuebox serve --data DIRECTORY. QR codes already sent stay valid."),
 )
-_STYLE = (
-    "body{font:11pt/1.45 system-ui,sans-serif;max-width:44em;margin:1.5em auto;padding:0 1em;"
-    "color:#000;background:#fff}"
-    "h1{font-size:15pt;margin:0 0 .3em}h2{font-size:11pt;margin:.8em 0 .2em}p,ol{margin:.3em 0}"
-    ".key{display:flex;gap:1.2em;align-items:center;border:2px solid #000;border-radius:12px;"
-    "padding:1em;margin:0 0 1em;flex-wrap:wrap;justify-content:center}"
-    ".key svg{width:4.5cm;height:auto}"
-    ".key code{font-size:13pt;line-height:1.9;word-spacing:.2em}"
-    "section{border-top:1px solid #888;padding:.8em 0;break-inside:avoid}"
-    "@page{margin:12mm}@media print{body{margin:0 auto}}"
-)
 
 
 def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
@@ -44,23 +35,11 @@ def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
 
 def kit_html(key: RecoveryKey, venue: str) -> str:
     """A page to print, in the three languages. It stands alone and asks nobody for anything."""
-    languages, rows = load_languages().all(), "<br>".join(key_rows(key))
-    parts = "".join(
-        f'<section lang="{each.code}" dir="{each.direction}"><h2>{each.plain(_TITLE)}</h2>'
-        f"<p>{escape(each.plain(_WARNING))}</p><ol>"
-        + "".join(f"<li>{escape(each.plain(step))}</li>" for step in _STEPS)
-        + "</ol></section>"
-        for each in languages
-    )
-    names = " · ".join(f'<span lang="{each.code}">{each.plain(_KEY)}</span>' for each in languages)
-    return (
-        '<!doctype html><html lang="fr"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>venuebox · {escape(venue)}</title><style>{_STYLE}</style></head><body><main>"
-        f"<h1>venuebox · {escape(venue)}</h1>"
-        f'<div class="key">{qr_svg(key.text)}<div><strong>{names}</strong><br>'
-        f'<code dir="ltr">{rows}</code></div></div>{parts}</main></body></html>'
-    )
+    page = resources.files("appliance.backup").joinpath("kit.html").read_text("utf-8")
+    return jinja2.Environment(autoescape=True).from_string(page).render(
+        venue=venue, languages=load_languages().all(), rows=key_rows(key),
+        code=qr_svg(key.text), title=_TITLE, key=_KEY, warning=_WARNING, steps=_STEPS,
+    )  # fmt: skip
 
 
 def key_rows(key: RecoveryKey) -> list[str]:

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
-from itertools import count
+from functools import partial
+from itertools import chain, count
 from pathlib import Path
 
 import apsw
 
-from appliance.backup.archive import Progress, list_files, make_manifest, write_archive
+from appliance.backup.archive import list_files, make_manifest, write_archive
 from appliance.backup.proof import Proven, open_backup, prove
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.backup.sealed import Header, SealedWriter
@@ -31,7 +31,7 @@ from appliance.backup.shelf import (
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory
 from appliance.durable import PART, exclusive, open_part, put_in_place
-from appliance.environment import EnvironmentName
+from appliance.environment import EnvironmentName, own_version
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
 from appliance.settings import Settings
@@ -74,10 +74,12 @@ class Maker:
         command's. `to` waits for none, for the settings' volume may hang. Trouble says why
         there is none, and then nothing was deleted and nothing is left over.
         """
+        if to is not None and not to.is_dir():
+            raise Trouble(f"{to} is no folder: plug the volume in, or make it first")
         try:
-            if to is not None:
-                return self._make(_find_folder(to))
-            return self._make_for_the_box(may_rotate=may_rotate)
+            if to is None:
+                return self._make_for_the_box(may_rotate=may_rotate)
+            return self._make(to)
         except (Trouble, OSError, apsw.Error) as error:
             trouble = _sentence(error)
             if to is None:
@@ -92,12 +94,8 @@ class Maker:
         with exclusive(own, self.patience, "another backup of this box"):
             shelf = find_shelf(self.directory, self.settings)
             path, proven = self._make(shelf)
-            size = path.stat().st_size
-            now = self.clock.now()
-            self._remember(
-                Record(now, path.name, size, proven.reservations, tried_at=now,
-                       volume=str(find_volume(shelf)))
-            )  # fmt: skip
+            size, now, volume = path.stat().st_size, self.clock.now(), str(find_volume(shelf))
+            self._remember(Record(now, path.name, size, proven.reservations, now, volume=volume))
             if may_rotate:
                 rotate(shelf, proven.header.venue_id)
         return path, proven
@@ -112,20 +110,16 @@ class Maker:
             with open_part(shelf / f"{header.slug}-{header.salt[:16]}{SUFFIX}") as file:
                 files = list_files(self.directory, copies)
                 sealed = SealedWriter(file, header, key)
-                write_archive(sealed, make_manifest(files), files, self._telling("seal"))
+                write_archive(sealed, make_manifest(files), files, partial(self.tell, "seal"))
                 file.flush()
                 os.fsync(file.fileno())
                 for copy in copies.values():
                     copy.unlink()
                 with open_backup(Path(file.name)) as made:
-                    tell = self._telling("prove")
+                    tell = partial(self.tell, "prove")
                     proven = prove(made, key, scratch, self.clock, self.zones, tell)
-                path = _take_name(shelf, header)
-                try:
-                    put_in_place(file, path)
-                except BaseException:
-                    path.unlink(missing_ok=True)
-                    raise
+                path = _find_name(shelf, header)
+                put_in_place(file, path)
             return path, proven
 
     def _copy(self, scratch: Path) -> dict[EnvironmentName, Path]:
@@ -137,20 +131,14 @@ class Maker:
         return copies
 
     def _header(self, live: Path, key: RecoveryKey) -> Header:
-        venue, slug, venue_id = describe_venue(live)
         return Header(
-            venue=venue,
-            slug=slug,
-            venue_id=venue_id,
+            *describe_venue(live),
             made_at=format_instant(self.clock.now()),
-            version=_own_version(),
+            version=own_version(),
             schema=read_schema_number(live),
             key_check=key.check,
             salt=self.tokens.random_bytes(32).hex(),
         )
-
-    def _telling(self, what: str) -> Progress:
-        return lambda done, of: self.tell(what, done, of)
 
     def _remember(self, record: Record) -> None:
         with contextlib.suppress(OSError):  # a full disk is told by the condition
@@ -196,47 +184,18 @@ def back_up_before_upgrade(maker: Maker) -> str:
 
 
 def _sweep(shelf: Path) -> None:
-    """Delete what a power cut left: parts, and names that were taken for nothing."""
-    for left in (*shelf.glob(f".*{SUFFIX}*{PART}"), *shelf.glob(f"*{SUFFIX}")):
+    """Delete the parts that a power cut left."""
+    for left in shelf.glob(f".*{SUFFIX}*{PART}"):
         with contextlib.suppress(OSError):
-            found = left.stat()
-            is_begun = left.name.startswith(".") or found.st_size == 0
-            if is_begun and time.time() - found.st_mtime > _ABANDONED_SECONDS:
+            if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
                 left.unlink()
 
 
-def _take_name(shelf: Path, header: Header) -> Path:
-    """A name that sorts by date; two of one second get a number, however close they are.
-
-    An empty file keeps it for the moment of the renaming: not every volume can rename a file
-    without replacing another.
-    """
-    at = header.made_at[:19].replace(":", "")
-    more = ("" if number == 1 else f"-{number}" for number in count(1))
-    paths = (shelf / f"{header.slug}-{at}Z{number}{SUFFIX}" for number in more)
-    return next(path for path in paths if _is_mine(path))
-
-
-def _is_mine(path: Path) -> bool:
-    """Whether nobody had this name before."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    except FileExistsError:
-        return False
-    return True
-
-
-def _find_folder(to: Path) -> Path:
-    if not to.is_dir():
-        raise Trouble(f"{to} is no folder that is there: plug the volume in, or make it first")
-    return to
-
-
-def _own_version() -> str:
-    try:
-        return version("venuebox")
-    except PackageNotFoundError:
-        return "from source"
+def _find_name(shelf: Path, header: Header) -> Path:
+    """A name that sorts by date; two of one second get a number."""
+    stem = f"{header.slug}-{header.made_at[:19].replace(':', '')}Z"
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(path for name in names if not (path := shelf / f"{name}{SUFFIX}").exists())
 
 
 def _sentence(error: Exception) -> str:

@@ -4,9 +4,8 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,9 +16,9 @@ from appliance.clock import Clock, ZoneDatabase
 from appliance.data_directory import ENVIRONMENTS
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
-from appliance.model.guest_pass import VERSIONS, GuestPass, decode_pass, encode_pass
+from appliance.model.guest_pass import decode_pass
 from appliance.store.connection import Reader, open_connection
-from appliance.store.guest_passes import get_venue_tag, pass_text
+from appliance.store.guest_passes import pass_text
 from appliance.store.migrate import list_migrations
 from appliance.store.readings import read_code
 from appliance.store.reservations import find_reservation
@@ -84,30 +83,19 @@ def _prove_database(
         raise Trouble(f"{path.name} in this backup is damaged ({faults[0]}): use another one")
     if count_rows(path) != manifest.rows[path.name]:
         raise Trouble(f"{path.name} in this backup misses rows: use another one")
-    connection = open_connection(path, writable=False)
-    try:
-        reader = Reader(connection, clock, zones)
+    with closing(open_connection(path, writable=False)) as connection:
         if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
-            _prove_pass(reader, Keyring(master, name), name)
-    finally:
-        connection.close()
+            _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
 
 
 def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None:
-    """The latest reservation's pass, or a made-up one, is read as ours again."""
-    kid, private_key = get_signing_key(reader, keyring)
+    """The signing key opens, and the latest reservation's pass is read as ours again."""
+    kid, _private_key = get_signing_key(reader, keyring)
     latest = reader.value("SELECT id FROM reservation ORDER BY seq DESC LIMIT 1")
     reservation = None if latest is None else find_reservation(reader, latest)
-    if reservation is not None:
-        text = pass_text(reader, keyring, name, reservation)
-    else:
-        text = encode_pass(
-            GuestPass(
-                version=VERSIONS[name], kid=kid, venue_tag=get_venue_tag(reader),
-                pass_id=bytes(8), evening=date(2026, 1, 1), slot=None, guests=1, generation=0,
-            ),
-            private_key,
-        )  # fmt: skip
+    if reservation is None:
+        return
+    text = pass_text(reader, keyring, name, reservation)
     read = decode_pass(text)
     known = reader.value("SELECT public_key FROM signing_key WHERE kid = :kid", {"kid": kid})
     refused = read_code(reader, keyring, name, text, by_name=False).refused

@@ -18,6 +18,7 @@ _BYTES = 32
 _CHECK_BYTES = 3  # of the printed form: a mistyped letter is found in all but 1 of 16 million cases
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: no I, L, O or U
 _LOOKALIKES = str.maketrans({"I": "1", "L": "1", "O": "0"})
+_DIGITS = str.maketrans(_ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")  # as `int` reads them
 _LETTERS = (_BYTES + _CHECK_BYTES) * 8 // 5
 _GROUP = 4
 _PATIENCE_SECONDS = 30.0
@@ -59,9 +60,7 @@ def parse_recovery_key(text: str) -> RecoveryKey:
             f"the recovery key has {_LETTERS} letters and digits, these are {len(letters)}: "
             "type it as the recovery kit shows it"
         )
-    number = 0
-    for letter in letters:
-        number = number << 5 | _ALPHABET.index(letter)
+    number = int(letters.translate(_DIGITS), 32)
     both = number.to_bytes(_BYTES + _CHECK_BYTES, "big")
     raw = both[:_BYTES]
     if not hmac.compare_digest(both[_BYTES:], _checksum(raw)):

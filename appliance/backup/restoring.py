@@ -26,10 +26,10 @@ from appliance.store.setup import is_closed
 from appliance.store.snapshot import make_live
 from appliance.tokens import Tokens
 
-_PARTS = ("live.db", "test.db", "secrets", "settings.toml", "tls")
 _STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # where the box has its own, that is newer
 _BESIDE = ("-wal", "-shm", "-journal", "-watermark")
-_FILES = ("", *_BESIDE)
+# Each database with what lies beside it. The live one goes last: until then a box is known by it.
+_DATABASES = [f"{name}{more}" for name in ("test.db", "live.db") for more in (*_BESIDE, "")]
 
 
 def restore_blank(
@@ -57,9 +57,8 @@ def restore_blank(
             if is_unowned(directory, clock, zones):
                 put_unowned_aside(directory, clock)
             atomic_write(directory.restore_mark, b"")
-            for name in _PARTS[:2]:  # of the time before an interruption
-                for leftover in directory.root.glob(f"{name}*"):
-                    leftover.unlink()
+            for name in _DATABASES:  # of the time before an interruption
+                (directory.root / name).unlink(missing_ok=True)
             _place(directory, folder, key)
             return proven
 
@@ -105,9 +104,7 @@ def _refuse_parts(directory: DataDirectory) -> None:
     root = directory.root
     if directory.holds_a_box():
         raise Trouble(f"{root} already holds a box: choose an empty directory, or --latest")
-    names = [f"{name}{more}" for name in _PARTS[:2] for more in _FILES]
-    names += ["secrets/master.key", "settings.toml"]
-    for name in names:
+    for name in (*_DATABASES, "secrets/master.key", "settings.toml"):
         if (root / name).exists():
             raise Trouble(
                 f"{root} holds {name} of another box: the two must not be mixed, "
@@ -118,7 +115,7 @@ def _refuse_parts(directory: DataDirectory) -> None:
 def _move_aside(directory: DataDirectory, clock: Clock) -> Path:
     aside = _make_aside(directory, "damaged", clock)
     atomic_write(directory.restore_mark, b"")
-    _move([directory.root / f"{name}{more}" for name in _PARTS[:2] for more in _FILES], aside)
+    _move([directory.root / name for name in _DATABASES], aside)
     if directory.master_key_file.exists():
         atomic_write(aside / "master.key", directory.master_key_file.read_bytes())
     return aside
@@ -145,7 +142,7 @@ def _note(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> 
 
 def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
     """Move what was restored to where it belongs; the mark goes last."""
-    for database in _PARTS[:2]:
+    for database in ("live.db", "test.db"):
         make_live(folder / database)
         sync(folder / database)
     for part in sorted(folder.rglob("*")):
@@ -177,15 +174,12 @@ def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> b
         return False
 
 
-def put_unowned_aside(directory: DataDirectory, clock: Clock) -> Path:
-    """Move what would be mixed with another box's into a folder of its own; that folder.
+def put_unowned_aside(directory: DataDirectory, clock: Clock) -> None:
+    """Move what would be mixed with another box's into a folder of its own.
 
     `live.db` goes last: interrupted before that, it is still known as unowned.
     """
-    aside = _make_aside(directory, "unused", clock)
     files = [directory.settings_file, directory.master_key_file, recovery_key_file(directory)]
     files += sorted((directory.root / "tls").glob("*"))
-    for name in ("test.db", "live.db"):
-        files += [directory.root / f"{name}{more}" for more in reversed(_FILES)]
-    _move(files, aside)
-    return aside
+    files += [directory.root / name for name in _DATABASES]
+    _move(files, _make_aside(directory, "unused", clock))

@@ -10,9 +10,10 @@ out, moved, or cut off at the end is found, and so is any change to the line.
 import hashlib
 import json
 import zlib
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import BinaryIO
 
+import msgspec
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -52,26 +53,19 @@ def read_header(file: BinaryIO) -> tuple[Header, bytes]:
         raise Trouble("this file is no venuebox backup, or its beginning is damaged")
     line = file.readline(_LONGEST_HEADER)
     try:
-        header = Header(**json.loads(line))
-        _check(header)
-    except (ValueError, TypeError, OverflowError, RecursionError):
+        header = msgspec.convert(asdict(Header(**json.loads(line))), Header)  # checks the types
+        bytes.fromhex(header.salt)
+        parse_instant(header.made_at)
+    except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):
         raise Trouble("the beginning of this backup is damaged: use another backup") from None
     return header, _MAGIC + line
-
-
-def _check(header: Header) -> None:
-    """ValueError, TypeError or OverflowError when it says something that none of ours says."""
-    if any(type(getattr(header, each.name)) is not each.type for each in fields(Header)):
-        raise TypeError
-    bytes.fromhex(header.salt)
-    parse_instant(header.made_at)
 
 
 class SealedWriter:
     """Writes a backup: whatever is written to it is sealed into `file`."""
 
     def __init__(self, file: BinaryIO, header: Header, key: RecoveryKey) -> None:
-        line = _MAGIC + json.dumps(asdict(header), ensure_ascii=False).encode() + b"\n"
+        line = _MAGIC + msgspec.json.encode(header) + b"\n"
         file.write(line)
         self._file = file
         self._cipher, self._about = _cipher(header, line, key)
@@ -81,19 +75,19 @@ class SealedWriter:
 
     def write(self, data: bytes) -> int:
         """As of any file."""
-        self._waiting += self._compressor.compress(data)
-        while len(self._waiting) > _CHUNK:
-            self._seal(bytes(self._waiting[:_CHUNK]), is_last=False)
-            del self._waiting[:_CHUNK]
+        self._take(self._compressor.compress(data))
         return len(data)
 
     def finish(self) -> None:
         """Seal what is left, as the last chunk. Without it the file is worth nothing."""
-        self._waiting += self._compressor.flush()
+        self._take(self._compressor.flush())
+        self._seal(bytes(self._waiting), is_last=True)
+
+    def _take(self, compressed: bytes) -> None:
+        self._waiting += compressed
         while len(self._waiting) > _CHUNK:
             self._seal(bytes(self._waiting[:_CHUNK]), is_last=False)
             del self._waiting[:_CHUNK]
-        self._seal(bytes(self._waiting), is_last=True)
 
     def _seal(self, data: bytes, *, is_last: bool) -> None:
         self._file.write(self._cipher.encrypt(_nonce(self._number, is_last), data, self._about))

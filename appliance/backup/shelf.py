@@ -87,25 +87,17 @@ def choose_old(backups: list[tuple[Path, Header]]) -> list[Path]:
     first. Days and weeks without a backup do not count: a box that was off for a year keeps
     what it had.
     """
-    days: set[date] = set()
-    weeks: set[tuple[int, int]] = set()
-    schemas: set[int] = set()
-    old = []
-    for path, header in backups:
-        day = date.fromisoformat(header.made_at[:10])
-        week = day.isocalendar()[:2]
-        is_kept = (
-            (day not in days and len(days) < DAILY)
-            or (week not in weeks and len(weeks) < WEEKLY)
-            or (header.schema not in schemas and len(schemas) < SCHEMAS)
-        )
-        if is_kept:
-            days.add(day) if len(days) < DAILY else None
-            weeks.add(week) if len(weeks) < WEEKLY else None
-            schemas.add(header.schema) if len(schemas) < SCHEMAS else None
-        else:
-            old.append(path)
-    return old
+    kept: set[Path] = set()
+    for most, period in (
+        (DAILY, lambda header: header.made_at[:10]),
+        (WEEKLY, lambda header: date.fromisoformat(header.made_at[:10]).isocalendar()[:2]),
+        (SCHEMAS, lambda header: header.schema),
+    ):
+        latest: dict[object, Path] = {}
+        for path, header in backups:
+            latest.setdefault(period(header), path)
+        kept.update(list(latest.values())[:most])
+    return [path for path, _header in backups if path not in kept]
 
 
 def rotate(shelf: Path, venue_id: str) -> list[Path]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.data_directory import DataDirectory
+from appliance.durable import open_private
 from appliance.errors import Trouble
 
 _ROW = 28  # letters and digits in each of the two rows that a recovery kit shows
@@ -17,33 +18,24 @@ _WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
 
 def add(commands: Commands) -> None:
     """Add the commands to the command line."""
-    parser = add_command(
-        commands,
-        "backup",
-        run,
-        "make a proven backup, or show the recovery kit",
-        "--data",
-    )
-    parser.add_argument(
-        "what", nargs="?", choices=("kit",), metavar="[kit]", help="show the recovery kit"
-    )
+    meaning = "make a proven backup, or show the recovery kit"
+    parser = add_command(commands, "backup", run, meaning, "--data")
+    parser.add_argument("what", nargs="?", choices=("kit",), metavar="[kit]",
+                        help="show the recovery kit")  # fmt: skip
     parser.add_argument("--to", metavar="DIR", help="write to this folder instead, once")
     parser.add_argument("--html", metavar="FILE", help="write the recovery kit as a page to print")
-    parser.add_argument(
-        "--check", action="store_true", help="type the printed key and check that it fits"
-    )
+    meaning = "type the printed key and check that it fits"
+    parser.add_argument("--check", action="store_true", help=meaning)
     parser = add_command(commands, "restore", restore, "create a box from a backup", "--data")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the backup")
     parser.add_argument("--key", metavar="KEY", help="recovery key (default: prompt)")
-    parser.add_argument(
-        "--latest", action="store_true", help="replace a damaged box by its last good backup"
-    )
+    meaning = "replace a damaged box by its last good backup"
+    parser.add_argument("--latest", action="store_true", help=meaning)
     meaning = "check a backup by restoring it to one side"
     parser = add_command(commands, "verify", verify, meaning, "--data")
     parser.add_argument("file", metavar="FILE", help="the backup")
-    parser.add_argument(
-        "--key", metavar="KEY", help="recovery key (default: the box's own, else prompt)"
-    )
+    meaning = "recovery key (default: the box's own, else prompt)"
+    parser.add_argument("--key", metavar="KEY", help=meaning)
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
@@ -76,16 +68,15 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
         )
     if arguments.latest:
         return _restore_latest(arguments, console)
-    from appliance.backup.proof import open_backup  # noqa: PLC0415 - other commands do without
-    from appliance.backup.recovery_key import parse_recovery_key  # noqa: PLC0415
-    from appliance.backup.restoring import restore_blank  # noqa: PLC0415
-    from appliance.backup.sealed import read_header  # noqa: PLC0415
+    # Other commands do without these.
+    from appliance.backup import proof, recovery_key, restoring, sealed  # noqa: PLC0415
 
-    with open_backup(Path(arguments.file)) as file:
-        header, _ = read_header(file)
+    with proof.open_backup(Path(arguments.file)) as file:
+        header, _ = sealed.read_header(file)
         directory = console.directory(arguments)
-        key = parse_recovery_key(ask_key(arguments.key, f"recovery key of {header.venue}:"))
-        proven = restore_blank(
+        typed = ask_key(arguments.key, f"recovery key of {header.venue}:")
+        key = recovery_key.parse_recovery_key(typed)
+        proven = restoring.restore_blank(
             file, key, directory, console.clock, console.zones, partial(tell, "restoring")
         )
     print(
@@ -97,22 +88,17 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
     """What the file says of itself, and whether every byte of it is good."""
-    from appliance.backup.proof import open_backup, prove  # noqa: PLC0415 - others do without
-    from appliance.backup.recovery_key import (  # noqa: PLC0415
-        find_recovery_key,
-        parse_recovery_key,
-    )
-    from appliance.backup.sealed import read_header  # noqa: PLC0415
+    from appliance.backup import proof, recovery_key, sealed  # noqa: PLC0415 - as above
 
-    with open_backup(Path(arguments.file)) as file:
-        header, _ = read_header(file)
+    with proof.open_backup(Path(arguments.file)) as file:
+        header, _ = sealed.read_header(file)
         print(f"{header.venue}, {header.made_at}, venuebox {header.version}", flush=True)
         directory = console.directory(arguments)
-        own = None if arguments.key else find_recovery_key(directory)
+        own = None if arguments.key else recovery_key.find_recovery_key(directory)
         if own is None or own.check != header.key_check:
-            own = parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+            own = recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
         with tempfile.TemporaryDirectory(prefix="venuebox-verify-") as scratch:
-            proven = prove(
+            proven = proof.prove(
                 file, own, Path(scratch), console.clock, console.zones, partial(tell, "proving")
             )
     print(f"whole and restorable: {proven.reservations} reservations")
@@ -153,16 +139,12 @@ def ask_key(given: str | None, prompt: str) -> str:
 
 
 def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
-    from appliance.backup.kit import kit_html, kit_text  # noqa: PLC0415
-    from appliance.backup.recovery_key import (  # noqa: PLC0415
-        ensure_recovery_key,
-        parse_recovery_key,
-    )
-    from appliance.store.venue import get_venue  # noqa: PLC0415
+    from appliance.backup import kit, recovery_key  # noqa: PLC0415 - as above
+    from appliance.store.venue import get_venue  # noqa: PLC0415 - as above
 
-    key = ensure_recovery_key(directory, console.tokens)
+    key = recovery_key.ensure_recovery_key(directory, console.tokens)
     if arguments.check:
-        typed = parse_recovery_key(ask_key(None, "recovery key:"))
+        typed = recovery_key.parse_recovery_key(ask_key(None, "recovery key:"))
         if typed != key:
             raise Trouble("this is another box's key or an older one: print a new kit")
         print("this kit opens the backups of this box")
@@ -171,30 +153,25 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
         venue = get_venue(reader).name
     if arguments.html:
         path = Path(arguments.html)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # refuses a folder
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.fchmod(handle, 0o600)  # the key is in it, and the file may have been there
-            file.write(kit_html(key, venue))
+        with open(path, "w", encoding="utf-8", opener=open_private) as file:
+            os.fchmod(file.fileno(), 0o600)  # the key is in it, and the file may have been there
+            file.write(kit.kit_html(key, venue))
         print(f"{path} written: print it, then delete the file")
         return 0
     language = (console.environ.get("LC_ALL") or console.environ.get("LANG") or "")[:2]
-    print(kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
+    print(kit.kit_text(key, venue, "fr" if language in {"fr", "ar"} else "en"))
     return 0
 
 
 def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.backup.recovery_key import (  # noqa: PLC0415 - as above
-        find_recovery_key,
-        parse_recovery_key,
-    )
-    from appliance.backup.restoring import list_shelves, restore_latest  # noqa: PLC0415
+    from appliance.backup import recovery_key, restoring  # noqa: PLC0415 - as above
 
     directory = console.directory(arguments)
     directory.refuse_strangers()
-    key = None if arguments.key else find_recovery_key(directory)
-    key = key or parse_recovery_key(ask_key(arguments.key, "recovery key:"))
-    shelves = list_shelves(directory, console.settings(directory))
-    path, aside, proven = restore_latest(
+    key = None if arguments.key else recovery_key.find_recovery_key(directory)
+    key = key or recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
+    shelves = restoring.list_shelves(directory, console.settings(directory))
+    path, aside, proven = restoring.restore_latest(
         key, directory, shelves, console.clock, console.zones, partial(tell, "restoring")
     )
     print(

@@ -1,12 +1,11 @@
 """`venuebox clock`: a person's word about the time, where no time server gives its own."""
 
 import argparse
-from datetime import UTC, date, datetime
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from appliance.actions.confirm_clock import confirm_clock
 from appliance.actions.note_security import CONSOLE
-from appliance.commands.console import Commands, Console, add_command, add_group
+from appliance.commands.console import Commands, Console, add_command, add_group, parse_day
 from appliance.data_directory import ENVIRONMENTS
 from appliance.errors import Trouble
 from appliance.store.venue import get_venue
@@ -15,14 +14,11 @@ from appliance.store.venue import get_venue
 def add(commands: Commands) -> None:
     """Add the command to the command line."""
     group = add_group(commands, "clock", "the box's clock")
-    parser = add_command(
-        group,
-        "confirm",
-        confirm,
-        "confirm that the clock is right after a jump or a long power-off",
-        "--data",
+    meaning = "confirm that the clock is right after a jump or a long power-off"
+    parser = add_command(group, "confirm", confirm, meaning, "--data")
+    parser.add_argument(
+        "day", metavar="DATE", type=parse_day, help="today's date, such as 2026-11-22"
     )
-    parser.add_argument("day", metavar="DATE", type=_date, help="today's date, such as 2026-11-22")
 
 
 def confirm(arguments: argparse.Namespace, console: Console) -> int:
@@ -33,7 +29,7 @@ def confirm(arguments: argparse.Namespace, console: Console) -> int:
     directory = console.directory(arguments)
     with console.reading(directory, "live") as reader:
         zone = reader.zones.zone(get_venue(reader).time_zone)
-    now = _tell(console, zone)
+    now = datetime.fromtimestamp(console.clock.now() / 1000, zone)
     if now.date() != arguments.day:
         raise Trouble(
             f"this machine's clock says {now:%Y-%m-%d %H:%M}: set it first (timedatectl set-time), "
@@ -44,14 +40,3 @@ def confirm(arguments: argparse.Namespace, console: Console) -> int:
             confirm_clock(tx, CONSOLE)
     print(f"it is {now:%Y-%m-%d %H:%M} at the venue; work that is due by this time starts now")
     return 0
-
-
-def _tell(console: Console, zone: ZoneInfo) -> datetime:
-    return datetime.fromtimestamp(console.clock.now() / 1000, UTC).astimezone(zone)
-
-
-def _date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("expected a date such as 2026-11-22") from None

@@ -2,45 +2,37 @@
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from appliance.clock import Clock, ZoneDatabase, newest_zone_database
+from appliance.clock import Clock, ZoneDatabase, newest_zone_database, optional_instant
 from appliance.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
 from appliance.environment import EnvironmentName, Links, path_prefix
 from appliance.errors import NotFound, Trouble
 from appliance.file_ownership import become_owner
+from appliance.model.evening import parse_date
 from appliance.poke import poke
 from appliance.settings import Settings, read_settings
 from appliance.store.connection import Reader, Transaction, open_for_command
 from appliance.store.migrate import list_migrations
 from appliance.store.session import session
-from appliance.store.unusable import (
-    UNUSABLE,
-    describe_missing,
-    describe_newer,
-    describe_unusable,
-)
+from appliance.store.unusable import UNUSABLE, describe_missing, describe_newer, describe_unusable
 from appliance.tokens import Tokens
 
 # argparse has no public name for what add_subparsers returns.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said
+# What a subcommand does with a Console: its exit status. `main` prints Trouble as one sentence.
+Command = Callable[[argparse.Namespace, Any], int]
 _NAME_MAX = 200
 
 
 class WrongUsage(Trouble):
     """Options that cannot be meant together: exit status 2, as of those that do not exist."""
-
-
-class Command(Protocol):
-    """What a subcommand does: its exit status."""
-
-    def __call__(self, arguments: argparse.Namespace, console: "Console", /) -> int:
-        """Run; Trouble is printed by `main` as one sentence."""
-        ...
 
 
 class Console:
@@ -106,16 +98,17 @@ class Console:
 
     @contextmanager
     def transaction_where(
-        self, arguments: argparse.Namespace, what: str, is_there: Callable[[Transaction], object]
+        self, arguments: argparse.Namespace, what: str, find: Callable[[Transaction], object]
     ) -> Iterator[tuple[Transaction, EnvironmentName]]:
-        """The same in whichever environment has it; Trouble when none has."""
+        """The same where `find` neither is False nor raises NotFound; Trouble when nowhere."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             with self.transaction(directory, environment) as tx:
-                found: object = None
-                with suppress(NotFound):
-                    found = is_there(tx)
-                if found:
+                try:
+                    is_here = find(tx) is not False
+                except NotFound:
+                    continue
+                if is_here:
                     yield tx, environment
                     return
         raise Trouble(f"there is no {what} {arguments.id}: venuebox {what} list shows them")
@@ -184,9 +177,15 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", **_OPTIONS["--data"])
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """`--json`."""
-    parser.add_argument("--json", **_OPTIONS["--json"])
+def describe(row: object, *names: str, **more: object) -> dict[str, object]:
+    """Attributes of a row as members of JSON: `created_at` is the instant `createdAt`."""
+    values = {name: getattr(row, name) for name in names} | more
+    return {
+        re.sub("_(.)", lambda found: found[1].upper(), name): (
+            optional_instant(value) if name.endswith("_at") else value
+        )
+        for name, value in values.items()
+    }
 
 
 def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[str]]]) -> int:
@@ -195,19 +194,13 @@ def print_rows(arguments: argparse.Namespace, rows: Iterable[tuple[object, list[
     All are read before the first is printed: who reads slowly keeps no snapshot open.
     """
     for described, words in list(rows):
-        if arguments.json:
-            print_json(described)
-        else:
-            print("  ".join(words))
+        print_answer(arguments, described, "  ".join(words))
     return 0
 
 
 def print_answer(arguments: argparse.Namespace, described: object, words: str) -> int:
     """One answer, as JSON or in words; the exit status."""
-    if arguments.json:
-        print_json(described)
-    else:
-        print(words)
+    print(json.dumps(described, ensure_ascii=False) if arguments.json else words)
     return 0
 
 
@@ -217,6 +210,14 @@ def read_argument(name: str) -> bytes:
         return Path(name).read_bytes()
     except OSError as error:
         raise Trouble(f"{name} cannot be read: {error.strerror}") from None
+
+
+def parse_day(text: str) -> date:
+    """The `type` of an argument that is a day."""
+    found = parse_date(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a date: YYYY-MM-DD")
+    return found
 
 
 def print_json(data: object) -> None:

@@ -4,43 +4,35 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from appliance.commands.console import (
-    Commands,
-    Console,
-    WrongUsage,
-    add_command,
-    add_group,
-)
+from appliance.commands import console as cli
 from appliance.data_directory import ENVIRONMENTS
 from appliance.door_log import NOT_AN_EXPORT, Export, check_export
 from appliance.durable import atomic_file
 from appliance.errors import Trouble
-from appliance.model.evening import parse_date
 from appliance.store.scans import count_scans, find_broken_link, list_log_keys
 from appliance.tokens import Keyring
 
 _PUBLIC_KEY_BYTES = 32
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "doorlog", "the log of every scan at the door")
-    export_parser = add_command(group, "export", export, "export the door log",
-                                "--data", "--environment")  # fmt: skip
-    export_parser.add_argument("--from", dest="since", type=_date, metavar="DATE",
+    group = cli.add_group(commands, "doorlog", "the log of every scan at the door")
+    export_parser = cli.add_command(group, "export", export, "export the door log",
+                                    "--data", "--environment")  # fmt: skip
+    export_parser.add_argument("--from", dest="since", type=cli.parse_day, metavar="DATE",
                                help="first evening (default: the oldest)")  # fmt: skip
-    export_parser.add_argument("--to", dest="until", type=_date, metavar="DATE",
+    export_parser.add_argument("--to", dest="until", type=cli.parse_day, metavar="DATE",
                                help="last evening (default: the newest)")  # fmt: skip
     export_parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl",
                                help="signed JSON lines, or CSV, unsigned")  # fmt: skip
     export_parser.add_argument("--output", metavar="FILE", help="default: standard output")
     meaning = "verify an exported file, or the box's own log"
-    verify_parser = add_command(group, "verify", verify, meaning, "--data")
+    verify_parser = cli.add_command(group, "verify", verify, meaning, "--data")
     verify_parser.add_argument("--environment", choices=ENVIRONMENTS,
                                help="live or test; with FILE by default the one that it names, "
                                     "without FILE required")  # fmt: skip
@@ -49,7 +41,7 @@ def add(commands: Commands) -> None:
                                help="public key of the box, when it is not here")  # fmt: skip
 
 
-def export(arguments: argparse.Namespace, console: Console) -> int:
+def export(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Write the log; status 1 when a scan in it does not follow from the one before."""
     directory, environment = console.directory(arguments), arguments.environment
     directory.check()
@@ -80,10 +72,10 @@ def export(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def verify(arguments: argparse.Namespace, console: Console) -> int:
+def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Name the first line that is wrong; status 1 when there is one."""
     if arguments.file is None and arguments.environment is None:
-        raise WrongUsage("doorlog verify: give a FILE, or --environment for the box's own log")
+        raise cli.WrongUsage("doorlog verify: give a FILE, or --environment for the box's own log")
     if arguments.file is None:
         directory = console.directory(arguments)
         with console.reading(directory, arguments.environment) as reader:
@@ -109,7 +101,7 @@ def verify(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _keys(
-    arguments: argparse.Namespace, console: Console, header: dict[str, Any]
+    arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
 ) -> Iterable[bytes]:
     """The public keys that may have signed: the one given, else the box's own."""
     if arguments.public_key is not None:
@@ -138,13 +130,6 @@ def _opened(output: str | None) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise Trouble(f"{output} cannot be written: {error.strerror}") from None
-
-
-def _date(text: str) -> date:
-    found = parse_date(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a date: YYYY-MM-DD")
-    return found
 
 
 def _public_key(text: str) -> bytes:

@@ -4,44 +4,36 @@ import argparse
 
 from appliance.actions.erase_guest import erase_guest
 from appliance.actions.export_guest import export_guests
-from appliance.commands.console import (
-    Commands,
-    Console,
-    add_command,
-    add_group,
-    print_answer,
-    print_json,
-)
+from appliance.commands import console as cli
 from appliance.errors import Trouble
 from appliance.store.connection import Reader
 from appliance.store.erasing import find_reservations_of, keep_existing
 from appliance.upkeep.erasures import finish_erasures
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the command to the command line."""
-    group = add_group(commands, "guest", "export or erase a guest's data")
+    group = cli.add_group(commands, "guest", "export or erase a guest's data")
     for name, run, meaning, *options in (
         ("export", run_export, "print all data about a guest as JSON"),
         ("erase", run_erase, "erase a guest's name, contacts and notes", "--json"),
     ):
-        parser = add_command(group, name, run, meaning, "--data", "--environment", *options)
+        parser = cli.add_command(group, name, run, meaning, "--data", "--environment", *options)
         who = parser.add_mutually_exclusive_group(required=True)
         who.add_argument("--reservation", metavar="ID", help="the guest of this reservation")
         who.add_argument("--email", metavar="E", help="guests with this email address")
-        who.add_argument(
-            "--phone", metavar="P", help="guests with this phone number, in any notation"
-        )
+        explained = "guests with this phone number, in any notation"
+        who.add_argument("--phone", metavar="P", help=explained)
 
 
-def run_export(arguments: argparse.Namespace, console: Console) -> int:
+def run_export(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Print it; works while the box runs."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
-        print_json(export_guests(reader, _find(reader, arguments)))
+        cli.print_json(export_guests(reader, _find(reader, arguments)))
     return 0
 
 
-def run_erase(arguments: argparse.Namespace, console: Console) -> int:
+def run_erase(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Erase, wipe the files and note it for restores; works while the box runs."""
     directory, environment = console.directory(arguments), arguments.environment
     with console.transaction(directory, environment) as tx:
@@ -53,7 +45,7 @@ def run_erase(arguments: argparse.Namespace, console: Console) -> int:
     words = f"the guest of {len(found)} reservations is erased; earlier backups still contain"
     if not is_wiped:
         words += "\nthe database was in use: the box wipes its files tonight"
-    return print_answer(arguments, {"erased": found, "wiped": is_wiped}, words)
+    return cli.print_answer(arguments, {"erased": found, "wiped": is_wiped}, words)
 
 
 def _find(reader: Reader, arguments: argparse.Namespace) -> list[str]:

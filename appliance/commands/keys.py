@@ -1,107 +1,59 @@
 """`venuebox key` (interface, section 5) and `venuebox signing-key` (guest passes)."""
 
 import argparse
-from collections.abc import Iterator
 
 from appliance.actions.issue_key import issue_key
 from appliance.actions.revoke_key import revoke_key
 from appliance.actions.rotate_signing_key import rotate_signing_key
-from appliance.clock import format_instant, optional_instant
-from appliance.commands.console import (
-    Commands,
-    Console,
-    add_command,
-    add_group,
-    print_answer,
-    print_rows,
-)
+from appliance.clock import optional_instant
+from appliance.commands import console as cli
 from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
 from appliance.store.keys import list_keys
 from appliance.tokens import Keyring
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "key", "API keys of partners")
-    parser = add_command(group, "create", create, "create a key; it is shown once",
-                         "--data", "--environment", "--json", called="partner's name")  # fmt: skip
+    group = cli.add_group(commands, "key", "API keys of partners")
+    meaning = "create a key; it is shown once"
+    parser = cli.add_command(group, "create", create, meaning, "--data", "--environment", "--json",
+                             called="partner's name")  # fmt: skip
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--scope", action="append", choices=SCOPES, help="scopes (default: all)")
     which.add_argument("--read-only", action="store_true", help="read scopes only")
     parser.add_argument("--successor-of", metavar="ID", help="the key that this one replaces")
-    add_command(group, "list", show, "list keys, without their secret part",
-                "--data", "--environment?", "--json")  # fmt: skip
-    add_command(group, "revoke", revoke, "revoke a key, from its next request on",
-                "--data", id="the key's id")  # fmt: skip
-    group = add_group(commands, "signing-key", "the key that signs guest passes")
-    parser = add_command(group, "rotate", rotate, "create a new key; existing passes stay valid",
-                         "--data", "--environment")  # fmt: skip
-    parser.add_argument(
-        "--leaked",
-        action="store_true",
-        help="the key was stolen: refuse existing passes; guests' links show new ones",
-    )
+    cli.add_command(group, "list", show, "list keys, without their secret part",
+                    "--data", "--environment?", "--json")  # fmt: skip
+    cli.add_command(group, "revoke", revoke, "revoke a key, from its next request on",
+                    "--data", id="the key's id")  # fmt: skip
+    group = cli.add_group(commands, "signing-key", "the key that signs guest passes")
+    meaning = "create a new key; existing passes stay valid"
+    parser = cli.add_command(group, "rotate", rotate, meaning, "--data", "--environment")
+    meaning = "the key was stolen: refuse existing passes; guests' links show new ones"
+    parser.add_argument("--leaked", action="store_true", help=meaning)
 
 
-def create(arguments: argparse.Namespace, console: Console) -> int:
+def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Issue a key and show it."""
     scopes = READ_ONLY_SCOPES if arguments.read_only else arguments.scope or SCOPES
     with console.transaction(console.directory(arguments), arguments.environment) as tx:
-        issued = issue_key(
-            tx,
-            arguments.environment,
-            arguments.name,
-            scopes,
-            successor_of=arguments.successor_of,
-        )
-    return print_answer(
+        told = arguments.environment, arguments.name, scopes
+        issued = issue_key(tx, *told, successor_of=arguments.successor_of)
+    return cli.print_answer(
         arguments,
         {"id": issued.id, "key": issued.key, "scopes": list(issued.scopes)},
         f"{issued.key}\nStore it now: it is not shown again. Its id is {issued.id}.",
     )
 
 
-def show(arguments: argparse.Namespace, console: Console) -> int:
+def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each key."""
-    return print_rows(arguments, _rows(arguments, console))
-
-
-def revoke(arguments: argparse.Namespace, console: Console) -> int:
-    """Revoke in whichever environment the key is."""
-    with console.transaction_where(arguments, "key", lambda tx: revoke_key(tx, arguments.id)):
-        pass
-    print(f"key {arguments.id} is revoked")
-    return 0
-
-
-def rotate(arguments: argparse.Namespace, console: Console) -> int:
-    """Rotate; a running box signs with the new key from its next pass on."""
-    directory = console.directory(arguments)
-    keyring = Keyring(directory.master_key(), arguments.environment)
-    with console.transaction(directory, arguments.environment) as tx:
-        kid = rotate_signing_key(tx, keyring, leaked=arguments.leaked)
-    print(f"key {kid} signs from now on")
-    if arguments.leaked:
-        print("existing passes are refused; guests see the new one at their link")
-    return 0
-
-
-def _rows(
-    arguments: argparse.Namespace, console: Console
-) -> Iterator[tuple[dict[str, object], list[str]]]:
+    names = ("id", "name", "prefix", "last_four", "scopes")
+    instants = ("created_at", "last_used_at", "revoked_at")
+    rows = []
     for environment, reader in console.each_environment(arguments):
         for key in list_keys(reader):
-            described: dict[str, object] = {
-                "id": key.id,
-                "environment": environment,
-                "name": key.name,
-                "prefix": key.prefix,
-                "lastFour": key.last_four,
-                "scopes": list(key.scopes),
-                "createdAt": format_instant(key.created_at),
-                "lastUsedAt": optional_instant(key.last_used_at),
-                "revokedAt": optional_instant(key.revoked_at),
-            }
+            described = cli.describe(key, *names, *instants, environment=environment)
             used, ends = optional_instant(key.last_used_at), optional_instant(key.revoked_at)
             words = [
                 key.id,
@@ -112,4 +64,25 @@ def _rows(
             ]
             if ends:
                 words.append(f"{'revoked' if key.is_revoked(reader.now) else 'works until'} {ends}")
-            yield described, [*words, key.name]
+            rows.append((described, [*words, key.name]))
+    return cli.print_rows(arguments, rows)
+
+
+def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Revoke in whichever environment the key is."""
+    with console.transaction_where(arguments, "key", lambda tx: revoke_key(tx, arguments.id)):
+        pass
+    print(f"key {arguments.id} is revoked")
+    return 0
+
+
+def rotate(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Rotate; a running box signs with the new key from its next pass on."""
+    directory = console.directory(arguments)
+    keyring = Keyring(directory.master_key(), arguments.environment)
+    with console.transaction(directory, arguments.environment) as tx:
+        kid = rotate_signing_key(tx, keyring, leaked=arguments.leaked)
+    print(f"key {kid} signs from now on")
+    if arguments.leaked:
+        print("existing passes are refused; guests see the new one at their link")
+    return 0

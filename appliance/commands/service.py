@@ -51,7 +51,9 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         raise Trouble("systemd is not running here: start venuebox serve from your service manager")
     if os.geteuid() != 0:
         raise Trouble("only root can install a service: use sudo")
-    _refuse_a_box_started_by_hand(directory, systemctl)
+    if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
+        with directory.lock():  # the service could not take it from a box started by hand
+            pass
     user = _find_user(arguments.user)
     for path in (program, sys.executable, str(directory.root.parent)):
         _refuse_unreachable(path, user)
@@ -74,30 +76,19 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
 def make_unit(data: Path, user: str, program: str, shelf: str = "") -> str:
     """The unit's text; `shelf` is where backups go, unless in `data`."""
     text = resources.files("appliance.commands").joinpath("venuebox.service").read_text("utf-8")
-    is_at_home = any(Path(home) in (data, *data.parents) for home in _HOMES)
-    is_at_home = is_at_home or any(program.startswith(f"{home}/") for home in _HOMES)
-    # The minus: a volume that is not plugged in keeps nobody from starting.
-    more = f"ReadWritePaths=-{_quoted(shelf)}\n" if shelf else ""
+    places = {data, *data.parents, *Path(program).parents}
+    is_at_home = not places.isdisjoint(map(Path, _HOMES))
     return text.format(
-        data=_quoted(str(data)),
-        user=user,
-        program=_quoted(program),
-        shelf=more,
-        groups=_groups_line(),
+        data=_quoted(str(data)), user=user, program=_quoted(program), groups=_groups_line(),
+        # The minus: a volume that is not plugged in keeps nobody from starting.
+        shelf=f"ReadWritePaths=-{_quoted(shelf)}\n" if shelf else "",
         home="" if is_at_home else _HOME_HIDDEN,
-    )
+    )  # fmt: skip
 
 
 def _quoted(path: str) -> str:
     """As systemd wants it: no space ends a word, no percent sign begins a specifier."""
     return path.replace("\\", "\\\\").replace(" ", "\\x20").replace("%", "%%")
-
-
-def _refuse_a_box_started_by_hand(directory: DataDirectory, systemctl: str) -> None:
-    """The service could not take the directory as long as that runs."""
-    if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
-        with directory.lock():
-            return
 
 
 def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
@@ -117,9 +108,8 @@ def _may(user: pwd.struct_passwd, what: int, path: str) -> bool:
 
 def _groups_line() -> str:
     """The groups that may open scanners, as far as this machine has them."""
-    known = [
-        name for name in _SCANNER_GROUPS if name in {entry.gr_name for entry in grp.getgrall()}
-    ]
+    there = {entry.gr_name for entry in grp.getgrall()}
+    known = [name for name in _SCANNER_GROUPS if name in there]
     return f"SupplementaryGroups={' '.join(known)}\n" if known else ""
 
 

@@ -8,15 +8,7 @@ import argparse
 from appliance.actions.create_staff import Invitation, create_staff
 from appliance.actions.manage_staff import disable_staff, invite_again
 from appliance.actions.second_step import remove_second_step
-from appliance.clock import format_instant, optional_instant
-from appliance.commands.console import (
-    Commands,
-    Console,
-    add_command,
-    add_group,
-    print_answer,
-    print_rows,
-)
+from appliance.commands import console as cli
 from appliance.environment import house_base, outside_base
 from appliance.errors import Trouble
 from appliance.model.staff import ROLES, StaffMember
@@ -25,60 +17,55 @@ from appliance.store.second_steps import list_second_steps
 from appliance.store.staff import list_staff
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "staff", "staff accounts")
-    parser = add_command(group, "create", create, "create an account; its link works once",
-                         "--data", "--json", called="the person's name")  # fmt: skip
+    group = cli.add_group(commands, "staff", "staff accounts")
+    parser = cli.add_command(group, "create", create, "create an account; its link works once",
+                             "--data", "--json", called="the person's name")  # fmt: skip
     parser.add_argument("--role", choices=ROLES, required=True, help="role")
-    add_command(group, "list", show, "list accounts and roles", "--data", "--json")
+    cli.add_command(group, "list", show, "list accounts and roles", "--data", "--json")
     for name, run, meaning, *options in (
         ("reset", reset, "print a new link to set a password", "--json"),
         ("disable", disable, "disable an account"),
         ("remove-second-step", remove_step, "turn off two-factor sign-in (lost phone)"),
     ):
-        parser = add_command(group, name, run, meaning, "--data", *options)
+        parser = cli.add_command(group, name, run, meaning, "--data", *options)
         parser.add_argument("name", metavar="NAME", help="the person's name")
 
 
-def create(arguments: argparse.Namespace, console: Console) -> int:
+def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Create and show the link."""
     with console.transaction(console.directory(arguments), "live") as tx:
         invitation = create_staff(tx, arguments.name, arguments.role)
     return _show_link(arguments, console, invitation)
 
 
-def show(arguments: argparse.Namespace, console: Console) -> int:
+def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each person, those who left last."""
     with console.reading(console.directory(arguments), "live") as reader:
         people, with_code = list_staff(reader), list_second_steps(reader)
     rows = []
     for person in people:
-        described = {
-            "id": person.id,
-            "name": person.name,
-            "role": person.role,
-            "hasPassword": person.has_password,
-            "hasSecondStep": person.id in with_code,
-            "createdAt": format_instant(person.created_at),
-            "disabledAt": optional_instant(person.disabled_at),
-        }
+        described = cli.describe(
+            person, "id", "name", "role", "has_password", "created_at", "disabled_at",
+            has_second_step=person.id in with_code,
+        )  # fmt: skip
         words = [person.id, f"{person.role:7}"]
-        words += [f"disabled {optional_instant(person.disabled_at)}"] if person.disabled_at else []
+        words += [f"disabled {described['disabledAt']}"] if person.disabled_at else []
         words += [] if person.has_password else ["no password yet"]
         words += ["second step"] if person.id in with_code else []
         rows.append((described, [*words, person.name]))
-    return print_rows(arguments, rows)
+    return cli.print_rows(arguments, rows)
 
 
-def reset(arguments: argparse.Namespace, console: Console) -> int:
+def reset(arguments: argparse.Namespace, console: cli.Console) -> int:
     """A new one-time link; the password holds until it is used."""
     with console.transaction(console.directory(arguments), "live") as tx:
         invitation = invite_again(tx, _find(tx, arguments.name).id)
     return _show_link(arguments, console, invitation)
 
 
-def disable(arguments: argparse.Namespace, console: Console) -> int:
+def disable(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Refuse the person from the next request on."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
@@ -87,7 +74,7 @@ def disable(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def remove_step(arguments: argparse.Namespace, console: Console) -> int:
+def remove_step(arguments: argparse.Namespace, console: cli.Console) -> int:
     """The last way back: from the next sign-in on, the password is enough."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
@@ -105,7 +92,7 @@ def _find(reader: Reader, name: str) -> StaffMember:
     raise Trouble(f"no account is called {name!r}: venuebox staff list shows all accounts")
 
 
-def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invitation) -> int:
+def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: Invitation) -> int:
     directory = console.directory(arguments)
     places = console.links(directory, "live"), console.settings_in_force(directory).server
     path = f"/portal/welcome#{invitation.secret}"
@@ -113,4 +100,4 @@ def _show_link(arguments: argparse.Namespace, console: Console, invitation: Invi
     words = f"{url}\nWorks once, for 72 hours. Give it to {arguments.name} alone."
     if outside:
         words += f"\nFrom outside the venue: {outside}{path}"
-    return print_answer(arguments, {"id": invitation.staff_id, "signInUrl": url}, words)
+    return cli.print_answer(arguments, {"id": invitation.staff_id, "signInUrl": url}, words)

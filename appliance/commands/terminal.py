@@ -1,60 +1,46 @@
 """`venuebox terminal create|pair|list|revoke`: what reads passes at the door."""
 
 import argparse
-from collections.abc import Iterator
 
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.offer_pairing import offer_pairing
 from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.clock import format_instant, optional_instant
-from appliance.commands.console import (
-    Commands,
-    Console,
-    add_command,
-    add_group,
-    print_answer,
-    print_rows,
-)
+from appliance.commands import console as cli
 from appliance.environment import terminal_base, trust_page
 from appliance.model.terminal import ROLES
-from appliance.store.connection import Transaction
 from appliance.store.terminals import list_terminals
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "terminal", "terminals at the door")
+    group = cli.add_group(commands, "terminal", "terminals at the door")
     for name, run, meaning in (
         ("create", create, "create a terminal without a browser; its token is shown once"),
         ("pair", pair, "print a link and a one-time code that pair a phone"),
     ):
-        parser = add_command(group, name, run, meaning, "--data", "--environment", "--json",
-                             called="name, such as its place or who carries it")  # fmt: skip
-        parser.add_argument(
-            "--role",
-            choices=ROLES,
-            default="override",
-            help="role; each includes the ones before it (default: override)",
-        )
-    add_command(group, "list", show, "list terminals and when they were last seen",
-                "--data", "--environment?", "--json")  # fmt: skip
-    add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",
-                "--data", id="the terminal's id, as `terminal list` shows it")  # fmt: skip
+        parser = cli.add_command(group, name, run, meaning, "--data", "--environment", "--json",
+                                 called="name, such as its place or who carries it")  # fmt: skip
+        explained = "role; each includes the ones before it (default: override)"
+        parser.add_argument("--role", choices=ROLES, default="override", help=explained)
+    cli.add_command(group, "list", show, "list terminals and when they were last seen",
+                    "--data", "--environment?", "--json")  # fmt: skip
+    cli.add_command(group, "revoke", revoke, "revoke a terminal; its next request is refused",
+                    "--data", id="the terminal's id, as `terminal list` shows it")  # fmt: skip
 
 
-def create(arguments: argparse.Namespace, console: Console) -> int:
+def create(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Issue a terminal and show its token."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
         terminal_id, token = issue_terminal(tx, arguments.name, arguments.role)
-    return print_answer(
+    return cli.print_answer(
         arguments,
         {"id": terminal_id, "token": token},
         f"{token}\nStore it now: it is not shown again. Its id is {terminal_id}.",
     )
 
 
-def pair(arguments: argparse.Namespace, console: Console) -> int:
+def pair(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Offer a pairing and show its link."""
     directory = console.directory(arguments)
     with console.transaction(directory, arguments.environment) as tx:
@@ -68,48 +54,29 @@ def pair(arguments: argparse.Namespace, console: Console) -> int:
     )
     if trust := trust_page(links, base):
         words += f"\nA device that does not trust this box yet opens {trust} first."
-    return print_answer(arguments, {"url": url, "code": offered.code}, words)
+    return cli.print_answer(arguments, {"url": url, "code": offered.code}, words)
 
 
-def show(arguments: argparse.Namespace, console: Console) -> int:
+def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each terminal."""
-    return print_rows(arguments, _rows(arguments, console))
+    names = ("id", "name", "role", "language", "created_at", "last_seen_at", "revoked_at")
+    rows = []
+    for environment, reader in console.each_environment(arguments):
+        for terminal in list_terminals(reader):
+            described = cli.describe(terminal, *names, environment=environment)
+            seen, revoked = described["lastSeenAt"], described["revokedAt"]
+            words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
+            words.append(f"seen {seen}" if seen else "never seen")
+            words += [f"revoked {revoked}"] if revoked else []
+            rows.append((described, [*words, terminal.name]))
+    return cli.print_rows(arguments, rows)
 
 
-def revoke(arguments: argparse.Namespace, console: Console) -> int:
+def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Revoke in whichever environment the terminal is."""
-
-    def revoke_here(tx: Transaction) -> bool:
-        revoke_terminal(tx, arguments.id)
-        return True
-
-    with console.transaction_where(arguments, "terminal", revoke_here):
+    with console.transaction_where(
+        arguments, "terminal", lambda tx: revoke_terminal(tx, arguments.id)
+    ):
         pass
     print(f"terminal {arguments.id} is revoked")
     return 0
-
-
-def _rows(
-    arguments: argparse.Namespace, console: Console
-) -> Iterator[tuple[dict[str, object], list[str]]]:
-    for environment, reader in console.each_environment(arguments):
-        for terminal in list_terminals(reader):
-            seen, revoked = (
-                optional_instant(terminal.last_seen_at),
-                optional_instant(terminal.revoked_at),
-            )
-            described: dict[str, object] = {
-                "id": terminal.id,
-                "environment": environment,
-                "name": terminal.name,
-                "role": terminal.role,
-                "language": terminal.language,
-                "createdAt": format_instant(terminal.created_at),
-                "lastSeenAt": seen,
-                "revokedAt": revoked,
-            }
-            words = [terminal.id, f"{environment:4}", f"{terminal.role:8}"]
-            words.append(f"seen {seen}" if seen else "never seen")
-            if revoked:
-                words.append(f"revoked {revoked}")
-            yield described, [*words, terminal.name]

@@ -4,69 +4,53 @@ import argparse
 from typing import Any
 
 from appliance.clock import format_instant
-from appliance.commands.console import (
-    Commands,
-    Console,
-    add_command,
-    add_group,
-    print_json,
-    read_argument,
-)
+from appliance.commands import console as cli
 from appliance.data_directory import DataDirectory
 from appliance.errors import Trouble
 from appliance.poke import poke
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "tls", "the box's TLS certificates")
-    add_command(group, "show", _show, "show names, expiry and fingerprints", "--data", "--json")
-    parser = add_command(group, "import", _import, "import a certificate for its names", "--data")
+    group = cli.add_group(commands, "tls", "the box's TLS certificates")
+    cli.add_command(group, "show", _show, "show names, expiry and fingerprints", "--data", "--json")
+    meaning = "import a certificate for its names"
+    parser = cli.add_command(group, "import", _import, meaning, "--data")
     parser.add_argument("--cert", metavar="FILE", required=True, help="certificate and chain, PEM")
     parser.add_argument("--key", metavar="FILE", required=True, help="its private key, PEM")
-    parser = add_command(group, "renew", _renew, "issue a new certificate now", "--data")
-    parser.add_argument(
-        "--authority",
-        action="store_true",
-        help="also a new authority, which every device must trust",
-    )
-    add_command(group, "forget", _forget, "remove the imported certificate", "--data")
+    parser = cli.add_command(group, "renew", _renew, "issue a new certificate now", "--data")
+    meaning = "also a new authority, which every device must trust"
+    parser.add_argument("--authority", action="store_true", help=meaning)
+    cli.add_command(group, "forget", _forget, "remove the imported certificate", "--data")
 
 
-def _show(arguments: argparse.Namespace, console: Console) -> int:
+def _show(arguments: argparse.Namespace, console: cli.Console) -> int:
     from appliance.tls.files import describe  # noqa: PLC0415 - cryptography is heavy
 
     found = describe(_directory(arguments, console).root / "tls", console.clock.now())
     if found is None:
         raise Trouble("there is no certificate yet: venuebox serve creates it")
-    if arguments.json:
-        print_json(found)
-        return 0
-    _print_certificate("signed by the box", found)
-    if found["authority"] is not None:
-        print(f"authority     {_by_eye(found['authority'])}")
+    lines = _tell("signed by the box", found)
+    if authority := found["authority"]:  # as /trust shows it, to be compared by eye
+        lines.append(f"authority     {bytes.fromhex(authority).hex(':').upper()}")
     if found["imported"] is not None:
-        _print_certificate("imported, for its names only", found["imported"])
-    return 0
+        lines += _tell("imported, for its names only", found["imported"])
+    return cli.print_answer(arguments, found, "\n".join(lines))
 
 
-def _print_certificate(kind: str, found: dict[str, Any]) -> None:
-    print(f"certificate   {kind}")
-    print(f"names         {', '.join(found['names'])}")
-    print(f"ends          {found['endsAt']} ({found['daysLeft']} days)")
-    print(f"SHA-256       {found['fingerprint']}")
+def _tell(kind: str, found: dict[str, Any]) -> list[str]:
+    return [
+        f"certificate   {kind}",
+        f"names         {', '.join(found['names'])}",
+        f"ends          {found['endsAt']} ({found['daysLeft']} days)",
+        f"SHA-256       {found['fingerprint']}",
+    ]
 
 
-def _by_eye(fingerprint: str) -> str:
-    """As /trust shows it, to be compared."""
-    digits = fingerprint.upper()
-    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2))
-
-
-def _import(arguments: argparse.Namespace, console: Console) -> int:
+def _import(arguments: argparse.Namespace, console: cli.Console) -> int:
     from appliance.tls.files import import_certificate  # noqa: PLC0415 - as above
 
-    certificates, key = read_argument(arguments.cert), read_argument(arguments.key)
+    certificates, key = cli.read_argument(arguments.cert), cli.read_argument(arguments.key)
     directory = _directory(arguments, console)
     names = import_certificate(directory.root / "tls", certificates, key, console.clock.now())
     poke(directory.poke)
@@ -74,32 +58,29 @@ def _import(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _renew(arguments: argparse.Namespace, console: Console) -> int:
+def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     from appliance.store.terminals import list_terminals  # noqa: PLC0415 - as above
     from appliance.store.venue import get_venue  # noqa: PLC0415 - as above
-    from appliance.tls.certificates import Certificates  # noqa: PLC0415 - as above
-    from appliance.tls.files import AUTHORITY  # noqa: PLC0415 - as above
-    from appliance.tls.names import own_addresses, wanted_names  # noqa: PLC0415 - as above
+    from appliance.tls import certificates, files, names  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
     server = console.settings(directory).server
     with console.reading(directory, "live") as live, console.reading(directory, "test") as test:
         venue = get_venue(live)
         is_known = bool(list_terminals(live) or list_terminals(test))
-    names = wanted_names(venue.slug, server, own_addresses())
+    wanted = names.wanted_names(venue.slug, server, names.own_addresses())
     folder = directory.root / "tls"
     if arguments.authority:
-        (folder / AUTHORITY).unlink(missing_ok=True)
-    certificates = Certificates(
-        folder, console.clock, lambda: venue.name, lambda: names, lambda: is_known
-    )
-    certificates.renew(force=True)
+        (folder / files.AUTHORITY).unlink(missing_ok=True)
+    certificates.Certificates(
+        folder, console.clock, lambda: venue.name, lambda: wanted, lambda: is_known
+    ).renew(force=True)
     poke(directory.poke)
     print(f"renewed on {format_instant(console.clock.now())}")
     return 0
 
 
-def _forget(arguments: argparse.Namespace, console: Console) -> int:
+def _forget(arguments: argparse.Namespace, console: cli.Console) -> int:
     from appliance.tls.files import forget_imported  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
@@ -110,7 +91,7 @@ def _forget(arguments: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _directory(arguments: argparse.Namespace, console: Console) -> DataDirectory:
+def _directory(arguments: argparse.Namespace, console: cli.Console) -> DataDirectory:
     directory = console.directory(arguments)
     directory.check()
     return directory

@@ -4,11 +4,11 @@ import argparse
 import platform
 import sys
 from importlib import resources
-from importlib.metadata import PackageNotFoundError, version
 
 import apsw
 
 from appliance.commands.console import Commands, Console, add_command
+from appliance.environment import own_version
 from appliance.errors import Trouble
 
 
@@ -40,11 +40,3 @@ def _inventory(name: str) -> str:
         return resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
     except FileNotFoundError:
         raise Trouble("only the built file has this list: make binary") from None
-
-
-def own_version() -> str:
-    """`0.1.0`, as it is installed."""
-    try:
-        return version("venuebox")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "from source"

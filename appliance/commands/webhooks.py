@@ -2,7 +2,8 @@
 
 import argparse
 import asyncio
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from appliance.actions.activate_endpoint import activate_endpoint
 from appliance.actions.deactivate_endpoint import deactivate_endpoint
@@ -14,18 +15,8 @@ from appliance.actions.replay_delivery import (
 )
 from appliance.actions.roll_secret import revoke_old_secret, roll_secret
 from appliance.actions.trust_receiver import trust_receiver
-from appliance.clock import format_instant, optional_instant
-from appliance.commands.console import (
-    Command,
-    Commands,
-    Console,
-    WrongUsage,
-    add_command,
-    add_group,
-    print_answer,
-    print_rows,
-    read_argument,
-)
+from appliance.clock import format_instant
+from appliance.commands import console as cli
 from appliance.environment import EnvironmentName
 from appliance.errors import NotFound, Trouble
 from appliance.model.delivery import STATES
@@ -37,11 +28,11 @@ from appliance.tokens import Keyring
 from appliance.webhooks.egress import make_guard
 
 
-def add(commands: Commands) -> None:
+def add(commands: cli.Commands) -> None:
     """Add the commands to the command line."""
-    group = add_group(commands, "endpoint", "webhook endpoints of partners")
-    add_command(group, "list", show_endpoints, "list endpoints and their state",
-                "--data", "--environment?", "--json")  # fmt: skip
+    group = cli.add_group(commands, "endpoint", "webhook endpoints of partners")
+    cli.add_command(group, "list", show_endpoints, "list endpoints and their state",
+                    "--data", "--environment?", "--json")  # fmt: skip
     _add(group, "roll", roll, "issue a new secret; the old one keeps signing for 24 hours")
     _add(group, "revoke-old-secret", revoke, "stop signing with the old secret now")
     _add(group, "activate", activate, "activate an endpoint again (at most 5 are active)")
@@ -51,60 +42,54 @@ def add(commands: Commands) -> None:
     which.add_argument("--ca", metavar="FILE", help="only the authorities in this PEM file")
     which.add_argument("--pin", metavar="SHA256", help="only this certificate, by fingerprint")
     which.add_argument("--system", action="store_true", help="the authorities this machine trusts")
-    add_command(commands, "deliveries", show_deliveries, "webhook deliveries and their attempts",
-                "--data", "--environment", "--json")  # fmt: skip
-    parser = add_command(commands, "replay", replay, "send webhook deliveries again",
-                         "--data", "--environment", "--json")  # fmt: skip
+    cli.add_command(commands, "deliveries", show_deliveries,
+                    "webhook deliveries and their attempts",
+                    "--data", "--environment", "--json")  # fmt: skip
+    parser = cli.add_command(commands, "replay", replay, "send webhook deliveries again",
+                             "--data", "--environment", "--json")  # fmt: skip
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--delivery", metavar="ID", help="one delivery")
     which.add_argument("--endpoint", metavar="ID", help="deliveries of this endpoint")
     states = parser.add_mutually_exclusive_group()
-    states.add_argument(
-        "--dead", action="store_true", help="only those that failed six times (the default)"
-    )
-    states.add_argument(
-        "--all", action="store_true", help="also delivered, cancelled and waiting ones"
-    )
+    meaning = "only those that failed six times (the default)"
+    states.add_argument("--dead", action="store_true", help=meaning)
+    meaning = "also delivered, cancelled and waiting ones"
+    states.add_argument("--all", action="store_true", help=meaning)
 
 
-def _add(group: Commands, name: str, run: Command, meaning: str) -> argparse.ArgumentParser:
-    return add_command(group, name, run, meaning, "--data", "--json", id="the endpoint's id")
+def _add(group: cli.Commands, name: str, run: cli.Command, meaning: str) -> argparse.ArgumentParser:
+    return cli.add_command(group, name, run, meaning, "--data", "--json", id="the endpoint's id")
 
 
-def show_endpoints(arguments: argparse.Namespace, console: Console) -> int:
+def show_endpoints(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each endpoint, deactivated ones too."""
-    return print_rows(
-        arguments,
-        (
-            (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
-            for environment, reader in console.each_environment(arguments)
-            for endpoint in list_endpoints(reader)
-        ),
-    )
+    rows = [
+        (_describe(environment, endpoint, reader.now), _words(environment, endpoint))
+        for environment, reader in console.each_environment(arguments)
+        for endpoint in list_endpoints(reader)
+    ]
+    return cli.print_rows(arguments, rows)
 
 
-def roll(arguments: argparse.Namespace, console: Console) -> int:
+def roll(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Show the new secret, this once."""
     master_key = console.directory(arguments).master_key()
     with _endpoint(arguments, console) as (tx, environment):
         secret = roll_secret(tx, Keyring(master_key, environment), arguments.id)
         until = get_endpoint(tx, arguments.id).previous_secret_expires_at or 0
-    signs_until = format_instant(until)
-    return print_answer(
-        arguments,
-        {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": signs_until},
-        f"{secret}\nNote it now: it is not shown again. The old one signs too until {signs_until}.",
-    )
+    told = {"id": arguments.id, "secret": secret, "oldSecretSignsUntil": format_instant(until)}
+    words = f"{secret}\nNote it now: it is not shown again. The old one signs too until "
+    return cli.print_answer(arguments, told, f"{words}{told['oldSecretSignsUntil']}.")
 
 
-def revoke(arguments: argparse.Namespace, console: Console) -> int:
+def revoke(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Forget the secret before the present one."""
     with _endpoint(arguments, console) as (tx, _):
         revoke_old_secret(tx, arguments.id)
     return _answer(arguments, console, "signs with its new secret only")
 
 
-def activate(arguments: argparse.Namespace, console: Console) -> int:
+def activate(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Look at the URL again, then switch it on."""
     with _endpoint(arguments, console) as (tx, environment):
         url = get_endpoint(tx, arguments.id).url
@@ -116,20 +101,17 @@ def activate(arguments: argparse.Namespace, console: Console) -> int:
     return _answer(arguments, console, "is active")
 
 
-def deactivate(arguments: argparse.Namespace, console: Console) -> int:
+def deactivate(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Switch it off."""
     with _endpoint(arguments, console) as (tx, _):
         deactivate_endpoint(tx, arguments.id)
     return _answer(arguments, console, "is deactivated")
 
 
-def trust(arguments: argparse.Namespace, console: Console) -> int:
+def trust(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Set an authority, a fingerprint, or neither."""
-    ca = (
-        None
-        if arguments.ca is None
-        else parse_ca(read_argument(arguments.ca).decode("ascii", "replace"))
-    )
+    pem = arguments.ca and cli.read_argument(arguments.ca).decode("ascii", "replace")
+    ca = None if pem is None else parse_ca(pem)
     pin = None if arguments.pin is None else parse_pin(arguments.pin)
     with _endpoint(arguments, console) as (tx, _):
         trust_receiver(tx, arguments.id, ca=ca, pin=pin)
@@ -137,54 +119,60 @@ def trust(arguments: argparse.Namespace, console: Console) -> int:
     return _answer(arguments, console, f"is checked against {_trusted(found)}")
 
 
-def show_deliveries(arguments: argparse.Namespace, console: Console) -> int:
+def show_deliveries(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each delivery, oldest first."""
     with console.reading(console.directory(arguments), arguments.environment) as reader:
         rows = [_row(each) for each in list_delivery_log(reader)]
-    return print_rows(arguments, rows)
+    return cli.print_rows(arguments, rows)
 
 
-def replay(arguments: argparse.Namespace, console: Console) -> int:
+def replay(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Make them due; the running box sends them at once, another after its start."""
     if arguments.delivery is not None:
         replayed = _replay_one(arguments, console)
     else:
         replayed = _replay_many(arguments, console)
-    return print_answer(arguments, {"replayed": replayed}, f"{replayed} deliveries queued again")
+    return cli.print_answer(
+        arguments, {"replayed": replayed}, f"{replayed} deliveries queued again"
+    )
 
 
-def _replay_one(arguments: argparse.Namespace, console: Console) -> int:
+def _replay_one(arguments: argparse.Namespace, console: cli.Console) -> int:
     if arguments.dead or arguments.all:
-        raise WrongUsage("--dead and --all apply to --endpoint only (see venuebox replay --help)")
-    try:
-        with console.transaction(console.directory(arguments), arguments.environment) as tx:
-            return int(replay_delivery(tx, arguments.delivery))
-    except NotFound:
-        raise Trouble(
-            f"there is no delivery {arguments.delivery} in {arguments.environment}: "
-            "venuebox deliveries shows them"
-        ) from None
+        raise cli.WrongUsage(
+            "--dead and --all apply to --endpoint only (see venuebox replay --help)"
+        )
+    with (
+        _found(arguments, f"delivery {arguments.delivery}", "venuebox deliveries"),
+        console.transaction(console.directory(arguments), arguments.environment) as tx,
+    ):
+        return int(replay_delivery(tx, arguments.delivery))
 
 
-def _replay_many(arguments: argparse.Namespace, console: Console) -> int:
+def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
     """Page after page, each in a transaction of its own: the box goes on between them."""
     directory, environment = console.directory(arguments), arguments.environment
     selection = Selection(arguments.endpoint, STATES if arguments.all else ("dead",))
     progress: Progress | None = None
-    try:
+    with _found(arguments, f"endpoint {selection.endpoint_id}", "venuebox endpoint list"):
         while progress is None or not progress.done:
             with console.transaction(directory, environment) as tx:
                 progress = replay_deliveries(tx, selection, progress)
+        return progress.replayed
+
+
+@contextmanager
+def _found(arguments: argparse.Namespace, what: str, command: str) -> Iterator[None]:
+    """Trouble instead of NotFound; `command` lists what there is."""
+    try:
+        yield
     except NotFound:
-        raise Trouble(
-            f"there is no endpoint {selection.endpoint_id} in {environment}: "
-            "venuebox endpoint list shows them"
-        ) from None
-    return progress.replayed
+        where = arguments.environment
+        raise Trouble(f"there is no {what} in {where}: {command} shows them") from None
 
 
 def _endpoint(
-    arguments: argparse.Namespace, console: Console
+    arguments: argparse.Namespace, console: cli.Console
 ) -> AbstractContextManager[tuple[Transaction, EnvironmentName]]:
     """A transaction in whichever environment the endpoint is; Trouble when it is in none."""
     return console.transaction_where(
@@ -192,10 +180,10 @@ def _endpoint(
     )
 
 
-def _answer(arguments: argparse.Namespace, console: Console, what: str) -> int:
+def _answer(arguments: argparse.Namespace, console: cli.Console, what: str) -> int:
     with _endpoint(arguments, console) as (tx, environment):
         described = _describe(environment, get_endpoint(tx, arguments.id), tx.now)
-    return print_answer(arguments, described, f"endpoint {arguments.id} {what}")
+    return cli.print_answer(arguments, described, f"endpoint {arguments.id} {what}")
 
 
 def _trusted(endpoint: Endpoint) -> str:
@@ -205,22 +193,15 @@ def _trusted(endpoint: Endpoint) -> str:
 
 
 def _describe(environment: EnvironmentName, endpoint: Endpoint, now: int) -> dict[str, object]:
-    expires_at = endpoint.previous_secret_expires_at
-    return {
-        "id": endpoint.id,
-        "environment": environment,
-        "url": endpoint.url,
-        "events": list(endpoint.events),
-        "active": endpoint.active,
-        "createdAt": optional_instant(endpoint.created_at),
-        "failuresInARow": endpoint.failures_in_a_row,
-        "lastOutcome": endpoint.last_outcome,
-        "lastSuccessAt": optional_instant(endpoint.last_success_at),
-        "lastFailureAt": optional_instant(endpoint.last_failure_at),
-        "oldSecretSignsUntil": optional_instant(expires_at if (expires_at or 0) > now else None),
-        "ca": endpoint.ca,
-        "pin": None if endpoint.pin is None else endpoint.pin.hex(),
-    }
+    until = endpoint.previous_secret_expires_at or 0
+    return cli.describe(
+        endpoint,
+        *("id", "url", "events", "active", "created_at", "failures_in_a_row", "last_outcome"),
+        *("last_success_at", "last_failure_at", "ca"),
+        environment=environment,
+        oldSecretSignsUntil=format_instant(until) if until > now else None,
+        pin=endpoint.pin and endpoint.pin.hex(),
+    )
 
 
 def _words(environment: EnvironmentName, endpoint: Endpoint) -> list[str]:
@@ -245,9 +226,6 @@ def _row(delivery: LoggedDelivery) -> tuple[dict[str, object], list[str]]:
 
 
 def _describe_attempt(attempt: LoggedAttempt) -> dict[str, object]:
-    answered = attempt.http_status is not None
-    return {
-        "at": format_instant(attempt.at),
-        "status" if answered else "error": attempt.http_status if answered else attempt.outcome,
-        "durationMs": attempt.duration_ms,
-    }
+    status = attempt.http_status
+    came = {"error": attempt.outcome} if status is None else {"status": status}
+    return {"at": format_instant(attempt.at), **came, "durationMs": attempt.duration_ms}

@@ -1,7 +1,6 @@
 """Checks of what the box keeps: its files, keys, databases and backups."""
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +21,8 @@ from appliance.doctor.check import (
     utc,
     warn,
 )
-from appliance.durable import PART
 from appliance.errors import Trouble
 from appliance.i18n import mark as _
-from appliance.store.connection import check_engine
 from appliance.store.examination import find_signing_key_age, list_damage, read_schema
 from appliance.store.migrate import list_migrations
 from appliance.store.signing_keys import get_signing_key
@@ -39,8 +36,6 @@ _LARGE_WAL = 64 * _MIB
 _DAY = 24 * 3600 * 1000
 _OTHERS = 0o077
 _SHOWN = 5
-# How files are named until they are put in place, and how they once were.
-_ASIDE = re.compile(rf"\..+\.[0-9]+(-[0-9]+{re.escape(PART)})?")
 
 
 def permissions(context: CheckContext) -> Check:
@@ -63,37 +58,18 @@ def master_key(context: CheckContext) -> Check:
     path = context.directory.master_key_file
     shown = path.relative_to(context.directory.root)
     if not path.exists():
-        return fail(
-            _("The master key is missing: no link and no pass can be read."),
-            _(
-                "Do not restart the box. Ask whoever installed it to restore the last backup to "
-                "another directory and to copy %(path)s from there."
-            ),
-            path=shown,
-        )
+        finding = _("The master key is missing: no link and no pass can be read.")
+        remedy = _("Do not restart the box. Ask whoever installed it to restore the last backup to "
+                   "another directory and to copy %(path)s from there.")  # fmt: skip
+        return fail(finding, remedy, path=shown)
     try:
         context.directory.master_key()
     except Trouble as trouble:
-        return fail(
-            _("The master key cannot be used: %(trouble)s."),
-            _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup."),
-            trouble=trouble,
-            command="venuebox doctor --fix",
-            path=shown,
-        )
+        finding = _("The master key cannot be used: %(trouble)s.")
+        remedy = _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup.")
+        command = "venuebox doctor --fix"
+        return fail(finding, remedy, trouble=trouble, command=command, path=shown)
     return ok(_("The master key can be used."))
-
-
-def leftovers(context: CheckContext) -> Check:
-    """Files that were being written aside when the power failed: harmless."""
-    left = [path for path, _state in _walk(context.directory) if _ASIDE.fullmatch(path.name)]
-    if left:
-        return warn(
-            _("A power cut left unfinished files: %(names)s."),
-            _("They can be deleted while the box is stopped."),
-            names=_some(context.directory.root, left),
-        )
-    return ok(_("There are no unfinished files."))
 
 
 def erasures(context: CheckContext) -> Check:
@@ -104,21 +80,13 @@ def erasures(context: CheckContext) -> Check:
     try:
         spoiled = find_unreadable(root)
     except Trouble as trouble:
-        return fail(
-            _("The list of erasures cannot be read: %(trouble)s."),
-            _(
-                "Give it back to the owner of the box. If it is damaged, move it away and restart "
-                "the box."
-            ),
-            trouble=trouble,
-        )
+        remedy = _("Give it back to the owner of the box. If it is damaged, move it away and "
+                   "restart the box.")  # fmt: skip
+        return fail(_("The list of erasures cannot be read: %(trouble)s."), remedy, trouble=trouble)
     if spoiled:
-        return warn(
-            _("Some lines of %(file)s cannot be read: %(numbers)s."),
-            _("Restart the box, which writes them again. Then stop it and delete these lines."),
-            file=LIST,
-            numbers=", ".join(map(str, spoiled)),
-        )
+        finding = _("Some lines of %(file)s cannot be read: %(numbers)s.")
+        remedy = _("Restart the box, which writes them again. Then stop it and delete these lines.")
+        return warn(finding, remedy, file=LIST, numbers=", ".join(map(str, spoiled)))
     return ok(_("The list of erasures can be read."))
 
 
@@ -154,17 +122,6 @@ def _some(root: Path, paths: list[Path]) -> str:
     return named + (f" (+{len(paths) - _SHOWN})" if len(paths) > _SHOWN else "")
 
 
-def sqlite(_context: CheckContext) -> Check:
-    """An SQLite that can be trusted with a WAL."""
-    version = apsw.sqlite_lib_version()
-    try:
-        check_engine(version)
-    except Trouble:
-        finding = _("SQLite %(version)s can damage data.")
-        return fail(finding, _("Install a recent version of venuebox."), version=version)
-    return ok(_("SQLite %(version)s."), version=version)
-
-
 def integrity(context: CheckContext) -> Check:
     """Both files are there and sound: quick_check, foreign_key_check and their logs."""
     damaged, first = [], ""
@@ -177,14 +134,10 @@ def integrity(context: CheckContext) -> Check:
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []
         except Unopenable:
-            return fail(
-                _(
-                    "The databases cannot be opened: nothing can be written in %(root)s, or its "
-                    "disk is full."
-                ),
-                _("Free space, or give these files back to the box. The databases are sound."),
-                root=context.directory.root,
-            )
+            finding = _("The databases cannot be opened: nothing can be written in %(root)s, or "
+                        "its disk is full.")  # fmt: skip
+            remedy = _("Free space, or give these files back to the box. The databases are sound.")
+            return fail(finding, remedy, root=context.directory.root)
         except NotExamined:
             damage = ["missing"]
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
@@ -207,19 +160,13 @@ def schema(context: CheckContext) -> Check:
         with context.file(environment) as reader:
             found.append(read_schema(reader))
     if max(found) > known:
-        return fail(
-            _("The data was written by a newer version (schema %(found)s, here %(known)s)."),
-            _("Install that version again: nothing was changed."),
-            found=max(found),
-            known=known,
-        )
+        finding = _("The data was written by a newer version (schema %(found)s, here %(known)s).")
+        remedy = _("Install that version again: nothing was changed.")
+        return fail(finding, remedy, found=max(found), known=known)
     if min(found) < known:
-        return warn(
-            _("The next start upgrades the data (schema %(found)s to %(known)s)."),
-            _("Start the box with this version. It keeps a copy first."),
-            found=min(found),
-            known=known,
-        )
+        finding = _("The next start upgrades the data (schema %(found)s to %(known)s).")
+        remedy = _("Start the box with this version. It keeps a copy first.")
+        return warn(finding, remedy, found=min(found), known=known)
     return ok(_("Schema %(known)s."), known=known)
 
 
@@ -242,13 +189,9 @@ def signing_key(context: CheckContext) -> Check:
             try:
                 get_signing_key(reader, Keyring(master, environment))
             except Trouble as trouble:
-                return fail(
-                    _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s."),
-                    RESTORE,
-                    environment=environment,
-                    trouble=trouble,
-                    command="venuebox restore --latest",
-                )
+                finding = _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s.")
+                told = {"environment": environment, "trouble": trouble}
+                return fail(finding, RESTORE, **told, command="venuebox restore --latest")
             oldest = max(oldest, find_signing_key_age(reader) or 0)
     finding = _("Age of the guest pass key in days: %(days)s.")
     if oldest > 366 * _DAY:
@@ -270,26 +213,18 @@ def backups(context: CheckContext) -> Check:
     except Trouble as trouble:
         finding = _("Backups are not possible: %(trouble)s.")
         return fail(finding, plug_in, trouble=trouble, setting=setting)
-    because = f" ({record.trouble})" if record.trouble else ""
+    because, command = f" ({record.trouble})" if record.trouble else "", "venuebox backup"
     if record.at is None:
-        return warn(
-            _("No backup has been verified yet%(because)s."),
-            _(
-                "Make one in the portal under “The box” or with %(command)s, then print the "
-                "recovery kit."
-            ),
-            because=because,
-            command="venuebox backup",
-        )
+        finding = _("No backup has been verified yet%(because)s.")
+        remedy = _("Make one in the portal under “The box” or with %(command)s, then print the "
+                   "recovery kit.")  # fmt: skip
+        return warn(finding, remedy, because=because, command=command)
     when = utc(record.at)
     if is_overdue(record, context.clock):
-        return (fail if context.clock.now() - record.at > 7 * _DAY else warn)(
-            _("The last verified backup is of %(when)s%(because)s."),
-            _("Leave the box on at night, or make a backup now: %(command)s"),
-            when=when,
-            because=because,
-            command="venuebox backup",
-        )
+        finding = _("The last verified backup is of %(when)s%(because)s.")
+        remedy = _("Leave the box on at night, or make a backup now: %(command)s")
+        judge = fail if context.clock.now() - record.at > 7 * _DAY else warn
+        return judge(finding, remedy, when=when, because=because, command=command)
     device, root = context.machine.device, context.directory.root
     if settings.backup.directory and device(shelf) == device(root):
         finding = _("Backups go to %(shelf)s, on the same volume as the box: if it fails, both are "

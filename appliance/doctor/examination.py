@@ -10,33 +10,14 @@ from appliance.i18n import mark as _
 
 # A check is named as its function. It raises NotExamined where there is nothing to look at.
 CHECKS: tuple[Callable[[CheckContext], Check], ...] = (
-    service.box,
-    service.settings,
-    data.permissions,
-    data.master_key,
-    data.leftovers,
-    data.erasures,
-    data.sqlite,
-    data.integrity,
-    data.schema,
-    data.wal,
+    service.box, service.settings,
+    data.permissions, data.master_key, data.erasures, data.integrity, data.schema, data.wal,
     data.backups,
-    machine.disk,
-    machine.inodes,
-    machine.memory,
-    machine.clock,
-    machine.time_zones,
-    data.signing_key,
-    machine.uplink,
-    conditions,
-    partners.mail,
-    partners.mail_server,
-    partners.endpoints,
-    partners.deliveries,
-    service.readers,
-    service.certificate,
-    service.tls_port,
-)
+    machine.disk, machine.memory, machine.clock, machine.time_zones,
+    data.signing_key, machine.uplink, conditions,
+    partners.mail, partners.mail_server, partners.endpoints, partners.deliveries,
+    service.readers, service.certificate, service.tls_port,
+)  # fmt: skip
 
 
 def examine(

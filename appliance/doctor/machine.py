@@ -3,16 +3,7 @@
 from datetime import datetime, timedelta
 
 from appliance.data_directory import ENVIRONMENTS
-from appliance.doctor.check import (
-    Check,
-    CheckContext,
-    NotExamined,
-    at_least,
-    fail,
-    ok,
-    utc,
-    warn,
-)
+from appliance.doctor.check import Check, CheckContext, NotExamined, at_least, fail, ok, utc, warn
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.i18n import mark as _
@@ -32,19 +23,6 @@ def disk(context: CheckContext) -> Check:
         _("Free on the disk: %(mib)s MiB."),
         _("Delete what does not belong to the box, or enlarge the volume."),
         mib=mib,
-    )  # fmt: skip
-
-
-def inodes(context: CheckContext) -> Check:
-    """Room for more files, where the volume counts them."""
-    found = context.machine.statvfs(context.directory.root)
-    if not found.f_files:
-        raise NotExamined
-    return at_least(
-        found.f_favail, 10_000, 1_000,
-        _("Files that the volume can still hold: %(left)s."),
-        _("Delete the many small files that fill the volume."),
-        left=found.f_favail,
     )  # fmt: skip
 
 
@@ -74,14 +52,12 @@ def time_zones(context: CheckContext) -> Check:
     except Trouble:
         offset = None
     if offset != timedelta(0):
-        return fail(
-            _("The time zone rules %(which)s do not know Morocco's time since September 2026."),
-            _(
-                "Install a recent version of venuebox, or put a recent tzdata package into the "
-                "folder tz of the data directory and restart the box."
-            ),
-            which=which,
+        finding = _(
+            "The time zone rules %(which)s do not know Morocco's time since September 2026."
         )
+        remedy = _("Install a recent version of venuebox, or put a recent tzdata package into the "
+                   "folder tz of the data directory and restart the box.")  # fmt: skip
+        return fail(finding, remedy, which=which)
     return ok(_("Time zone rules %(which)s: Casablanca is at UTC+00."), which=which)
 
 

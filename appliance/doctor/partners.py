@@ -1,15 +1,11 @@
 """Checks of what leaves the box: emails to guests, webhooks to partners."""
 
 import asyncio
-import contextlib
-import ssl
-
-import aiosmtplib
 
 from appliance.data_directory import ENVIRONMENTS
 from appliance.doctor.check import SET, Check, CheckContext, NotExamined, fail, ok, utc, warn
 from appliance.i18n import mark as _
-from appliance.settings import MailSettings
+from appliance.mail.smtp import find_trouble
 from appliance.store.endpoints import list_active_endpoints
 from appliance.store.examination import read_delivery_health
 
@@ -42,14 +38,10 @@ def mail_server(context: CheckContext) -> Check:
     if not context.online or not found.host or not found.sender:
         raise NotExamined
     server = f"{found.host}:{found.port}"
-    trouble = asyncio.run(_sign_in(found))
-    if trouble is not None:
-        return fail(
-            _("%(server)s does not accept our emails: %(trouble)s."),
-            _("Check the mail settings and the connection to the internet."),
-            server=server,
-            trouble=trouble,
-        )
+    if trouble := asyncio.run(find_trouble(found, MAIL_DEADLINE)):
+        finding = _("%(server)s does not accept our emails: %(trouble)s.")
+        remedy = _("Check the mail settings and the connection to the internet.")
+        return fail(finding, remedy, server=server, trouble=trouble)
     return ok(_("%(server)s accepts our emails."), server=server)
 
 
@@ -62,13 +54,11 @@ def endpoints(context: CheckContext) -> Check:
         active += len(found)
         failing += [e for e in found if e.failures_in_a_row >= _MANY or e.last_outcome == "blocked"]
     if failing:
-        return warn(
-            _("Webhook endpoints that accept nothing (%(count)s): %(names)s."),
-            _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml."),
-            count=len(failing),
-            names=", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3]),
-            setting="webhooks.allow_networks",
-        )
+        finding = _("Webhook endpoints that accept nothing (%(count)s): %(names)s.")
+        remedy = _("Tell the partner. If the address is blocked, see %(setting)s in settings.toml.")
+        names = ", ".join(f"{e.url} ({e.last_outcome})" for e in failing[:3])
+        told = {"count": len(failing), "names": names, "setting": "webhooks.allow_networks"}
+        return warn(finding, remedy, **told)
     return ok(_("Webhook endpoints: %(count)s, none failing."), count=active)
 
 
@@ -82,46 +72,11 @@ def deliveries(context: CheckContext) -> Check:
         if found.oldest_pending is not None:
             oldest = min(oldest or found.oldest_pending, found.oldest_pending)
     if dead:
-        return warn(
-            _("Deliveries given up in the last 7 days: %(count)s."),
-            _(
-                "Solve it with the partner, then replay them in the portal under “Integrations "
-                "and API”."
-            ),
-            count=dead,
-        )
+        remedy = _("Solve it with the partner, then replay them in the portal under “Integrations "
+                   "and API”.")  # fmt: skip
+        return warn(_("Deliveries given up in the last 7 days: %(count)s."), remedy, count=dead)
     if oldest is not None and now - oldest > _HOUR:
-        return warn(
-            _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s."),
-            _("If the box runs and has internet, the partner does not answer."),
-            pending=pending,
-            oldest=utc(oldest),
-        )
+        finding = _("Deliveries waiting: %(pending)s, the oldest since %(oldest)s.")
+        remedy = _("If the box runs and has internet, the partner does not answer.")
+        return warn(finding, remedy, pending=pending, oldest=utc(oldest))
     return ok(_("Deliveries waiting: %(pending)s, none given up."), pending=pending)
-
-
-async def _sign_in(found: MailSettings) -> str | None:
-    """What goes wrong, without the server's own words: they may repeat an address."""
-    client = aiosmtplib.SMTP(
-        hostname=found.host,
-        port=found.port,
-        username=found.user or None,
-        password=found.password or None,
-        use_tls=found.security == "tls",
-        start_tls=found.security == "starttls",
-        local_hostname="localhost",  # else the library asks the name service first
-        timeout=None,
-    )
-    try:
-        async with asyncio.timeout(MAIL_DEADLINE):
-            await client.connect()
-    except aiosmtplib.SMTPAuthenticationError as error:
-        return f"sign-in refused with {error.code}"
-    except ssl.SSLError as error:
-        return f"no trusted TLS ({error.reason})"
-    except (OSError, ValueError, aiosmtplib.SMTPException) as error:
-        return type(error).__name__
-    finally:
-        with contextlib.suppress(aiosmtplib.SMTPException):
-            client.close()
-    return None

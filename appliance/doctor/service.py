@@ -77,12 +77,9 @@ def readers(context: CheckContext) -> Check:
         raise NotExamined
     for scanner in known:
         if scanner.kind != "tcp" and not os.access(scanner.device, os.R_OK):
-            return fail(
-                _("The scanner %(place)s is not plugged in, or cannot be read."),
-                _("Plug it in. If it is, let the box read it (groups %(groups)s)."),
-                place=scanner.place,
-                groups="dialout, input",
-            )
+            finding = _("The scanner %(place)s is not plugged in, or cannot be read.")
+            remedy = _("Plug it in. If it is, let the box read it (groups %(groups)s).")
+            return fail(finding, remedy, place=scanner.place, groups="dialout, input")
     for environment in ENVIRONMENTS:
         wanted = {r.terminal for r in known if r.environment == environment}
         with context.rows(environment) as reader:
@@ -108,29 +105,22 @@ def certificate(context: CheckContext) -> Check:
     url = urlsplit(server.app_url)
     host = url.hostname or ""
     if imported and url.scheme == "https" and not covered.cover(host):
-        return warn(
-            _("The imported certificate is for %(names)s, but guests reach the box at %(host)s."),
-            _("Import a certificate for that address, or remove this one: %(command)s"),
-            names=", ".join(imported["names"][:5]),
-            host=host,
-            command="venuebox tls forget",
+        finding = _(
+            "The imported certificate is for %(names)s, but guests reach the box at %(host)s."
         )
+        remedy = _("Import a certificate for that address, or remove this one: %(command)s")
+        names, command = ", ".join(imported["names"][:5]), "venuebox tls forget"
+        return warn(finding, remedy, names=names, host=host, command=command)
     with context.rows("live") as reader:
         wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
     unnamed = {*wanted.dns, *wanted.addresses} - set(found["names"])
     missing = sorted(name for name in unnamed if not covered.cover(name))
     if missing:
-        return warn(
-            _("The certificate is not for %(names)s."),
-            _(
-                "Ask whoever installed the box: %(command)s. If that changes nothing, add "
-                "%(option)s and trust the box again on each phone (%(page)s)."
-            ),
-            names=", ".join(missing[:5]),
-            command="venuebox tls renew",
-            option="--authority",
-            page="/trust",
-        )
+        remedy = _("Ask whoever installed the box: %(command)s. If that changes nothing, add "
+                   "%(option)s and trust the box again on each phone (%(page)s).")  # fmt: skip
+        told = {"command": "venuebox tls renew", "option": "--authority", "page": "/trust"}
+        names = ", ".join(missing[:5])
+        return warn(_("The certificate is not for %(names)s."), remedy, names=names, **told)
     return lasting
 
 

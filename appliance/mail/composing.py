@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -160,10 +161,9 @@ class Composer:
 
     def __init__(self, sender: str) -> None:
         """`sender` is the From address of the settings."""
-        try:
-            self._sender: Address | None = _address(sender)
-        except UnusableAddress:
-            self._sender = None
+        self._sender: Address | None = None
+        with contextlib.suppress(UnusableAddress):
+            self._sender = _address(sender)
         folder = resources.files("appliance.mail").joinpath("templates")
         loader = jinja2.FunctionLoader(lambda name: folder.joinpath(name).read_text("utf-8"))
         self._templates = jinja2.Environment(
@@ -222,25 +222,21 @@ async def render_letter(environment: Environment, letter_id: str) -> EmailMessag
 
 def read_contents(reader: Reader, environment: Environment, letter_id: str) -> Contents:
     """The contents of that letter; NotFound when there is none."""
-    letter = get_letter(reader, letter_id)
+    letter, venue, now = get_letter(reader, letter_id), get_venue(reader), reader.now
     reservation = get_reservation(reader, letter.reservation_id)
-    venue = get_venue(reader)
     day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
-    now = reader.now
-    token = environment.keyring.access_token(reservation.id)
+    links, keyring = environment.links, environment.keyring
+    token = keyring.access_token(reservation.id)
+    undo_url = links.undo(keyring.claim_token(reservation.id)) if reservation.holds else None
     table = find_table(reader, reservation.table_id)
     return Contents(
         letter=letter,
         reservation=reservation,
         venue=venue,
-        pass_text=pass_text(reader, environment.keyring, environment.name, reservation),
-        access_url=environment.links.access(token),
-        undo_url=(
-            environment.links.undo(environment.keyring.claim_token(reservation.id))
-            if reservation.holds
-            else None
-        ),
-        stop_url=environment.links.no_reminders(token) if letter.kind in UNASKED else None,
+        pass_text=pass_text(reader, keyring, environment.name, reservation),
+        access_url=links.access(token),
+        undo_url=undo_url,
+        stop_url=links.no_reminders(token) if letter.kind in UNASKED else None,
         zone=zone,
         hours=hours_of(reservation, tuple(list_slots(reader)), venue.evening_ends_at),
         minimum_spend=table.minimum_spend if table else 0,
@@ -275,17 +271,14 @@ def _tell(contents: Contents, language: Language) -> dict[str, Any]:
     kind, name = TEXTS[contents.letter.kind], name_to_greet(reservation.customer_given_name)
     day = format_date(date.fromisoformat(reservation.date), "EEEE d MMMM", language.locale)
     in_full = format_date(date.fromisoformat(reservation.date), "EEEE d MMMM y", language.locale)
-    ends = f"{reservation.ends // 60 % 24:02d}:{reservation.ends % 60:02d}"
-    evening = (
-        gettext("%(day)s, %(start)s to %(end)s", day=in_full, start=reservation.slot, end=ends)
-        if reservation.slot
-        else gettext("%(day)s, the whole evening", day=in_full)
-    )
-    currency = one_line(contents.venue.currency)
-    amounts = (
-        (gettext("Minimum of the table"), contents.minimum_spend),
-        (gettext("Received so far"), contents.received),
-    )
+    evening = gettext("%(day)s, the whole evening", day=in_full)
+    if start := reservation.slot:
+        end = f"{reservation.ends // 60 % 24:02d}:{reservation.ends % 60:02d}"
+        evening = gettext("%(day)s, %(start)s to %(end)s", day=in_full, start=start, end=end)
+    currency, amounts = one_line(contents.venue.currency), []
+    if contents.letter.kind == "payment_due":
+        amounts.append((gettext("Minimum of the table"), contents.minimum_spend))
+        amounts.append((gettext("Received so far"), contents.received))
     return {
         "_": gettext,
         "language": language,
@@ -300,11 +293,7 @@ def _tell(contents: Contents, language: Language) -> dict[str, Any]:
         "party": language.ngettext("%(count)s guest", "%(count)s guests", reservation.guests),
         "address": one_line(contents.venue.address or "") if reservation.holds else "",
         "way": contents.venue.way,
-        "amounts": [
-            (label, f"{amount} {currency}")
-            for label, amount in amounts
-            if amount and contents.letter.kind == "payment_due"
-        ],
+        "amounts": [(label, f"{amount} {currency}") for label, amount in amounts if amount],
         "shows_pass": contents.letter.kind in WITH_PASS,
         "picture_id": f"pass.{contents.letter.id}@venuebox.invalid",
         "access_url": contents.access_url,

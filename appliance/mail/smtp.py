@@ -6,6 +6,7 @@ import email.utils
 import re
 import socket
 import ssl
+from collections.abc import Iterator
 from email.headerregistry import Address
 from email.message import EmailMessage
 from typing import Protocol
@@ -26,6 +27,12 @@ _SIGN_IN_FIRST = {530, 534, 535, 538}
 _GOING_AWAY = 421
 _PERMANENT = 500
 _TOO_SLOW = Outcome("unreachable", "the mail server did not answer in time")
+_REFUSED = {
+    aiosmtplib.SMTPAuthenticationError: "sign-in",
+    aiosmtplib.SMTPSenderRefused: "sender",
+    aiosmtplib.SMTPRecipientRefused: "recipient",
+    aiosmtplib.SMTPDataError: "letter",
+}
 _LOST_CONNECTION = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
@@ -73,21 +80,14 @@ class SmtpSender:
         """
         sender, recipient = message["From"].addresses[0], message["To"].addresses[0]
         raw = await asyncio.to_thread(message.as_bytes)
-        taken = False
         try:
-            client = await self._introduce(sender, recipient)
-            async with asyncio.timeout(self._take_within):
-                await client.data(raw)
-            taken = True
-        except aiosmtplib.SMTPException as error:
-            raise Undelivered(_judge(error)) from None
-        except TimeoutError:
-            raise Undelivered(_TOO_SLOW) from None
-        except OSError as error:
-            raise Undelivered(_unreachable(error)) from None
-        finally:
-            if not taken:
-                self.part()
+            with _judged():
+                client = await self._introduce(sender, recipient)
+                async with asyncio.timeout(self._take_within):
+                    await client.data(raw)
+        except BaseException:
+            self.part()
+            raise
 
     def part(self) -> None:
         """Say goodbye without waiting: once a letter is theirs, no trouble makes it ours again."""
@@ -113,25 +113,12 @@ class SmtpSender:
                 self.part()
             else:
                 return self._client
-        client = self._client = self._new_client(sender)
+        # Without a name of ours the library asks the name service first.
+        client = self._client = _new_client(self._settings, sender.domain, self._tls)
         async with asyncio.timeout(self._speak_within):
             await _connect(client)
             await _envelope(client, sender, recipient)
         return client
-
-    def _new_client(self, sender: Address) -> aiosmtplib.SMTP:
-        settings = self._settings
-        return aiosmtplib.SMTP(
-            hostname=settings.host,
-            port=settings.port,
-            username=settings.user or None,
-            password=settings.password or None,
-            use_tls=settings.security == "tls",
-            start_tls=settings.security == "starttls",
-            tls_context=self._tls,
-            local_hostname=sender.domain,  # else the library asks the name service first
-            timeout=None,
-        )
 
 
 async def send_letter(
@@ -141,14 +128,12 @@ async def send_letter(
     try:
         await server.send(await _written(environment, composer, letter_id))
     except Undelivered as undelivered:
-        outcome = undelivered.outcome
+        return undelivered.outcome
     except UnusableAddress:
-        outcome = Outcome("refused", "the address cannot be used")
+        return Outcome("refused", "the address cannot be used")
     except Exception as error:  # noqa: BLE001 - a letter is never forgotten
-        outcome = Outcome("deferred", f"our own fault: {type(error).__name__}")
-    else:
-        outcome = Outcome("accepted")
-    return outcome
+        return Outcome("deferred", f"our own fault: {type(error).__name__}")
+    return Outcome("accepted")
 
 
 async def _written(environment: Environment, composer: Composer, letter_id: str) -> EmailMessage:
@@ -177,7 +162,7 @@ async def send_trial(settings: MailSettings, recipient: str, subject: str, text:
     except Undelivered as undelivered:
         return undelivered.outcome
     except TimeoutError:
-        return Outcome("unreachable", "the mail server did not answer in time")
+        return _TOO_SLOW
     server.part()
     return Outcome("accepted")
 
@@ -191,6 +176,47 @@ def _compose(sender: str, recipient: str, subject: str, text: str) -> EmailMessa
     message["Message-ID"] = email.utils.make_msgid("trial", "venuebox.invalid")
     message.set_content(text)
     return message
+
+
+async def find_trouble(settings: MailSettings, within: float) -> str | None:
+    """Why this mail server takes no letters of ours, if so: it is greeted and signed in to."""
+    client = _new_client(settings, "localhost", None)
+    try:
+        with _judged():
+            async with asyncio.timeout(within):
+                await _connect(client)
+    except Undelivered as undelivered:
+        return undelivered.outcome.trouble
+    finally:
+        client.close()
+    return None
+
+
+def _new_client(settings: MailSettings, domain: str, tls: ssl.SSLContext | None) -> aiosmtplib.SMTP:
+    return aiosmtplib.SMTP(
+        hostname=settings.host,
+        port=settings.port,
+        username=settings.user or None,
+        password=settings.password or None,
+        use_tls=settings.security == "tls",
+        start_tls=settings.security == "starttls",
+        tls_context=tls,
+        local_hostname=domain,
+        timeout=None,
+    )
+
+
+@contextlib.contextmanager
+def _judged() -> Iterator[None]:
+    """Undelivered for whatever goes wrong with a mail server."""
+    try:
+        yield
+    except aiosmtplib.SMTPException as error:
+        raise Undelivered(_judge(error)) from None
+    except TimeoutError:
+        raise Undelivered(_TOO_SLOW) from None
+    except OSError as error:
+        raise Undelivered(_unreachable(error)) from None
 
 
 async def _connect(client: aiosmtplib.SMTP) -> None:
@@ -231,14 +257,12 @@ def _judge_answer(error: aiosmtplib.SMTPResponseException) -> Outcome:
     code, permanent = _code(error), error.code >= _PERMANENT
     if permanent and (error.code in _SIGN_IN_FIRST or " 5.7." in code):
         return _settings(f"not allowed to send: {code}")
-    if isinstance(error, (aiosmtplib.SMTPAuthenticationError, aiosmtplib.SMTPSenderRefused)):
-        who = "sign-in" if isinstance(error, aiosmtplib.SMTPAuthenticationError) else "sender"
-        trouble = f"{who} refused with {code}"
+    what = next((what for kind, what in _REFUSED.items() if isinstance(error, kind)), None)
+    trouble = f"{what} refused with {code}"
+    if what in {"sign-in", "sender"}:
         return _settings(trouble) if permanent else Outcome("unreachable", trouble)
-    if isinstance(error, (aiosmtplib.SMTPRecipientRefused, aiosmtplib.SMTPDataError)):
-        what = "recipient" if isinstance(error, aiosmtplib.SMTPRecipientRefused) else "letter"
-        if error.code != _GOING_AWAY:
-            return Outcome("refused" if permanent else "deferred", f"{what} refused with {code}")
+    if what is not None and error.code != _GOING_AWAY:
+        return Outcome("refused" if permanent else "deferred", trouble)
     return Outcome("unreachable", f"the mail server answered {code}")
 
 

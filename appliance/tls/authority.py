@@ -4,6 +4,7 @@ It may only sign for the names and the private ranges it was made for: a phone t
 trusts nothing else by it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address
@@ -11,6 +12,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from appliance.clock_trust import BUILT_AT
@@ -19,6 +21,10 @@ from appliance.tls.names import Names
 AUTHORITY_DAYS = 3650
 LEAF_DAYS = 820  # Apple's phones take 825 at most
 RENEW_DAYS = 30
+_NO_USAGES = (
+    "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "encipher_only", "decipher_only",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +37,14 @@ class Identity:
 
     def pem(self) -> bytes:
         """Key, certificate and chain in one file: they are replaced together or not at all."""
-        key = self.key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        certificates = (self.certificate, *self.chain)
-        return key + b"".join(c.public_bytes(serialization.Encoding.PEM) for c in certificates)
+        return to_pem(self.key, (self.certificate, *self.chain))
+
+
+def to_pem(key: PrivateKeyTypes, certificates: Iterable[x509.Certificate]) -> bytes:
+    """A private key, not encrypted, and what follows it in its file."""
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(encoding, form, serialization.NoEncryption())
+    return private + b"".join(each.public_bytes(encoding) for each in certificates)
 
 
 def make_authority(venue: str, names: Names, now: int) -> Identity:
@@ -101,26 +108,14 @@ def ends_at(certificate: x509.Certificate) -> int:
 
 
 def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    now: int,
-    days: int,
-    *,
-    signs: bool,
-) -> x509.CertificateBuilder:
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: int, days: int,
+    *, signs: bool,
+) -> x509.CertificateBuilder:  # fmt: skip
     """Valid from a day ago, for phones whose clock is behind; never before the program's build."""
     begins = datetime.fromtimestamp(max(now, BUILT_AT) // 1000, UTC) - timedelta(days=1)
+    unused = dict.fromkeys(_NO_USAGES, False)
     usage = x509.KeyUsage(
-        digital_signature=not signs,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
+        digital_signature=not signs, key_cert_sign=signs, crl_sign=signs, **unused
     )
     constraints = x509.BasicConstraints(ca=signs, path_length=0 if signs else None)
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())

@@ -27,7 +27,6 @@ from appliance.tls.files import (
     GIVEN,
     IMPORTED,
     LEAF,
-    read_certificate,
     read_identity,
     write_identity,
 )
@@ -101,19 +100,15 @@ class Certificates:
         self.context.sni_callback = self._choose
 
     def _load_imported(self) -> tuple[Names, ssl.SSLContext] | None:
-        path = self.folder / IMPORTED
-        certificate = read_certificate(path)
-        if certificate is None and not path.exists():
-            return None
-        context = make_context()
+        path, context = self.folder / IMPORTED, make_context()
         try:
             context.load_cert_chain(path)
-        except (OSError, ssl.SSLError):
-            certificate = None
-        if certificate is None:
+            return names_in(x509.load_pem_x509_certificates(path.read_bytes())[0]), context
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):  # ssl.SSLError is an OSError
             log.warning("tls: the imported certificate cannot be used: import it again")
             return None
-        return names_in(certificate), context
 
     def _choose(self, client: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         if self._imported is not None and self._imported[0].cover(name or ""):
@@ -125,9 +120,8 @@ class Certificates:
 
     def give_authority(self) -> bytes:
         """The same in the form that phones install. From now on the authority stays."""
-        mark = self.folder / GIVEN
         if not self._is_given():
-            atomic_write(mark, self.fingerprint().encode())
+            atomic_write(self.folder / GIVEN, self.fingerprint().encode())
         return self._authority().public_bytes(serialization.Encoding.DER)
 
     def fingerprint(self) -> str:
@@ -157,8 +151,7 @@ class Certificates:
 
     def _is_outgrown(self, authority: Identity) -> bool:
         """Whether a name is missing in it while no device trusts it yet."""
-        wanted = self.wanted().dns
-        is_complete = within(authority.certificate, self.wanted()).dns == wanted
+        is_complete = within(authority.certificate, self.wanted()).dns == self.wanted().dns
         return not (is_complete or self._is_given() or self.has_terminals())
 
     def _is_due(self, authority: Identity, leaf: Identity) -> bool:

@@ -3,7 +3,6 @@
 The owner's own certificate is kept beside the one that the box signs for itself.
 """
 
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.clock import format_instant
-from appliance.durable import atomic_write
+from appliance.durable import atomic_write, read_private
 from appliance.errors import Trouble
 from appliance.file_ownership import make_folder
-from appliance.tls.authority import Identity, ends_at, names_in
+from appliance.tls.authority import Identity, ends_at, names_in, to_pem
 from appliance.tls.names import Names
 
 DAY_MS = 86_400_000
@@ -27,14 +26,9 @@ GIVEN = "given"  # the fingerprint of the authority that a device was given to t
 def read_identity(path: Path) -> Identity | None:
     """What one of our own files holds, None when it is missing; Trouble when it is spoiled."""
     try:
-        content = path.read_bytes()
-        mode = stat.S_IMODE(path.stat().st_mode)
+        content = read_private(path)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
-    if mode & 0o077:
-        raise Trouble(f"{path} can be read by others: run chmod 600 {path}")
     try:
         key = serialization.load_pem_private_key(content, None)
         certificate, *chain = x509.load_pem_x509_certificates(content)
@@ -82,14 +76,8 @@ def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) 
     names = names_in(chain[0])
     if not names.dns:
         raise Trouble("the certificate names no host: phones refuse it")
-    kept = private.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
     make_folder(folder)
-    pems = [c.public_bytes(serialization.Encoding.PEM) for c in chain]
-    atomic_write(folder / IMPORTED, kept + b"".join(pems))
+    atomic_write(folder / IMPORTED, to_pem(private, chain))
     return names
 
 
@@ -111,10 +99,9 @@ def describe(folder: Path, now: int) -> dict[str, Any] | None:
     if own is None:
         return None
     authority, imported = read_certificate(folder / AUTHORITY), read_certificate(folder / IMPORTED)
-    return {
-        **_describe(own, now),
-        "authority": None if authority is None else _fingerprint(authority),
-        "imported": None if imported is None else _describe(imported, now),
+    return _describe(own, now) | {
+        "authority": authority and _fingerprint(authority),
+        "imported": imported and _describe(imported, now),
     }
 
 

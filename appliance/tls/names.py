@@ -58,13 +58,13 @@ def wanted_names(slug: str, server: ServerSettings, addresses: Iterable[str]) ->
 
     Not the host of a public `app_url`: who comes by that does not know the box's authority.
     """
-    machine = gethostname().lower().rstrip(".")
-    given = list(server.names)
+    machine = gethostname()
+    given = ["localhost", f"{slug}.local", machine, *server.names]
+    if "." not in machine:
+        given.append(f"{machine}.local")
     if not is_public(server.app_url):
         given.append(urlsplit(server.app_url).hostname or "")
-    dns = {"localhost", f"{slug.lower()}.local", *(name.lower().rstrip(".") for name in given)}
-    if machine:
-        dns |= {machine, machine if "." in machine else f"{machine}.local"}
+    dns = {name.lower().rstrip(".") for name in given}
     literal = {name for name in dns if _is_address(name)}
     return Names(
         tuple(sorted(name for name in dns - literal if _is_name(name))),

@@ -8,11 +8,18 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
+
 from appliance.clock import format_instant
-from appliance.durable import sync
+from appliance.durable import open_private, sync
 from appliance.errors import Trouble
 
 LIST = "erasures.jsonl"
+
+
+class _Entry(msgspec.Struct):
+    environment: str
+    reservation: str
 
 
 def read_list(folder: Path, environment: str) -> list[str]:
@@ -20,8 +27,7 @@ def read_list(folder: Path, environment: str) -> list[str]:
 
     Trouble when the file is there and cannot be opened.
     """
-    entries = (entry for _, entry in _read(folder))
-    return [entry[1] for entry in entries if entry is not None and entry[0] == environment]
+    return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
 
 
 def find_unreadable(folder: Path) -> list[int]:
@@ -39,17 +45,15 @@ def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> No
     ]
     if not lines:
         return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    handle = os.open(folder / LIST, flags, 0o600)
-    with os.fdopen(handle, "ab") as file:
+    with open(folder / LIST, "ab", opener=open_private) as file:
         file.write(("\n" + "\n".join(lines) + "\n").encode())
         file.flush()
-        os.fsync(handle)
+        os.fsync(file.fileno())
     sync(folder)  # it may be new
 
 
-def _read(folder: Path) -> list[tuple[int, tuple[str, str] | None]]:
-    """Each line that is not empty: its number, and environment and reservation if it has them."""
+def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
+    """Each line that is not empty: its number, and what it says if it can be read."""
     path = folder / LIST
     try:
         lines = path.read_bytes().split(b"\n")
@@ -60,14 +64,8 @@ def _read(folder: Path) -> list[tuple[int, tuple[str, str] | None]]:
     return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
 
 
-def _parse(line: bytes) -> tuple[str, str] | None:
+def _parse(line: bytes) -> _Entry | None:
     try:
-        entry = json.loads(line.decode("utf-8"))
-    except (ValueError, RecursionError):
+        return msgspec.json.decode(line, type=_Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if not isinstance(entry, dict):
-        return None
-    environment, reservation = entry.get("environment"), entry.get("reservation")
-    if isinstance(environment, str) and isinstance(reservation, str):
-        return environment, reservation
-    return None

@@ -42,9 +42,8 @@ class Erasures:
             log.warning("%s cannot be read in these lines: %s", LIST, ", ".join(map(str, spoiled)))
         listed = read_list(self._folder, self._name)
         back = [id_ for id_ in listed if id_ not in known]
-        found = 0
-        for n in range(0, len(back), _BATCH):
-            found += await self._database.write(erase_again, back[n : n + _BATCH])
+        steps = range(0, len(back), _BATCH)
+        found = sum([await self._database.write(erase_again, back[n : n + _BATCH]) for n in steps])
         if found:
             log.warning("%d guests were erased again: a backup had brought them back", found)
         (self._folder / f"unwiped-{self._name}").unlink(missing_ok=True)  # of earlier versions

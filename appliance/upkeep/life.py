@@ -41,9 +41,9 @@ class Reserve:
             environment.database.go_first(DOOR, self._make_room)
         if self._ballast.was_released:
             self._refuse_all_but_the_door()
-            return
-        loop = asyncio.get_running_loop()
-        self._making = loop.run_in_executor(None, self._ballast.make)
+        else:
+            loop = asyncio.get_running_loop()
+            self._making = loop.run_in_executor(None, self._ballast.make)
 
     async def close(self) -> None:
         """Leave the ballast where it is."""

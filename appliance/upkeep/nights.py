@@ -15,12 +15,7 @@ from appliance.data_directory import DataDirectory
 from appliance.environment import Environment
 from appliance.errors import Refusal, Trouble
 from appliance.scheduler import Job
-from appliance.store.conditions import (
-    Condition,
-    drop_condition,
-    list_conditions,
-    put_condition,
-)
+from appliance.store.conditions import Condition, drop_condition, list_conditions, put_condition
 from appliance.store.connection import Reader, Transaction
 from appliance.store.signing_keys import find_first_instant
 from appliance.store.snapshot import list_faults
@@ -92,13 +87,7 @@ class Nights:
 
     async def _vacuum(self, environment: Environment) -> bool:
         """Whether nothing of what was erased is left in the file; else at least not in the log."""
-        wiped: list[bool] = []
-
-        async def wipe() -> None:
-            wiped.append(await environment.database.wipe())
-
-        await _try(f"the vacuum of {environment.name}", wipe)
-        if wiped == [True]:
+        if await _try(f"the vacuum of {environment.name}", environment.database.wipe):
             return True
         log.warning("night: %s was not vacuumed, tried again with the next work", environment.name)
         await _try(f"cutting the log of {environment.name}", environment.database.cut_log)
@@ -139,11 +128,13 @@ class Nights:
             log.warning("night: %s", sentence)
 
 
-async def _try(what: str, work: Callable[[], Awaitable[object]]) -> None:
+async def _try(what: str, work: Callable[[], Awaitable[object]]) -> object:
+    """What the work returns; None where it does not succeed."""
     try:
-        await work()
+        return await work()
     except (Refusal, Trouble, OSError, apsw.Error) as trouble:
         log.warning("night: %s did not succeed: %s", what, trouble)
+        return None
 
 
 def is_overdue(record: Record, clock: Clock) -> bool:

@@ -53,13 +53,8 @@ class Retention:
         self._may_expire = may_expire
         self._done_at: int | None = None
         self._lock = asyncio.Lock()
-        self.job = Job(
-            f"{environment.name}: retention",
-            self._database,
-            self._next_due,
-            self.forget,
-            may_expire,
-        )
+        name = f"{environment.name}: retention"
+        self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
 
     async def forget(self) -> None:
         """Forget what is too old. By a doubtful clock nothing is."""

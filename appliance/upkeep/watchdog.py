@@ -106,9 +106,8 @@ class Watchdog:
             looked_at = time.monotonic()
             self._closing.wait(min(_LOOK, self._patience / 3))
             since, now = self._turned_at, time.monotonic()
-            if now - looked_at > self._patience / 2:  # the whole machine stood still
-                continue
-            if since is not None and now - since > self._patience:
+            stood_still = now - looked_at > self._patience / 2  # the whole machine
+            if since is not None and now - since > self._patience and not stood_still:
                 self._end()
                 return
 

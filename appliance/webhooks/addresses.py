@@ -3,6 +3,7 @@
 `ipaddress.is_global` is not asked: it calls NAT64, 6to4 and mapped loopback addresses global.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -60,6 +61,7 @@ _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _ISATAP = (0x00005EFE, 0x02005EFE)  # the interface identifier that spells an IPv4 address
 
 _PORT_MAX = 65535
+_WITH_PORT = re.compile(r"(?:\[(?P<six>.+)\]|(?P<plain>[^:]+))(?::(?P<port>[0-9]{1,9}))?")
 _PORTS_FOR_ANYBODY = 1024  # below them live other protocols
 
 
@@ -107,8 +109,9 @@ def parse_allow_entry(text: str) -> AllowEntry:
     alone = network.num_addresses == 1
     if alone and reach_of(network.network_address) is not Reach.NEVER:
         return AllowEntry(network, port)
+    first, length = network.network_address, network.prefixlen
     ranges = [outer for group in _OPENABLE.values() for outer in group]
-    if not any(_lies_inside(network, outer) for outer in ranges):
+    if not any(first in outer and length >= outer.prefixlen for outer in ranges):
         raise Trouble(
             f"webhooks.allow_networks has {text!r}: it names no private network; "
             f"write one inside {', '.join(map(str, ranges))}"
@@ -117,27 +120,11 @@ def parse_allow_entry(text: str) -> AllowEntry:
 
 
 def _split_port(text: str) -> tuple[str, int | None]:
-    if text.startswith("["):
-        name, closed, rest = text[1:].partition("]")
-        if not closed:
-            return text, None
-        digits = rest.removeprefix(":")
-    elif text.count(":") == 1:
-        name, _, digits = text.partition(":")
-        rest = ":" + digits
-    else:
+    """The network and its port; the whole text when it is written in another way."""
+    found = _WITH_PORT.fullmatch(text)
+    if found is None or not 1 <= int(found["port"] or 1) <= _PORT_MAX:
         return text, None
-    if not rest:
-        return name, None
-    if not (rest.startswith(":") and digits.isascii() and digits.isdecimal()):
-        return text, None
-    return (name, int(digits)) if 1 <= int(digits) <= _PORT_MAX else (text, None)
-
-
-def _lies_inside(network: IpNetwork, outer: IpNetwork) -> bool:
-    if isinstance(network, IPv4Network):
-        return isinstance(outer, IPv4Network) and network.subnet_of(outer)
-    return isinstance(outer, IPv6Network) and network.subnet_of(outer)
+    return found["six"] or found["plain"], int(found["port"]) if found["port"] else None
 
 
 class EgressPolicy:
@@ -159,16 +146,13 @@ class EgressPolicy:
             return any(entry.network.num_addresses == 1 for entry in naming)
         return reach is Reach.PUBLIC or bool(naming)
 
-    def permits_port(self, port: int, *, secure: bool) -> bool:
-        """Whether receivers may listen there: 443, 80 for plain http, 1024 and up, or named."""
-        return _is_usual(port, secure=secure) or any(entry.port == port for entry in self._entries)
+    def permits_port(self, port: int, address: IpAddress | None = None, *, secure: bool) -> bool:
+        """Whether receivers may listen there: 443, 80 for plain http, 1024 and up, or named.
 
-    def permits_port_of(self, address: IpAddress, port: int, *, secure: bool) -> bool:
-        """Whether one may listen there at this address: who names a port names it for a place."""
-        return _is_usual(port, secure=secure) or any(
-            entry.port == port and entry.covers(address, port) for entry in self._entries
+        Who names a port names it for a place: with `address` it has to be named for that.
+        """
+        is_usual = port >= _PORTS_FOR_ANYBODY or port == (443 if secure else 80)
+        return is_usual or any(
+            entry.port == port and (address is None or address in entry.network)
+            for entry in self._entries
         )
-
-
-def _is_usual(port: int, *, secure: bool) -> bool:
-    return port >= _PORTS_FOR_ANYBODY or port == (443 if secure else 80)

@@ -20,11 +20,7 @@ from appliance.store.connection import Transaction
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.heartbeat import set_heartbeat
 from appliance.store.waits import list_waiting_endpoints, settle_some_waits
-from appliance.webhooks.conditions import (
-    CLOCK_HELD,
-    CLOCK_UNCONFIRMED,
-    Conditions,
-)
+from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_UNCONFIRMED, Conditions
 from appliance.webhooks.ladder import DELAYS_MS, longest_wait
 from appliance.webhooks.outside import Outside
 from appliance.webhooks.uptime import Alarm, Uptime
@@ -127,9 +123,9 @@ class ClockGate:
     def mark_to_write(self) -> ClockMark | None:
         """The mark, once an hour, for a commit that happens anyway."""
         now = self._uptime.milliseconds()
-        if not self._open or self._written_at is None or now < self._written_at + _WRITE_EVERY_MS:
-            return None
-        if self._clock.was_set():  # the next judgement says whether that time is one to remember
+        is_due = self._written_at is not None and now >= self._written_at + _WRITE_EVERY_MS
+        # Of a clock that was set the next judgement says whether its time is one to remember.
+        if not (self._open and is_due) or self._clock.was_set():
             return None
         self._written_at = now
         return self._clock.mark
@@ -141,7 +137,8 @@ class ClockGate:
 
     def _on_commit(self, notices: Sequence[object]) -> None:
         """A person may have said that the clock is right: in the portal, or at the box itself."""
-        if not self._clock.stepped_far or not any(map(_may_confirm, notices)):
+        may_confirm = any(isinstance(each, ClockConfirmed | ChangedBeside) for each in notices)
+        if not (self._clock.stepped_far and may_confirm):
             return
         if self._conditions.was_taken_back(CLOCK_LEAPT):
             log.info("somebody says that the clock is right")
@@ -169,8 +166,8 @@ class ClockGate:
         if self._clock.trusted:
             self._set_alarm(None)
             self._warn(self._clock.doubt)
-            if not self._open or self._waits_are_stale:
-                self._settle_soon()
+            if self._has_to_settle() and self._settling is None:
+                self._settling = asyncio.create_task(self._settle(), name="clock gate")
         else:
             self._open = False
             sentence = f"webhooks wait, for the clock is not trusted: {self._clock.doubt}"
@@ -186,10 +183,6 @@ class ClockGate:
         else:
             self._conditions.end(CLOCK_UNCONFIRMED, "the clock is confirmed")
 
-    def _settle_soon(self) -> None:
-        if self._settling is None:
-            self._settling = asyncio.create_task(self._settle(), name="clock gate")
-
     async def _settle(self) -> None:
         """Count the waits by the clock that is trusted now; then open."""
         try:
@@ -199,11 +192,11 @@ class ClockGate:
                 await self._remember()
                 self._written_at = self._uptime.milliseconds()
                 self._reopen()
-        except Unavailable:
-            self._try_again()
         except Exception as error:  # noqa: BLE001 - it is tried again
-            log_accident("counting waits by the clock", error)
-            self._try_again()
+            if not isinstance(error, Unavailable):
+                log_accident("counting waits by the clock", error)
+            self._waits_are_stale = True
+            self._set_alarm(self._uptime.milliseconds() + _CHECK_MS)
         finally:
             self._settling = None
 
@@ -222,10 +215,6 @@ class ClockGate:
             self._conditions.end(CLOCK_HELD, "the clock is trusted again: webhooks go out")
             self._on_trusted()
             self._tell()
-
-    def _try_again(self) -> None:
-        self._waits_are_stale = True
-        self._set_alarm(self._uptime.milliseconds() + _CHECK_MS)
 
     def _set_alarm(self, at: int | None) -> None:
         if self._alarm is not None:
@@ -258,10 +247,6 @@ def recall_clock(clock: BoxClock, database: Database) -> None:
         database.peek(find_latest_instant),
         stepped_far=any(condition.name == CLOCK_LEAPT for condition in noted),
     )
-
-
-def _may_confirm(notice: object) -> bool:
-    return isinstance(notice, ClockConfirmed | ChangedBeside)
 
 
 def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:

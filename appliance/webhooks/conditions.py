@@ -6,12 +6,7 @@ import logging
 from appliance.accidents import log_accident
 from appliance.errors import Unavailable
 from appliance.model.delivery import AttemptRecord
-from appliance.store.conditions import (
-    Condition,
-    drop_condition,
-    list_conditions,
-    put_condition,
-)
+from appliance.store.conditions import Condition, drop_condition, list_conditions, put_condition
 from appliance.store.connection import Transaction
 from appliance.store.database import Database
 
@@ -48,14 +43,9 @@ class Conditions:
     def start(self) -> None:
         """Take up what the rows say of endpoints; forget what the process before had."""
         for condition in self._database.peek(list_conditions):
-            key = (condition.name, condition.subject)
-            self._holding[key] = condition
+            self._holding[condition.name, condition.subject] = condition
             if condition.name in _OF_THE_PROCESS:
-                self._forget(key)
-
-    def holds(self, name: str, subject: str = "") -> bool:
-        """Whether it does."""
-        return (name, subject) in self._holding
+                self._forget((condition.name, condition.subject))
 
     def was_taken_back(self, name: str) -> bool:
         """Whether a command beside the box has dropped its row; then it holds no longer."""

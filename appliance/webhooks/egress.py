@@ -5,7 +5,6 @@ import contextlib
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
 from appliance.settings import WebhookSettings
@@ -13,8 +12,7 @@ from appliance.webhooks.addresses import EgressPolicy, IpAddress
 from appliance.webhooks.receiver import Receiver, forbidden, parse_receiver
 
 DNS_SECONDS = 3.0
-_LOOKUPS_OF_A_HOST = 4
-_LOOKUPS_AT_ONCE = 10 * _LOOKUPS_OF_A_HOST  # both environments have five endpoints: none waits
+_LOOKUPS_AT_ONCE = 10  # both environments have five endpoints: none is refused
 _NEW_LOOKUPS_AT_ONCE = 6
 
 # The addresses of a host name. Raises socket.gaierror; may take as long as it likes.
@@ -63,8 +61,8 @@ class EgressGuard:
         return await self._permitted(receiver, self._resolve)
 
     async def _permitted(self, receiver: Receiver, resolve: Resolve) -> Sequence[IpAddress]:
-        policy, port = self._policy, receiver.port
-        if not policy.permits_port(port, secure=receiver.secure):
+        policy, port, secure = self._policy, receiver.port, receiver.secure
+        if not policy.permits_port(port, secure=secure):
             raise Blocked(receiver.address)
         if receiver.address is not None:
             found: Sequence[IpAddress] = [receiver.address]
@@ -72,90 +70,49 @@ class EgressGuard:
             async with asyncio.timeout(DNS_SECONDS):
                 found = await resolve(receiver.host)
         for address in found:
-            named = policy.permits_port_of(address, port, secure=receiver.secure)
-            if not (named and policy.permits(address, port)):
+            is_usual = policy.permits_port(port, address, secure=secure)
+            if not (is_usual and policy.permits(address, port)):
                 raise Blocked(address)
         if not found:
             raise Blocked(None)
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
-    """A question to the name servers: since when, and what came of it."""
-
-    begun: float
-    answer: asyncio.Future[Sequence[IpAddress] | OSError]
-
-
 class SystemResolver:
     """The machine's own name lookups, each on a thread that nothing else waits for.
 
     getaddrinfo cannot be interrupted: its threads are daemons, so that a name server that never
-    answers holds up neither the store nor the end of the process. Who asks for the same host
-    joins the lookup under way while it may still be answered in time, so that one such name
-    server takes four threads, and none from other hosts.
+    answers holds up neither the store nor the end of the process. A host has one lookup at a
+    time, which everybody who asks for it joins.
     """
 
     def __init__(self, at_once: int = _LOOKUPS_AT_ONCE) -> None:
-        self._places = asyncio.Semaphore(at_once)
-        self._under_way: dict[str, list[_Lookup]] = {}
+        self._at_once = at_once
+        self._under_way: dict[str, asyncio.Future[Sequence[IpAddress] | OSError]] = {}
 
     async def __call__(self, host: str) -> Sequence[IpAddress]:
         """The addresses of `host`, in the system's order of preference."""
-        lookup = self._find_to_join(host)
-        if lookup is None:
-            await self._places.acquire()
-            lookup = self._find_to_join(host)  # somebody else's, begun meanwhile
-            if lookup is None:
-                lookup = self._begin(host)
-            else:
-                self._places.release()
-        found = await asyncio.shield(lookup.answer)
+        if host not in self._under_way:
+            if len(self._under_way) >= self._at_once:
+                raise socket.gaierror(socket.EAI_AGAIN, "too many lookups at once")
+            loop = asyncio.get_running_loop()
+            self._under_way[host] = loop.create_future()
+            thread = threading.Thread(target=self._look_up, args=(loop, host), daemon=True)
+            thread.start()
+        found = await asyncio.shield(self._under_way[host])
         if isinstance(found, OSError):
             raise found.with_traceback(None)
         return found
 
-    def _find_to_join(self, host: str) -> _Lookup | None:
-        """The latest lookup of `host`, unless a new one has better chances."""
-        under_way = self._under_way.get(host)
-        if not under_way:
-            return None
-        waits = asyncio.get_running_loop().time() - under_way[-1].begun
-        is_joined = waits < DNS_SECONDS or len(under_way) >= _LOOKUPS_OF_A_HOST
-        return under_way[-1] if is_joined else None
-
-    def _begin(self, host: str) -> _Lookup:
-        loop = asyncio.get_running_loop()
-        lookup = _Lookup(loop.time(), loop.create_future())
-        thread = threading.Thread(
-            target=self._look_up, args=(loop, host, lookup), name="dns", daemon=True
-        )
-        try:
-            thread.start()
-        except RuntimeError as error:  # the machine has no thread for it just now
-            self._places.release()
-            raise socket.gaierror(socket.EAI_AGAIN, str(error)) from None
-        self._under_way.setdefault(host, []).append(lookup)
-        return lookup
-
-    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str, lookup: _Lookup) -> None:
+    def _look_up(self, loop: asyncio.AbstractEventLoop, host: str) -> None:
         found: list[IpAddress] | OSError
         try:
             rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             found = [ip_address(row[4][0]) for row in rows]
         except (OSError, UnicodeError, ValueError) as error:
             found = error if isinstance(error, OSError) else socket.gaierror(str(error))
-
-        def finish() -> None:
-            self._places.release()
-            self._under_way[host].remove(lookup)
-            if not self._under_way[host]:
-                del self._under_way[host]
-            lookup.answer.set_result(found)
-
         with contextlib.suppress(RuntimeError):  # the loop is gone
-            loop.call_soon_threadsafe(finish)
+            loop.call_soon_threadsafe(lambda: self._under_way.pop(host).set_result(found))
 
 
 def is_own_address(address: IpAddress) -> bool:

@@ -10,7 +10,7 @@ from appliance.model.endpoint import Endpoint
 from appliance.settings import WebhookSettings
 from appliance.webhooks.addresses import EgressPolicy, IpAddress
 from appliance.webhooks.client import Budgets, Client, Connect, connect_directly
-from appliance.webhooks.egress import EgressGuard, make_guard
+from appliance.webhooks.egress import EgressGuard, SystemResolver, is_own_address, make_guard
 from appliance.webhooks.network import Network, SystemNetwork
 from appliance.webhooks.receiver import Receiver
 from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust, Trust
@@ -36,7 +36,8 @@ class Inside:
         # No TLS on a pair of sockets; the Host header stays what the URL says.
         port = 80 if receiver.port == _HTTPS else receiver.port
         plain = replace(receiver, secure=False, port=port)
-        client = Client(plain, _Nowhere(), self._connect, trust, budgets)
+        nowhere = _Nowhere(EgressPolicy((), is_own_address), SystemResolver())
+        client = Client(plain, nowhere, self._connect, trust, budgets)
         client.addresses = ()
         return client
 
@@ -44,16 +45,9 @@ class Inside:
 class _Nowhere(EgressGuard):
     """A guard that looks nothing up and permits no address."""
 
-    def __init__(self) -> None:
-        super().__init__(EgressPolicy((), lambda _address: True), _no_addresses)
-
     async def addresses(self, receiver: Receiver) -> Sequence[IpAddress]:  # noqa: ARG002 - as above
         """None: the connector needs none."""
         return ()
-
-
-async def _no_addresses(_host: str) -> Sequence[IpAddress]:
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +79,10 @@ class Outside:
         """What sends to `receiver`, which is the URL of `endpoint` taken apart."""
         if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
-        trust = self._trust_for(endpoint)
-        return Client(receiver, self.guard, self.connect, trust, self.budgets)
-
-    def _trust_for(self, endpoint: Endpoint) -> Trust:
+        trust = self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)
         if endpoint.pin is not None:
-            return PinnedCertificate(endpoint.pin)
-        return self.trust if endpoint.ca is None else OwnAuthority(endpoint.ca)
+            trust = PinnedCertificate(endpoint.pin)
+        return Client(receiver, self.guard, self.connect, trust, self.budgets)
 
 
 def make_outside(settings: WebhookSettings) -> Outside:

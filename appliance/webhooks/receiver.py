@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
-from appliance.errors import InvalidWebhookUrl, WebhookUrlClosed
+from appliance.errors import RULES, InvalidWebhookUrl, WebhookUrlClosed
 from appliance.webhooks.addresses import IpAddress, Reach, reach_of
 
 URL_MAX = 2048
@@ -13,25 +13,6 @@ _NAME_MAX = 253
 _PRINTABLE = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-
-_NOT_ABSOLUTE = (
-    "attendu une URL absolue, https://… en ASCII.",
-    "expected an absolute URL, https://…, in ASCII.",
-)
-_TOO_LONG = (f"{URL_MAX} caractères au plus.", f"at most {URL_MAX} characters.")
-_USER_INFO = ("sans identifiants ni fragment.", "without user info or fragment.")
-_PLAIN_HTTP = (
-    "https est obligatoire, sauf si l'établissement règle webhooks.allow_http = true.",
-    "https is required, unless the venue sets webhooks.allow_http = true.",
-)
-_HOST = (
-    "nom d'hôte ou adresse IP mal écrits.",
-    "host name or IP address is not written in its usual form.",
-)
-_RESERVED = (
-    "cette adresse est réservée : aucun réglage ne l'ouvre.",
-    "this address is reserved: no setting opens it.",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +37,26 @@ def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
 
     Knows nothing of which addresses and ports are permitted: that is the guard's.
     """
-    if not isinstance(url, str):
-        raise _refused(_NOT_ABSOLUTE)
-    if len(url) > URL_MAX:
-        raise _refused(_TOO_LONG)
-    if not _PRINTABLE.fullmatch(url):
-        raise _refused(_NOT_ABSOLUTE)
+    if isinstance(url, str) and len(url) > URL_MAX:
+        raise _refused("url_length")
+    if not (isinstance(url, str) and _PRINTABLE.fullmatch(url)):
+        raise _refused("url_absolute")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise _refused(_HOST) from None
+        raise _refused("url_host") from None
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise _refused(_NOT_ABSOLUTE)
+        raise _refused("url_absolute")
     if "@" in parts.netloc or "#" in url:
-        raise _refused(_USER_INFO)
+        raise _refused("url_user_info")
     if parts.scheme == "http" and not allow_http:
-        raise _refused(_PLAIN_HTTP)
+        raise _refused("url_https")
     secure = parts.scheme == "https"
+    usual = _usual_port(secure=secure)
     name, address = _parse_host(host or "", parts.netloc)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if port is None:
-        port = _usual_port(secure=secure)
-    return Receiver(secure, name, port, target, address)
+    return Receiver(secure, name, usual if port is None else port, target, address)
 
 
 def forbidden(receiver: Receiver, address: IpAddress | None) -> InvalidWebhookUrl:
@@ -88,13 +66,11 @@ def forbidden(receiver: Receiver, address: IpAddress | None) -> InvalidWebhookUr
     names in the venue's network are not a partner's to explore.
     """
     if address is not None and reach_of(address) is Reach.NEVER:
-        return _refused(_RESERVED)
+        return _refused("url_reserved")
     host = "IP" if receiver.address is None else str(receiver.address)
     shown = f"[{host}]" if ":" in host else host
     return WebhookUrlClosed(
-        field="url",
-        usual=_usual_port(secure=receiver.secure),
-        entry=f'"{shown}:{receiver.port}"',
+        field="url", usual=_usual_port(secure=receiver.secure), entry=f'"{shown}:{receiver.port}"'
     )
 
 
@@ -108,7 +84,7 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
         if "[" in netloc:
             behind = netloc.rpartition("]")[2]
             if "%" in host or not netloc.startswith("[") or behind[:1] not in {"", ":"}:
-                raise _refused(_HOST)
+                raise _refused("url_host")
             address = IPv6Address(host)
             return str(address), address
         name = host.removesuffix(".")
@@ -116,9 +92,9 @@ def _parse_host(host: str, netloc: str) -> tuple[str, IpAddress | None]:
         if _NUMBER.fullmatch(labels[-1]):
             return host, IPv4Address(host)
     except ValueError:
-        raise _refused(_HOST) from None
+        raise _refused("url_host") from None
     if len(name) > _NAME_MAX or not all(_LABEL.fullmatch(label) for label in labels):
-        raise _refused(_HOST)
+        raise _refused("url_host")
     return name, None
 
 
@@ -126,5 +102,6 @@ def _usual_port(*, secure: bool) -> int:
     return 443 if secure else 80
 
 
-def _refused(rule: tuple[str, str]) -> InvalidWebhookUrl:
-    return InvalidWebhookUrl(field="url", rule_fr=rule[0], rule=rule[1])
+def _refused(rule: str) -> InvalidWebhookUrl:
+    french, english = RULES[rule]
+    return InvalidWebhookUrl(field="url", rule_fr=french, rule=english)

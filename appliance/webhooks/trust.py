@@ -27,7 +27,7 @@ class SystemTrust:
     async def __call__(self) -> ssl.SSLContext:
         """The context; reading the certificates takes 40 ms, which are a thread's."""
         if self._context is None:
-            self._context = await asyncio.to_thread(_read_certificates)
+            self._context = _modern(await asyncio.to_thread(ssl.create_default_context))
         return self._context
 
 
@@ -72,10 +72,6 @@ class PinnedCertificate:
         shown = hashlib.sha256(certificate or b"").digest()
         if not hmac.compare_digest(shown, self._digest):
             raise AnotherCertificate("another certificate than the pinned one")
-
-
-def _read_certificates() -> ssl.SSLContext:
-    return _modern(ssl.create_default_context())
 
 
 def _modern(context: ssl.SSLContext) -> ssl.SSLContext:

@@ -111,14 +111,6 @@ def test_a_master_key_that_cannot_be_used_is_a_failure(ward, harm):
     assert ward.status("signing_key") is None  # there is nothing to open it with
 
 
-@pytest.mark.parametrize("name", [".address.4711", "secrets/.recovery.key.4711-1407.part"])
-def test_what_a_power_cut_left_half_written_is_named(ward, name):
-    assert ward.status("leftovers") == "ok"
-    (ward.root / name).write_bytes(b"htt")
-
-    assert ward.status("leftovers") == "warn"
-
-
 def test_lines_of_the_list_of_erasures_that_cannot_be_read_are_named(ward):
     assert ward.status("erasures") is None, "nobody was erased yet"
     append_to_list(ward.root, "live", {"a": 0})

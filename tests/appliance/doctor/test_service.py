@@ -134,17 +134,15 @@ def test_the_mail_settings_are_complete(ward, changes, status):
     assert ward.status("mail") == status
 
 
-@pytest.mark.parametrize(
-    ("trouble", "status"), [(None, "ok"), ("sign-in refused with 535", "fail")]
-)
+@pytest.mark.parametrize(("trouble", "status"), [("", "ok"), ("sign-in refused with 535", "fail")])
 def test_the_mail_server_is_asked_when_told_to(ward, monkeypatch, trouble, status):
     asked = []
 
-    async def answer(settings):
+    async def answer(settings, _within):
         asked.append(settings.host)
         return trouble
 
-    monkeypatch.setattr(partners, "_sign_in", answer)
+    monkeypatch.setattr(partners, "find_trouble", answer)
     ward.become(online=True)
 
     assert ward.status("mail_server") == status
