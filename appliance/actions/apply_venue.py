@@ -77,10 +77,7 @@ def _retire_tables(tx: Transaction, tables: Sequence[Table]) -> None:
     tx.execute(
         """UPDATE venue_table SET bookable = 0, position = :after
            WHERE number NOT IN (SELECT value FROM json_each(:numbers))""",
-        {
-            "after": len(tables),
-            "numbers": json.dumps([table.number for table in tables]),
-        },
+        {"after": len(tables), "numbers": json.dumps([table.number for table in tables])},
     )
 
 

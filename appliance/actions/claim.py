@@ -10,13 +10,7 @@ from appliance.errors import (
     WrongState,
     field_invalid,
 )
-from appliance.model.booking import (
-    NAME_MAX,
-    check_phone,
-    is_email,
-    is_visible,
-    plain_phone,
-)
+from appliance.model.booking import NAME_MAX, check_phone, is_email, is_visible, plain_phone
 from appliance.model.letter import LANGUAGES
 from appliance.model.reservation import Reservation
 from appliance.store.claims import add_claim

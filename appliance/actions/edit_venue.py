@@ -9,12 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from appliance.actions.apply_venue import (
-    apply_slots,
-    apply_tables,
-    table_columns,
-    update_venue,
-)
+from appliance.actions.apply_venue import apply_slots, apply_tables, table_columns, update_venue
 from appliance.actions.keep_holds import keep_holds
 from appliance.errors import field_invalid
 from appliance.house_errors import ChangedMeanwhile, SlotIsHeld

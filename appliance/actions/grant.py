@@ -15,23 +15,12 @@ from appliance.errors import (
 )
 from appliance.model.availability import find_closure
 from appliance.model.booking import Booking, plain_phone
-from appliance.model.evening import (
-    find_slot,
-    interval,
-    link_expiry,
-    may_be_booked,
-    tonight,
-)
+from appliance.model.evening import find_slot, interval, link_expiry, may_be_booked, tonight
 from appliance.model.guest_terms import has_ended
 from appliance.model.reservation import Issued
 from appliance.model.venue import Slot, Table
 from appliance.store.connection import Transaction
-from appliance.store.reservations import (
-    add_history,
-    code_is_in_use,
-    insert_reservation,
-    is_held,
-)
+from appliance.store.reservations import add_history, code_is_in_use, insert_reservation, is_held
 from appliance.store.venue import find_table, get_venue, list_closings, list_slots
 
 _CODE_TRIES = 64

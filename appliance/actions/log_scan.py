@@ -21,12 +21,7 @@ class Decided:
 
 
 def log_scan(
-    tx: Transaction,
-    terminal: Terminal,
-    scan_id: str,
-    kind: str,
-    verdict: Verdict,
-    **details: Any,
+    tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
 ) -> int:
     """Append to the door log; its number there. `details` are further columns of `scan`."""
     values = {

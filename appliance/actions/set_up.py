@@ -3,12 +3,7 @@
 from appliance.actions.note_security import note_security
 from appliance.actions.sign_in import OpenedSession, start_session
 from appliance.store.connection import Transaction
-from appliance.store.setup import (
-    begin_setup,
-    is_setup_link,
-    set_setup_link,
-    set_setup_steps,
-)
+from appliance.store.setup import begin_setup, is_setup_link, set_setup_link, set_setup_steps
 from appliance.store.staff import has_owner, insert_staff, set_language, set_password
 from appliance.tokens import hash_token
 
