@@ -76,10 +76,8 @@ def edit_table(
     if clashes and clash_mark(clashes) != accepted:
         return clashes
     changes = ", ".join(f"{name} = :{name}" for name in table_columns(entry))
-    tx.execute(
-        f"UPDATE venue_table SET {changes} WHERE id = :id",  # noqa: S608 - names from the code
-        {"id": table_id, **table_columns(entry)},
-    )
+    sql = f"UPDATE venue_table SET {changes} WHERE id = :id"  # noqa: S608 - names from the code
+    tx.execute(sql, {"id": table_id, **table_columns(entry)})
     return ()
 
 
@@ -176,10 +174,8 @@ def _check_seen(thing: object, seen: str) -> None:
 def _number(tx: Transaction, ids: Sequence[str]) -> None:
     """Positions 0, 1, … in the order of `ids`."""
     for position, table_id in enumerate(ids):
-        tx.execute(
-            "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position",
-            {"position": position, "id": table_id},
-        )
+        sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
+        tx.execute(sql, {"position": position, "id": table_id})
 
 
 def _settle(

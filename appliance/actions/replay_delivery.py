@@ -69,11 +69,9 @@ def replay_deliveries(
     the endpoint is unknown, EndpointIsInactive if it receives nothing.
     """
     begun = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
-    end = tx.value(
-        """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
-                                 ORDER BY seq LIMIT :size)""",
-        {"after": begun.after, "last": begun.last, "size": PAGE},
-    )
+    sql = """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
+                                   ORDER BY seq LIMIT :size)"""
+    end = tx.value(sql, {"after": begun.after, "last": begun.last, "size": PAGE})
     replayed = _replay(
         tx,
         selection.endpoint_id,

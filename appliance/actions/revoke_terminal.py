@@ -11,8 +11,6 @@ def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) 
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is None:
         note_security(tx, actor, "terminal_revoked", terminal=terminal_id, name=terminal.name)
-    tx.execute(
-        "UPDATE terminal SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL",
-        {"now": tx.now, "id": terminal_id},
-    )
+    sql = "UPDATE terminal SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL"
+    tx.execute(sql, {"now": tx.now, "id": terminal_id})
     tx.notices.append(TerminalGone(terminal_id))

@@ -42,11 +42,9 @@ def found_owner(
         return None
     set_setup_link(tx, None, None)
     # Somebody of that name who was invited from the console meanwhile makes room.
-    tx.execute(
-        """UPDATE staff SET disabled_at = :now
-           WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL""",
-        {"now": tx.now, "name": name},
-    )
+    sql = """UPDATE staff SET disabled_at = :now
+             WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL"""
+    tx.execute(sql, {"now": tx.now, "name": name})
     staff_id = tx.new_id()
     insert_staff(tx, staff_id, name, "owner")
     set_password(tx, staff_id, password_hash)

@@ -18,10 +18,8 @@ class Condition:
 
 def list_conditions(reader: Reader) -> list[Condition]:
     """What holds now, the oldest first."""
-    rows = reader.rows(
-        "SELECT name, subject, since, detail FROM condition ORDER BY since, name, subject"
-    )
-    return [Condition(*row) for row in rows]
+    sql = "SELECT name, subject, since, detail FROM condition ORDER BY since, name, subject"
+    return [Condition(*row) for row in reader.rows(sql)]
 
 
 def put_condition(tx: Transaction, condition: Condition) -> None:
@@ -41,10 +39,8 @@ def put_condition(tx: Transaction, condition: Condition) -> None:
 
 def drop_condition(tx: Transaction, name: str, subject: str) -> None:
     """Note that something holds no longer."""
-    tx.execute(
-        "DELETE FROM condition WHERE name = :name AND subject = :subject",
-        {"name": name, "subject": subject},
-    )
+    sql = "DELETE FROM condition WHERE name = :name AND subject = :subject"
+    tx.execute(sql, {"name": name, "subject": subject})
 
 
 def drop_conditions(tx: Transaction, names: Collection[str]) -> None:

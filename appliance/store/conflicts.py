@@ -56,10 +56,8 @@ def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
 
 def find_conflict_of_scan(reader: Reader, terminal_id: str, scan_id: str) -> Conflict | None:
     """The conflict that this terminal's scan made."""
-    row = reader.row(
-        f"{_SELECT} WHERE s.terminal_id = :terminal_id AND s.scan_id = :scan_id",
-        {"terminal_id": terminal_id, "scan_id": scan_id},
-    )
+    sql = f"{_SELECT} WHERE s.terminal_id = :terminal_id AND s.scan_id = :scan_id"
+    row = reader.row(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
     return None if row is None else _conflict(row)
 
 
@@ -79,12 +77,9 @@ def list_conflicts_of(reader: Reader, reservation_id: str) -> list[Conflict]:
 
 def set_acknowledged(tx: Transaction, conflict_id: str, actor: str) -> bool:
     """Note who has seen it; whether they were the first."""
-    changed = tx.execute(
-        """UPDATE door_conflict SET acknowledged_at = :now, acknowledged_by = :actor
-           WHERE id = :id AND acknowledged_at IS NULL""",
-        {"id": conflict_id, "now": tx.now, "actor": actor},
-    )
-    return changed > 0
+    sql = """UPDATE door_conflict SET acknowledged_at = :now, acknowledged_by = :actor
+             WHERE id = :id AND acknowledged_at IS NULL"""
+    return tx.execute(sql, {"id": conflict_id, "now": tx.now, "actor": actor}) > 0
 
 
 def _conflict(row: Row) -> Conflict:

@@ -48,26 +48,20 @@ def insert_endpoint(tx: Transaction, values: dict[str, Any]) -> None:
 
 def set_active(tx: Transaction, endpoint_id: str, *, active: bool) -> None:
     """Switch an endpoint on or off."""
-    tx.execute(
-        "UPDATE endpoint SET active = :active WHERE id = :id",
-        {"active": int(active), "id": endpoint_id},
-    )
+    sql = "UPDATE endpoint SET active = :active WHERE id = :id"
+    tx.execute(sql, {"active": int(active), "id": endpoint_id})
 
 
 def set_events(tx: Transaction, endpoint_id: str, events: Sequence[str]) -> None:
     """What an endpoint hears of."""
-    tx.execute(
-        "UPDATE endpoint SET events = :events WHERE id = :id",
-        {"events": json.dumps(list(events)), "id": endpoint_id},
-    )
+    sql = "UPDATE endpoint SET events = :events WHERE id = :id"
+    tx.execute(sql, {"events": json.dumps(list(events)), "id": endpoint_id})
 
 
 def set_own_refs(tx: Transaction, endpoint_id: str, *, own_refs: bool) -> None:
     """Whether an endpoint is told the externalRef of its own key line alone."""
-    tx.execute(
-        "UPDATE endpoint SET own_refs = :own_refs WHERE id = :id",
-        {"own_refs": int(own_refs), "id": endpoint_id},
-    )
+    sql = "UPDATE endpoint SET own_refs = :own_refs WHERE id = :id"
+    tx.execute(sql, {"own_refs": int(own_refs), "id": endpoint_id})
 
 
 def set_secrets(
@@ -89,19 +83,15 @@ def set_secrets(
 
 def forget_previous_secret(tx: Transaction, endpoint_id: str) -> None:
     """Erase the secret before the present one."""
-    tx.execute(
-        """UPDATE endpoint SET previous_secret = NULL, previous_secret_expires_at = NULL
-           WHERE id = :id""",
-        {"id": endpoint_id},
-    )
+    sql = """UPDATE endpoint SET previous_secret = NULL, previous_secret_expires_at = NULL
+             WHERE id = :id"""
+    tx.execute(sql, {"id": endpoint_id})
 
 
 def set_certificates(tx: Transaction, endpoint_id: str, ca: str | None, pin: bytes | None) -> None:
     """What the endpoint's certificate is checked against; both None: the machine's own list."""
-    tx.execute(
-        "UPDATE endpoint SET ca = :ca, pin = :pin WHERE id = :id",
-        {"ca": ca, "pin": pin, "id": endpoint_id},
-    )
+    sql = "UPDATE endpoint SET ca = :ca, pin = :pin WHERE id = :id"
+    tx.execute(sql, {"ca": ca, "pin": pin, "id": endpoint_id})
 
 
 def record_health(

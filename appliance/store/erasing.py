@@ -18,16 +18,13 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
     """Reservations that name this email or phone, or whose letters went to that address."""
     found: dict[str, None] = {}
     if email is not None:
-        rows = reader.rows(
-            """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
-               UNION SELECT reservation_id FROM letter WHERE lower(recipient) = lower(:email)""",
-            {"email": email.strip()},
-        )
+        sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
+                 UNION SELECT reservation_id FROM letter WHERE lower(recipient) = lower(:email)"""
+        rows = reader.rows(sql, {"email": email.strip()})
         found |= dict.fromkeys(row[0] for row in rows)
     if phone is not None:
-        rows = reader.rows(
-            "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
-        )
+        sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
+        rows = reader.rows(sql)
         found |= dict.fromkeys(id_ for id_, stored in rows if is_same_phone(phone, stored))
     return list(found)
 
@@ -48,42 +45,31 @@ def is_same_phone(one: str, other: str) -> bool:
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
     """Reservations up to that evening of whose guests something personal is still stored."""
-    rows = reader.rows(
-        f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
-            ORDER BY date LIMIT :limit""",  # noqa: S608 - made of constants
-        {"last": last_evening.isoformat(), "limit": limit},
-    )
-    return [row[0] for row in rows]
+    sql = f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
+              ORDER BY date LIMIT :limit"""  # noqa: S608 - made of constants
+    return [row[0] for row in reader.rows(sql, {"last": last_evening.isoformat(), "limit": limit})]
 
 
 def erase_letters_of(tx: Transaction, reservation_id: str) -> None:
     """No letter knows its address any more; what still waits is not sent."""
-    tx.execute(
-        """UPDATE letter
-           SET recipient = NULL,
-               trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
-               state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
-           WHERE reservation_id = :id""",
-        {"id": reservation_id},
-    )
+    sql = """UPDATE letter
+             SET recipient = NULL,
+                 trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
+                 state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
+             WHERE reservation_id = :id"""
+    tx.execute(sql, {"id": reservation_id})
 
 
 def erase_scans_of(tx: Transaction, reservation_id: str) -> None:
     """The door log keeps its chain, and none of the reasons that people typed."""
-    tx.execute(
-        "UPDATE scan SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
-        {"id": reservation_id},
-    )
+    sql = "UPDATE scan SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL"
+    tx.execute(sql, {"id": reservation_id})
 
 
 def erase_history_of(tx: Transaction, reservation_id: str) -> None:
     """The history keeps who did what and when, and only numbers and ids beside it."""
-    rows = list(
-        tx.rows(
-            "SELECT seq, detail FROM history WHERE reservation_id = :id AND detail IS NOT NULL",
-            {"id": reservation_id},
-        )
-    )
+    sql = "SELECT seq, detail FROM history WHERE reservation_id = :id AND detail IS NOT NULL"
+    rows = list(tx.rows(sql, {"id": reservation_id}))
     for seq, detail in rows:
         kept = json.dumps(_impersonal(json.loads(detail)))
         if kept != detail:
@@ -95,19 +81,15 @@ def erase_history_of(tx: Transaction, reservation_id: str) -> None:
 def erase_claims_of(tx: Transaction, reservation_id: str) -> None:
     """No browser keeps it, and whoever asked for the erasure has it."""
     tx.execute("DELETE FROM claim WHERE reservation_id = :id", {"id": reservation_id})
-    tx.execute(
-        """UPDATE erasure_request SET done_at = :now
-           WHERE reservation_id = :id AND done_at IS NULL""",
-        {"now": tx.now, "id": reservation_id},
-    )
+    sql = """UPDATE erasure_request SET done_at = :now
+             WHERE reservation_id = :id AND done_at IS NULL"""
+    tx.execute(sql, {"now": tx.now, "id": reservation_id})
 
 
 def add_erasure(tx: Transaction, reservation_id: str) -> None:
     """Remember that it was erased on demand, for a backup may bring it back."""
-    tx.execute(
-        "INSERT INTO erasure (reservation_id, at) VALUES (:id, :now) ON CONFLICT DO NOTHING",
-        {"id": reservation_id, "now": tx.now},
-    )
+    sql = "INSERT INTO erasure (reservation_id, at) VALUES (:id, :now) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"id": reservation_id, "now": tx.now})
 
 
 def list_erasures(reader: Reader) -> dict[str, int]:
@@ -117,11 +99,8 @@ def list_erasures(reader: Reader) -> dict[str, int]:
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
     """Those of these reservations that are stored here."""
-    rows = reader.rows(
-        "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))",
-        {"ids": json.dumps(list(reservation_ids))},
-    )
-    return [row[0] for row in rows]
+    sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
+    return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
 
 def _digits(text: str) -> str:

@@ -47,35 +47,30 @@ def list_damage(reader: Reader) -> list[str]:
 
 def find_newest_instant(reader: Reader) -> int | None:
     """The latest instant that the box has written down, in ms since 1970."""
-    newest: int | None = reader.value(
-        """SELECT max(at) FROM (
-               SELECT max(at) AS at FROM scan UNION ALL
-               SELECT max(at) FROM history UNION ALL
-               SELECT max(at) FROM heartbeat UNION ALL
-               SELECT max(created_at) FROM signing_key)"""
-    )
+    sql = """SELECT max(at) FROM (
+                 SELECT max(at) AS at FROM scan UNION ALL
+                 SELECT max(at) FROM history UNION ALL
+                 SELECT max(at) FROM heartbeat UNION ALL
+                 SELECT max(created_at) FROM signing_key)"""
+    newest: int | None = reader.value(sql)
     return newest
 
 
 def read_delivery_health(reader: Reader, since: int) -> DeliveryHealth:
     """Deliveries that died since `since`, and those that wait."""
-    dead = reader.value(
-        "SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since",
-        {"since": since},
-    )
-    row = reader.row(
-        """SELECT count(*), min(e.occurred_at)
-           FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'"""
-    )
+    sql = "SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since"
+    dead = reader.value(sql, {"since": since})
+    sql = """SELECT count(*), min(e.occurred_at)
+             FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'"""
+    row = reader.row(sql)
     pending, oldest = row or (0, None)
     return DeliveryHealth(dead, pending, oldest)
 
 
 def find_signing_key_age(reader: Reader) -> int | None:
     """How old the key that signs guest passes is, in ms; None when there is none."""
-    created: int | None = reader.value(
-        "SELECT created_at FROM signing_key WHERE retired_at IS NULL"
-    )
+    sql = "SELECT created_at FROM signing_key WHERE retired_at IS NULL"
+    created: int | None = reader.value(sql)
     return None if created is None else reader.now - created
 
 

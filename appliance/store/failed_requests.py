@@ -11,11 +11,9 @@ def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] |
 
     None when it has arrived, was never tried, or its guest was forgotten.
     """
-    row = reader.row(
-        """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
-           WHERE d.id = :id""",
-        {"id": delivery_id},
-    )
+    sql = """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
+             WHERE d.id = :id"""
+    row = reader.row(sql, {"id": delivery_id})
     return None if row is None else (int(row[0]), bytes(row[1]))
 
 

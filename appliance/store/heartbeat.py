@@ -5,11 +5,9 @@ from appliance.store.connection import Reader, Transaction
 
 def set_heartbeat(tx: Transaction) -> None:
     """Write the present time."""
-    tx.execute(
-        """INSERT INTO heartbeat (id, at) VALUES (1, :now)
-           ON CONFLICT (id) DO UPDATE SET at = :now""",
-        {"now": tx.now},
-    )
+    sql = """INSERT INTO heartbeat (id, at) VALUES (1, :now)
+             ON CONFLICT (id) DO UPDATE SET at = :now"""
+    tx.execute(sql, {"now": tx.now})
 
 
 def find_heartbeat(reader: Reader) -> int | None:

@@ -33,15 +33,11 @@ def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
 def _add_requests(tx: Transaction, key_id: str, at: int, requests: int) -> None:
     """Count calls of the venue's day of `at` (ms since 1970); what is older than a week goes."""
     day = _day(tx, at)
-    tx.execute(
-        """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
-           ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + :requests""",
-        {"key_id": key_id, "day": day.isoformat(), "requests": requests},
-    )
-    tx.execute(
-        "DELETE FROM key_use WHERE key_id = :key_id AND day < :before",
-        {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()},
-    )
+    sql = """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
+             ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + :requests"""
+    tx.execute(sql, {"key_id": key_id, "day": day.isoformat(), "requests": requests})
+    sql = "DELETE FROM key_use WHERE key_id = :key_id AND day < :before"
+    tx.execute(sql, {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()})
 
 
 def note_key_use(

@@ -61,32 +61,25 @@ class Offer:
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
     """How the offer of that link stands; None once it is forgotten."""
-    row = reader.row(
-        f"""SELECT terminal_name, role, expires_at,
-                   CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
-                        ELSE 'over' END
-            FROM pairing WHERE secret_hash = :hash""",  # noqa: S608
-        {"hash": secret_hash, "now": reader.now},
-    )
+    sql = f"""SELECT terminal_name, role, expires_at,
+                     CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
+                          ELSE 'over' END
+              FROM pairing WHERE secret_hash = :hash"""  # noqa: S608
+    row = reader.row(sql, {"hash": secret_hash, "now": reader.now})
     return None if row is None else Offer(*row)
 
 
 def list_open_offers(reader: Reader) -> list[Offer]:
     """Every offer that a phone may still take, the next to end first."""
-    rows = reader.rows(
-        f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
-            WHERE {_OPEN} ORDER BY expires_at""",  # noqa: S608
-        {"now": reader.now},
-    )
-    return [Offer(*row) for row in rows]
+    sql = f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
+              WHERE {_OPEN} ORDER BY expires_at"""  # noqa: S608
+    return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
 
 
 def use_pairing(tx: Transaction, pairing: Pairing) -> None:
     """Close the offer: neither its link nor its digits are worth anything from now on."""
-    tx.execute(
-        "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash",
-        {"now": tx.now, "hash": pairing.secret_hash},
-    )
+    sql = "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash"
+    tx.execute(sql, {"now": tx.now, "hash": pairing.secret_hash})
 
 
 def charge_open_pairings(tx: Transaction) -> None:
@@ -94,16 +87,12 @@ def charge_open_pairings(tx: Transaction) -> None:
 
     The fifth closes the digits of an offer; its link goes on.
     """
-    tx.execute(
-        f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}",  # noqa: S608
-        {"now": tx.now},
-    )
+    sql = f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}"  # noqa: S608
+    tx.execute(sql, {"now": tx.now})
 
 
 def _find(reader: Reader, which: str, found_by: bytes) -> Pairing | None:
-    row = reader.row(
-        f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
-            WHERE {which} AND {_OPEN}""",  # noqa: S608 - conditions of this file
-        {"hash": found_by, "now": reader.now},
-    )
+    sql = f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
+              WHERE {which} AND {_OPEN}"""  # noqa: S608 - conditions of this file
+    row = reader.row(sql, {"hash": found_by, "now": reader.now})
     return None if row is None else Pairing(*row)

@@ -82,12 +82,10 @@ def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, 
 
 
 def _find_codes(reader: Reader, codes: Iterable[str], evening: str) -> tuple[str, ...]:
-    rows = reader.rows(
-        """SELECT id FROM reservation
-           WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
-           ORDER BY access_code""",
-        {"codes": json.dumps(list(codes)), "evening": evening},
-    )
+    sql = """SELECT id FROM reservation
+             WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
+             ORDER BY access_code"""
+    rows = reader.rows(sql, {"codes": json.dumps(list(codes)), "evening": evening})
     return tuple(row[0] for row in rows)
 
 

@@ -58,11 +58,8 @@ def list_found(reader: Reader, wanted: Wanted) -> list[int]:
     if wanted.text:
         return [found.seq for found in _iterate(reader, wanted)]
     where, values = _conditions(reader, wanted)
-    rows = reader.rows(
-        f"SELECT r.seq FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}",  # noqa: S608
-        values,
-    )
-    return [row[0] for row in rows]
+    sql = f"SELECT r.seq FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}"  # noqa: S608
+    return [row[0] for row in reader.rows(sql, values)]
 
 
 def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
@@ -81,11 +78,9 @@ def _iterate(
     reader: Reader, wanted: Wanted, begin: int = 0, limit: int = -1
 ) -> Iterator[Reservation]:
     where, values = _conditions(reader, wanted)
-    rows = reader.rows(
-        f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
-            ORDER BY {_ORDERS[wanted.order]} LIMIT :limit OFFSET :begin""",
-        {**values, "limit": limit, "begin": min(begin, 2**62)},
-    )
+    sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
+              ORDER BY {_ORDERS[wanted.order]} LIMIT :limit OFFSET :begin"""
+    rows = reader.rows(sql, {**values, "limit": limit, "begin": min(begin, 2**62)})
     for row in rows:
         found = Reservation(*row)
         if fits(found, wanted.text):

@@ -29,11 +29,9 @@ def list_second_steps(reader: Reader) -> set[str]:
 
 def keep_offer(tx: Transaction, staff_id: str, wrapped: bytes) -> None:
     """Offer a secret, in place of what was offered before; never of what is in force."""
-    tx.execute(
-        """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
-           ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL""",
-        {"id": staff_id, "secret": wrapped, "now": tx.now},
-    )
+    sql = """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
+             ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL"""
+    tx.execute(sql, {"id": staff_id, "secret": wrapped, "now": tx.now})
 
 
 def put_in_force(tx: Transaction, staff_id: str) -> None:

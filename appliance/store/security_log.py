@@ -38,11 +38,9 @@ def list_security_entries(
     reader: Reader, limit: int, *, before: int | None = None
 ) -> list[SecurityEntry]:
     """The newest first; `before` is a number, for the next page."""
-    rows = reader.rows(
-        f"""SELECT {_CHAINED} FROM security_log
-            WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit""",  # noqa: S608
-        {"before": before, "limit": limit},
-    )
+    sql = f"""SELECT {_CHAINED} FROM security_log
+              WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
+    rows = reader.rows(sql, {"before": before, "limit": limit})
     return [
         SecurityEntry(seq, at, actor, what, json.loads(detail))
         for seq, at, actor, what, detail in rows
@@ -66,16 +64,12 @@ def find_broken_security_link(reader: Reader) -> int | None:
 
 def find_old_security_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
     """Lines that stand before any of that instant or later; the last of all stays."""
-    return list(
-        reader.rows(
-            """SELECT seq FROM security_log
-               WHERE seq < coalesce(
-                   (SELECT min(seq) FROM security_log WHERE at >= :before),
-                   (SELECT max(seq) FROM security_log))
-               ORDER BY seq LIMIT :limit""",
-            {"before": before, "limit": FOUND},
-        )
-    )
+    sql = """SELECT seq FROM security_log
+             WHERE seq < coalesce(
+                 (SELECT min(seq) FROM security_log WHERE at >= :before),
+                 (SELECT max(seq) FROM security_log))
+             ORDER BY seq LIMIT :limit"""
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
 def drop_security_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:

@@ -25,20 +25,15 @@ def insert_session(
 
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
     """The session with that cookie, over or not; None when its person left."""
-    row = reader.row(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash",  # noqa: S608
-        {"hash": session_hash},
-    )
+    sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
+    row = reader.row(sql, {"hash": session_hash})
     return None if row is None else _session(row)
 
 
 def list_sessions(reader: Reader, staff_id: str) -> list[Session]:
     """That person's sessions, the latest used first."""
-    rows = reader.rows(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC",  # noqa: S608
-        {"id": staff_id},
-    )
-    return [_session(row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC"  # noqa: S608
+    return [_session(row) for row in reader.rows(sql, {"id": staff_id})]
 
 
 def touch_session(tx: Transaction, session_id: str) -> None:
@@ -97,11 +92,9 @@ def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
 
 def know_device(tx: Transaction, device_hash: bytes, staff_id: str) -> None:
     """Remember that this person signed in with that browser."""
-    tx.execute(
-        """INSERT INTO known_device (hash, staff_id, created_at)
-           VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING""",
-        {"hash": device_hash, "staff_id": staff_id, "now": tx.now},
-    )
+    sql = """INSERT INTO known_device (hash, staff_id, created_at)
+             VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING"""
+    tx.execute(sql, {"hash": device_hash, "staff_id": staff_id, "now": tx.now})
 
 
 def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
@@ -118,30 +111,24 @@ def is_device_of_house(reader: Reader, device_hash: bytes) -> bool:
 
 def count_failures(reader: Reader, account: bytes, device: bytes) -> tuple[int, int]:
     """Wrong passwords in a row for that account and device, and when the latest was."""
-    row = reader.row(
-        "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device",
-        {"account": account, "device": device},
-    )
+    sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
+    row = reader.row(sql, {"account": account, "device": device})
     return (0, 0) if row is None else (row[0], row[1])
 
 
 def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
     """One more wrong password."""
-    tx.execute(
-        """INSERT INTO sign_in_failure (account, device, wrong, at)
-           VALUES (:account, :device, 1, :now)
-           ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now""",
-        {"account": account, "device": device, "now": tx.now},
-    )
+    sql = """INSERT INTO sign_in_failure (account, device, wrong, at)
+             VALUES (:account, :device, 1, :now)
+             ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now"""
+    tx.execute(sql, {"account": account, "device": device, "now": tx.now})
 
 
 def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
     """Forget wrong passwords: of one device, or of all."""
-    tx.execute(
-        """DELETE FROM sign_in_failure
-           WHERE account = :account AND (:device IS NULL OR device = :device)""",
-        {"account": account, "device": device},
-    )
+    sql = """DELETE FROM sign_in_failure
+             WHERE account = :account AND (:device IS NULL OR device = :device)"""
+    tx.execute(sql, {"account": account, "device": device})
 
 
 def _tell_ended(tx: Transaction, rows: Iterable[Row]) -> int:

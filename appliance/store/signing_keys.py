@@ -79,10 +79,8 @@ def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Pri
     signing it again, in a third of the time that verifying takes; a terminal, which holds
     public keys only, cannot.
     """
-    wrapped = reader.value(
-        f"SELECT private_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}",  # noqa: S608
-        {"kid": kid, "oldest": _oldest(reader)},
-    )
+    sql = f"SELECT private_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}"  # noqa: S608
+    wrapped = reader.value(sql, {"kid": kid, "oldest": _oldest(reader)})
     try:
         return None if wrapped is None else keyring.open_signing_key(wrapped)
     except ValueError:
@@ -91,10 +89,8 @@ def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Pri
 
 def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
     """The key of that id if it has leaked: what it signed is known, and worth nothing."""
-    wrapped = reader.value(
-        "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL",
-        {"kid": kid},
-    )
+    sql = "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL"
+    wrapped = reader.value(sql, {"kid": kid})
     try:
         return None if wrapped is None else keyring.open_signing_key(wrapped)
     except ValueError:
@@ -103,31 +99,24 @@ def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Privat
 
 def mark_keys_leaked(tx: Transaction) -> None:
     """From now on nothing that a retired key has signed is good."""
-    tx.execute(
-        """UPDATE signing_key SET leaked_at = :now
-           WHERE retired_at IS NOT NULL AND leaked_at IS NULL""",
-        {"now": tx.now},
-    )
+    sql = """UPDATE signing_key SET leaked_at = :now
+             WHERE retired_at IS NOT NULL AND leaked_at IS NULL"""
+    tx.execute(sql, {"now": tx.now})
 
 
 def list_key_ages(reader: Reader) -> list[KeyAge]:
     """Every key, the one that signs first."""
-    rows = reader.rows(
-        f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
-            ORDER BY retired_at IS NOT NULL, retired_at DESC, kid""",  # noqa: S608
-        {"oldest": _oldest(reader)},
-    )
+    sql = f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
+              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
+    rows = reader.rows(sql, {"oldest": _oldest(reader)})
     return [KeyAge(*(*head, bool(verifies))) for *head, verifies in rows]
 
 
 def list_public_keys(reader: Reader) -> list[PublicKey]:
     """Every key that verifies at present, the one that signs first."""
-    rows = reader.rows(
-        f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
-            ORDER BY retired_at IS NOT NULL, retired_at DESC, kid""",  # noqa: S608
-        {"oldest": _oldest(reader)},
-    )
-    return [PublicKey(*row) for row in rows]
+    sql = f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
+              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
+    return [PublicKey(*row) for row in reader.rows(sql, {"oldest": _oldest(reader)})]
 
 
 def _foreign_keys() -> Trouble:

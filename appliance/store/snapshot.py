@@ -36,12 +36,8 @@ def count_rows(path: Path) -> dict[str, int]:
     """How many rows each table has."""
     connection = open_connection(path, writable=False)
     try:
-        tables = [
-            row[0]
-            for row in connection.execute(
-                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            )
-        ]
+        sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        tables = [row[0] for row in connection.execute(sql)]
         return {
             table: int(next(connection.execute(f'SELECT count(*) FROM "{table}"'))[0])  # noqa: S608 - names of our own schema
             for table in sorted(tables)

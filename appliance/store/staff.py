@@ -20,24 +20,20 @@ def insert_invitation(tx: Transaction, link_hash: bytes, staff_id: str, expires_
 
 def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
     """Whom a link invites, or None: unknown, used and expired ones are alike."""
-    row = reader.row(
-        f"""SELECT {STAFF_COLUMNS}
-            FROM invitation i JOIN staff s ON s.id = i.staff_id
-            WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
-                AND s.disabled_at IS NULL""",  # noqa: S608
-        {"hash": link_hash, "now": reader.now},
-    )
+    sql = f"""SELECT {STAFF_COLUMNS}
+              FROM invitation i JOIN staff s ON s.id = i.staff_id
+              WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
+                  AND s.disabled_at IS NULL"""  # noqa: S608
+    row = reader.row(sql, {"hash": link_hash, "now": reader.now})
     return None if row is None else staff_member(row)
 
 
 def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
     """Who signs in under `name`, with the Argon2id hash; None without a password or disabled."""
-    row = reader.row(
-        f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
-            WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
-                AND s.disabled_at IS NULL""",  # noqa: S608
-        {"name": name},
-    )
+    sql = f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
+              WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
+                  AND s.disabled_at IS NULL"""  # noqa: S608
+    row = reader.row(sql, {"name": name})
     return None if row is None else (staff_member(row[:-1]), row[-1])
 
 
@@ -50,21 +46,16 @@ def find_password(reader: Reader, staff_id: str) -> str | None:
 
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
     """The person with that id."""
-    row = reader.row(
-        f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id",  # noqa: S608
-        {"id": staff_id},
-    )
+    sql = f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id"  # noqa: S608
+    row = reader.row(sql, {"id": staff_id})
     return None if row is None else staff_member(row)
 
 
 def list_staff(reader: Reader) -> list[StaffMember]:
     """Everybody, those who left last."""
-    rows = reader.rows(
-        f"""SELECT {STAFF_COLUMNS} FROM staff s
-            ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE""",  # noqa: S608
-        {},
-    )
-    return [staff_member(row) for row in rows]
+    sql = f"""SELECT {STAFF_COLUMNS} FROM staff s
+              ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE"""  # noqa: S608
+    return [staff_member(row) for row in reader.rows(sql, {})]
 
 
 def has_owner(reader: Reader) -> bool:
@@ -76,10 +67,8 @@ def has_owner(reader: Reader) -> bool:
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
     """In which language that person reads the portal."""
-    tx.execute(
-        "UPDATE staff SET language = :language WHERE id = :id",
-        {"id": staff_id, "language": language},
-    )
+    sql = "UPDATE staff SET language = :language WHERE id = :id"
+    tx.execute(sql, {"id": staff_id, "language": language})
 
 
 def set_role(tx: Transaction, staff_id: str, role: str) -> None:
@@ -103,12 +92,9 @@ def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[s
 
 def list_open_invitations(reader: Reader) -> dict[str, int]:
     """Who holds a link that works, and until when."""
-    rows = reader.rows(
-        """SELECT staff_id, max(expires_at) FROM invitation
-           WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id""",
-        {"now": reader.now},
-    )
-    return {row[0]: row[1] for row in rows}
+    sql = """SELECT staff_id, max(expires_at) FROM invitation
+             WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id"""
+    return {row[0]: row[1] for row in reader.rows(sql, {"now": reader.now})}
 
 
 def staff_member(row: Row) -> StaffMember:
@@ -119,15 +105,11 @@ def staff_member(row: Row) -> StaffMember:
 
 def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
     """Store an Argon2id hash in its standard encoding."""
-    tx.execute(
-        "UPDATE staff SET password = :password WHERE id = :id",
-        {"id": staff_id, "password": password_hash},
-    )
+    sql = "UPDATE staff SET password = :password WHERE id = :id"
+    tx.execute(sql, {"id": staff_id, "password": password_hash})
 
 
 def use_invitations(tx: Transaction, staff_id: str) -> None:
     """Every open link of that person is spent."""
-    tx.execute(
-        "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL",
-        {"id": staff_id, "now": tx.now},
-    )
+    sql = "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
+    tx.execute(sql, {"id": staff_id, "now": tx.now})

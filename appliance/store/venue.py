@@ -14,12 +14,11 @@ _TABLE_COLUMNS = """
 
 def get_venue(reader: Reader) -> Venue:
     """The venue that this box serves."""
-    row = reader.row(
-        """SELECT id, name, slug, status, reservation_mode, auto_confirm,
-                  request_expiry_hours, currency, time_zone, evening_ends_at, policies, address,
-                  map_url
-           FROM venue"""
-    )
+    sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm,
+                    request_expiry_hours, currency, time_zone, evening_ends_at, policies, address,
+                    map_url
+             FROM venue"""
+    row = reader.row(sql)
     if row is None:
         raise LookupError("the box has no venue yet")
     *head, auto_confirm, hours, currency, zone, ends_at, policies, address, map_url = row
@@ -36,10 +35,8 @@ def list_tables(reader: Reader) -> list[Table]:
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
     """The table of that id."""
-    row = reader.row(
-        f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id",  # noqa: S608
-        {"id": table_id},
-    )
+    sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
+    row = reader.row(sql, {"id": table_id})
     return None if row is None else _table(row)
 
 
@@ -74,10 +71,8 @@ def get_slot(reader: Reader, slot_id: str) -> Slot:
 
 def list_closings(reader: Reader) -> list[Closing]:
     """The days on which nothing can be booked, the earliest first."""
-    rows = reader.rows(
-        "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
-    )
-    return [Closing(*row) for row in rows]
+    sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
+    return [Closing(*row) for row in reader.rows(sql)]
 
 
 def find_closing(reader: Reader, day: str) -> Closing | None:
@@ -87,14 +82,11 @@ def find_closing(reader: Reader, day: str) -> Closing | None:
 
 def list_coming(reader: Reader, since: str) -> list[Coming]:
     """What is still to be kept from the evening `since` on, in its order."""
-    rows = reader.rows(
-        """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
-           FROM reservation r JOIN venue_table t ON t.id = r.table_id
-           WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
-           ORDER BY r.date, r.slot, r.created_at, r.id""",
-        {"since": since},
-    )
-    return [Coming(*row) for row in rows]
+    sql = """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
+             FROM reservation r JOIN venue_table t ON t.id = r.table_id
+             WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
+             ORDER BY r.date, r.slot, r.created_at, r.id"""
+    return [Coming(*row) for row in reader.rows(sql, {"since": since})]
 
 
 def _table(row: Row) -> Table:
