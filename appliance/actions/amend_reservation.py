@@ -29,7 +29,7 @@ from appliance.store.connection import Transaction
 from appliance.store.reservations import (
     add_history,
     get_reservation,
-    is_held_by_another,
+    is_held,
     update_reservation,
 )
 from appliance.store.venue import find_table
@@ -100,7 +100,9 @@ def move_to_table(
         raise GuestsOutOfRange(
             field="guests", capacity_min=table.capacity_min, capacity_max=table.capacity_max
         )
-    if is_held_by_another(tx, reservation, table_id):
+    if is_held(
+        tx, table_id, reservation.date, reservation.starts, reservation.ends, reservation.seq
+    ):
         raise TableTaken
     update_reservation(tx, reservation_id, table_id=table_id)
     detail = {"from": reservation.table_id, "to": table_id}

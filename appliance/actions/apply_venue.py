@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from appliance.actions.keep_holds import keep_holds
@@ -90,14 +90,10 @@ def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
     tx.execute("DELETE FROM slot")
     for position, slot in enumerate(slots):
         days = json.dumps(slot.days_of_week)
-        tx.insert(
-            "slot",
-            {
-                "id": known.get((slot.start, days)) or tx.new_id(),
-                "position": position,
-                "name": slot.name,
-                "start": slot.start,
-                "end": slot.end,
-                "days_of_week": days,
-            },
-        )
+        slot_id = known.get((slot.start, days)) or tx.new_id()
+        tx.insert("slot", slot_row(slot) | {"id": slot_id, "position": position})
+
+
+def slot_row(slot: Slot) -> dict[str, Any]:
+    """A slot as its row has it, without its position."""
+    return asdict(slot) | {"days_of_week": json.dumps(slot.days_of_week)}

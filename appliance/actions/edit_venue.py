@@ -5,11 +5,16 @@ come answers with them and changes nothing, until it is sent again with `accepte
 `clash_mark` of the very list that was shown. Reservations keep what they were granted.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from appliance.actions.apply_venue import apply_slots, apply_tables, table_columns, update_venue
+from appliance.actions.apply_venue import (
+    apply_slots,
+    apply_tables,
+    slot_row,
+    table_columns,
+    update_venue,
+)
 from appliance.actions.keep_holds import keep_holds
 from appliance.errors import field_invalid
 from appliance.house_errors import ChangedMeanwhile, SlotIsHeld
@@ -128,11 +133,7 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
     _settle(tx, slots, [*slots, slot], None)
-    tx.insert(
-        "slot",
-        {"id": slot.id, "position": len(slots), "name": slot.name, "start": slot.start,
-         "end": slot.end, "days_of_week": json.dumps(slot.days_of_week)},
-    )  # fmt: skip
+    tx.insert("slot", slot_row(slot) | {"position": len(slots)})
     return slot.id
 
 
@@ -146,12 +147,9 @@ def edit_slot(
     check_slot(slot, others)
     clashes = _settle(tx, slots, [*others, slot], accepted)
     if not clashes:
-        tx.execute(
-            """UPDATE slot SET name = :name, start = :start, "end" = :end, days_of_week = :days
-               WHERE id = :id""",
-            {"id": slot_id, "name": slot.name, "start": slot.start, "end": slot.end,
-             "days": json.dumps(slot.days_of_week)},
-        )  # fmt: skip
+        sql = """UPDATE slot SET name = :name, start = :start, "end" = :end,
+                     days_of_week = :days_of_week WHERE id = :id"""
+        tx.execute(sql, slot_row(slot))
     return clashes
 
 

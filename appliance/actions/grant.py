@@ -52,30 +52,16 @@ def grant(
     issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, zone))
     insert_reservation(
         tx,
-        {
-            "id": issued.reservation_id,
-            "status": status,
-            "source": source,
-            "table_id": booking.table_id,
-            "date": day,
-            "slot": booking.slot,
-            "starts": starts,
-            "ends": ends,
-            "guests": booking.guests,
-            "customer_name": booking.customer_name,
-            "customer_email": booking.customer_email,
-            "customer_phone": plain_phone(booking.customer_phone),
-            "notes": booking.notes,
-            "language": booking.language,
-            "access_code": issued.access_code,
-            "issued_code": issued.access_code,
-            "pass_id": tx.tokens.random_bytes(8),
-            "link_expires_at": issued.link_expires_at,
-            "created_at": tx.now,
-            "updated_at": tx.now,
-            **columns,
-        },
-    )
+        {"id": issued.reservation_id, "status": status, "source": source,
+         "table_id": booking.table_id, "date": day, "slot": booking.slot,
+         "starts": starts, "ends": ends, "guests": booking.guests,
+         "customer_name": booking.customer_name, "customer_email": booking.customer_email,
+         "customer_phone": plain_phone(booking.customer_phone), "notes": booking.notes,
+         "language": booking.language, "pass_id": tx.tokens.random_bytes(8),
+         "access_code": issued.access_code, "issued_code": issued.access_code,
+         "link_expires_at": issued.link_expires_at,
+         "created_at": tx.now, "updated_at": tx.now, **columns},
+    )  # fmt: skip
     add_history(tx, issued.reservation_id, "created", actor)
     announce(tx, "reservation.created", issued.reservation_id)
     return issued

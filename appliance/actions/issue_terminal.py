@@ -23,15 +23,9 @@ def issue_terminal(
     terminal_id, token = tx.new_id(), tx.tokens.new_terminal_token()
     tx.insert(
         "terminal",
-        {
-            "id": terminal_id,
-            "name": name,
-            "role": role,
-            "language": language,
-            "token_hash": hash_token(token),
-            "created_at": tx.now,
-        },
-    )
+        {"id": terminal_id, "name": name, "role": role, "language": language,
+         "token_hash": hash_token(token), "created_at": tx.now},
+    )  # fmt: skip
     note_security(tx, actor, "terminal_issued", terminal=terminal_id, name=name, role=role)
     return terminal_id, token
 

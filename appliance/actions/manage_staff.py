@@ -5,7 +5,7 @@ from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import NotFound
 from appliance.house_errors import ChangedMeanwhile, LastOwner, NameTaken
 from appliance.model.staff import StaffMember
-from appliance.store.connection import Transaction
+from appliance.store.connection import Transaction, known
 from appliance.store.sessions import clear_failures, delete_session, delete_sessions
 from appliance.store.staff import (
     find_staff,
@@ -23,7 +23,7 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
 
     The password holds until the link is used. NotFound for who is not here or disabled.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
         raise NotFound
     use_invitations(tx, staff_id)
@@ -39,7 +39,7 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 
     NotFound; LastOwner where nobody else could.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
         return
     _keep_an_owner(tx, person)
@@ -54,7 +54,7 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
 
     NotFound; NameTaken when somebody else signs in under the name by now.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
         return
     others = (p.name.casefold() for p in list_staff(tx) if p.disabled_at is None)
@@ -71,7 +71,7 @@ def change_role(
 
     NotFound, ChangedMeanwhile, LastOwner.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.role != seen:
         raise ChangedMeanwhile
     if role == person.role:
@@ -84,7 +84,7 @@ def change_role(
 
 def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Forget the wrong passwords that were typed for that person; NotFound."""
-    clear_failures(tx, account_hash(_get(tx, staff_id).name))
+    clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
     note_security(tx, actor, "unlocked", person=staff_id)
 
 
@@ -100,13 +100,6 @@ def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
     ended = delete_sessions(tx, staff_id)
     note_security(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
     return ended
-
-
-def _get(tx: Transaction, staff_id: str) -> StaffMember:
-    person = find_staff(tx, staff_id)
-    if person is None:
-        raise NotFound
-    return person
 
 
 def _keep_an_owner(tx: Transaction, person: StaffMember) -> None:

@@ -1,5 +1,6 @@
 """Register an endpoint: a partner names a URL and the events it wants (interface, section 4)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import InvalidEventType, TooManyEndpoints
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import count_active, get_endpoint, insert_endpoint, set_own_refs
+from appliance.store.endpoints import count_active, get_endpoint, set_own_refs
 from appliance.tokens import Keyring
 
 ACTIVE_MAX = 5
@@ -56,17 +57,12 @@ def register_endpoint(
     if count_active(tx) >= ACTIVE_MAX:
         raise TooManyEndpoints
     endpoint_id, secret = tx.new_id(), tx.tokens.new_webhook_secret()
-    insert_endpoint(
-        tx,
-        {
-            "id": endpoint_id,
-            "url": url,
-            "events": events,
-            "created_at": tx.now,
-            "lineage": lineage,
-            "secret": keyring.wrap(secret.encode(), tx.tokens.random_bytes(12)),
-        },
-    )
+    wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
+    tx.insert(
+        "endpoint",
+        {"id": endpoint_id, "url": url, "events": json.dumps(events), "active": 1,
+         "created_at": tx.now, "lineage": lineage, "secret": wrapped},
+    )  # fmt: skip
     note_security(tx, actor, "endpoint_registered", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return get_endpoint(tx, endpoint_id), secret

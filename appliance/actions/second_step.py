@@ -1,11 +1,10 @@
 """Add and remove the second step of somebody's sign-in (docs/security.md, S7)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
-from appliance.errors import NotFound
 from appliance.house_errors import ChangedMeanwhile, OfferOver
 from appliance.model.second_step import OFFER_MILLISECONDS, RECOVERY_CODES, tidy_recovery_code
 from appliance.model.totp import SECRET_BYTES, fitting_steps
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Transaction, known
 from appliance.store.second_steps import (
     delete_second_step,
     find_second_step,
@@ -63,8 +62,7 @@ def confirm_second_step(
 
 def remove_second_step(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
     """The password alone is asked for again; whether there was a second step. NotFound."""
-    if find_staff(tx, staff_id) is None:
-        raise NotFound
+    known(find_staff(tx, staff_id))
     was_in_force = has_second_step(tx, staff_id)
     delete_second_step(tx, staff_id)
     if was_in_force:

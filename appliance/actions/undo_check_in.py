@@ -2,7 +2,7 @@
 
 import json
 
-from appliance.actions.announce_arrival import announce_reversal
+from appliance.actions.announce import announce
 from appliance.actions.log_scan import Decided, log_scan, recall
 from appliance.errors import NotFound, field_invalid
 from appliance.house_errors import ChangedMeanwhile, NothingToUndo
@@ -70,15 +70,9 @@ def _undo(
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
     decided = _take_back(tx, admission.reservation_id, admission.admitted, actor)
     log_scan(
-        tx,
-        terminal,
-        f"undo:{admission.seq}",
-        "undo",
-        decided.verdict,
-        reason=reason,
-        undoes=admission.seq,
-        staff_id=staff_id,
-    )
+        tx, terminal, f"undo:{admission.seq}", "undo", decided.verdict,
+        reason=reason, undoes=admission.seq, staff_id=staff_id,
+    )  # fmt: skip
     return decided
 
 
@@ -104,6 +98,6 @@ def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) ->
     update_reservation(tx, reservation_id, arrived=remaining, **changes)
     add_history(tx, reservation_id, "undone", actor, json.dumps({"people": people}))
     if not remaining:
-        announce_reversal(tx, reservation_id)
+        announce(tx, "reservation.checkin_reverted", reservation_id)  # if asked for
     verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
     return Decided(verdict, (reservation,))

@@ -5,12 +5,9 @@ from appliance.store.connection import Reader, Transaction
 
 def add_claim(tx: Transaction, device_hash: bytes, reservation_id: str) -> bool:
     """Let that browser keep the reservation; whether it did not before."""
-    changed = tx.execute(
-        """INSERT INTO claim (device_hash, reservation_id, at)
-           VALUES (:device, :reservation_id, :at) ON CONFLICT DO NOTHING""",
-        {"device": device_hash, "reservation_id": reservation_id, "at": tx.now},
-    )
-    return bool(changed)
+    sql = """INSERT INTO claim (device_hash, reservation_id, at)
+             VALUES (:device, :id, :at) ON CONFLICT DO NOTHING"""
+    return tx.execute(sql, {"device": device_hash, "id": reservation_id, "at": tx.now}) > 0
 
 
 def is_claimed(reader: Reader, device_hash: bytes, reservation_id: str) -> bool:
@@ -33,10 +30,8 @@ def delete_claims(tx: Transaction, device_hash: bytes) -> None:
 
 def has_asked_for_erasure(reader: Reader, reservation_id: str) -> bool:
     """Whether its guest has asked that their data be erased."""
-    found = reader.row(
-        "SELECT 1 FROM erasure_request WHERE reservation_id = :id", {"id": reservation_id}
-    )
-    return found is not None
+    sql = "SELECT 1 FROM erasure_request WHERE reservation_id = :id"
+    return reader.row(sql, {"id": reservation_id}) is not None
 
 
 def add_erasure_request(tx: Transaction, reservation_id: str) -> bool:
@@ -56,4 +51,4 @@ def find_erasure_request(reader: Reader, reservation_id: str) -> int | None:
 def list_erasure_requests(reader: Reader) -> list[tuple[str, int]]:
     """What staff still have to see to, the earliest first: (reservation id, asked at)."""
     sql = "SELECT reservation_id, at FROM erasure_request WHERE done_at IS NULL ORDER BY at"
-    return [(row[0], row[1]) for row in reader.rows(sql)]
+    return [(id_, at) for id_, at in reader.rows(sql)]

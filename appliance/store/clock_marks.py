@@ -6,8 +6,7 @@ from appliance.store.connection import Reader, Transaction
 
 def find_clock_mark(reader: Reader) -> ClockMark | None:
     """What was written last, None in a new box."""
-    row = reader.row("SELECT at, boot, offset_ms FROM clock_mark")
-    return None if row is None else ClockMark(*row)
+    return reader.one(ClockMark, "SELECT at, boot, offset_ms FROM clock_mark")
 
 
 def find_latest_instant(reader: Reader) -> int | None:

@@ -1,7 +1,7 @@
 """Rows of `condition`: what is wrong with the box just now, for whoever looks from outside."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from appliance.store.connection import Reader, Transaction
 
@@ -24,17 +24,10 @@ def list_conditions(reader: Reader) -> list[Condition]:
 
 def put_condition(tx: Transaction, condition: Condition) -> None:
     """Note that something holds; if it was noted before, it still holds since then."""
-    tx.execute(
-        """INSERT INTO condition (name, subject, since, detail)
-           VALUES (:name, :subject, :since, :detail)
-           ON CONFLICT (name, subject) DO UPDATE SET detail = :detail""",
-        {
-            "name": condition.name,
-            "subject": condition.subject,
-            "since": condition.since,
-            "detail": condition.detail,
-        },
-    )
+    sql = """INSERT INTO condition (name, subject, since, detail)
+             VALUES (:name, :subject, :since, :detail)
+             ON CONFLICT (name, subject) DO UPDATE SET detail = :detail"""
+    tx.execute(sql, asdict(condition))
 
 
 def drop_condition(tx: Transaction, name: str, subject: str) -> None:

@@ -4,9 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from appliance.errors import NotFound
 from appliance.model.endpoint import Endpoint
-from appliance.store.connection import Reader, Row, Transaction
+from appliance.store.connection import Reader, Transaction, known
 
 _SELECT = """
     SELECT id, url, events, active, created_at, secret, previous_secret,
@@ -18,32 +17,22 @@ _SELECT = """
 
 def list_endpoints(reader: Reader) -> list[Endpoint]:
     """Every endpoint, deactivated ones too, oldest first."""
-    return [_endpoint(row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
+    return [_endpoint(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
 
 
 def list_active_endpoints(reader: Reader) -> list[Endpoint]:
     """The endpoints that receive, oldest first."""
-    return [
-        _endpoint(row) for row in reader.rows(f"{_SELECT} WHERE active = 1 ORDER BY created_at, id")
-    ]
+    return [endpoint for endpoint in list_endpoints(reader) if endpoint.active]
 
 
 def get_endpoint(reader: Reader, endpoint_id: str) -> Endpoint:
     """The endpoint of that id, or NotFound."""
-    row = reader.row(f"{_SELECT} WHERE id = :id", {"id": endpoint_id})
-    if row is None:
-        raise NotFound
-    return _endpoint(row)
+    return known(reader.one(_endpoint, f"{_SELECT} WHERE id = :id", {"id": endpoint_id}))
 
 
 def count_active(reader: Reader) -> int:
     """How many endpoints are active."""
     return int(reader.value("SELECT count(*) FROM endpoint WHERE active = 1"))
-
-
-def insert_endpoint(tx: Transaction, values: dict[str, Any]) -> None:
-    """Insert an active endpoint; `events` is a sequence of names."""
-    tx.insert("endpoint", {**values, "events": json.dumps(list(values["events"])), "active": 1})
 
 
 def set_active(tx: Transaction, endpoint_id: str, *, active: bool) -> None:
@@ -127,6 +116,5 @@ def record_health(
     )
 
 
-def _endpoint(row: Row) -> Endpoint:
-    id_, url, events, active, *rest = row
+def _endpoint(id_: str, url: str, events: str, active: int, *rest: Any) -> Endpoint:
     return Endpoint(id_, url, tuple(json.loads(events)), bool(active), *rest)

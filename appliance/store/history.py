@@ -50,8 +50,7 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
 def count_history(reader: Reader, reservation_id: str, actor: str) -> int:
     """How many lines about that reservation are that actor's."""
     sql = "SELECT count(*) FROM history WHERE reservation_id = :id AND actor = :actor"
-    row = reader.row(sql, {"id": reservation_id, "actor": actor})
-    return 0 if row is None else int(row[0])
+    return int(reader.value(sql, {"id": reservation_id, "actor": actor}))
 
 
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:

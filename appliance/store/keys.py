@@ -28,23 +28,6 @@ def list_keys(reader: Reader) -> list[ApiKey]:
     return [_key(row) for row in rows]
 
 
-def insert_key(tx: Transaction, key: ApiKey, hash: bytes) -> None:  # noqa: A002 - the column's name
-    """Store a key by its SHA-256; the key itself is nowhere."""
-    tx.insert(
-        "api_key",
-        {
-            "id": key.id,
-            "lineage": key.lineage,
-            "name": key.name,
-            "hash": hash,
-            "prefix": key.prefix,
-            "last_four": key.last_four,
-            "scopes": " ".join(key.scopes),
-            "created_at": key.created_at,
-        },
-    )
-
-
 def touch_key(tx: Transaction, key_id: str) -> None:
     """Remember that the key is in use, to the minute: most calls change no row."""
     sql = """UPDATE api_key SET last_used_at = :now

@@ -3,9 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from appliance.errors import NotFound
 from appliance.model.letter import Letter
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Transaction, known
 from appliance.tokens import first_id_of
 
 _COLUMNS = """
@@ -17,16 +16,12 @@ _COLUMNS = """
 def find_letter(reader: Reader, letter_id: str) -> Letter | None:
     """The letter of that id."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
-    row = reader.row(sql, {"id": letter_id})
-    return None if row is None else Letter(*row)
+    return reader.one(Letter, sql, {"id": letter_id})
 
 
 def get_letter(reader: Reader, letter_id: str) -> Letter:
     """The letter of that id, or NotFound."""
-    found = find_letter(reader, letter_id)
-    if found is None:
-        raise NotFound
-    return found
+    return known(find_letter(reader, letter_id))
 
 
 def letter_state(reader: Reader, letter_id: str) -> str | None:

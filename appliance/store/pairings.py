@@ -1,6 +1,6 @@
 """Rows of `pairing`: one-time offers that make a browser a terminal (docs/security.md, S13)."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from appliance.store.connection import Reader, Transaction
 
@@ -21,16 +21,7 @@ class Pairing:
 def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
     """Open an offer; offers that can no longer be taken make room."""
     tx.execute(f"DELETE FROM pairing WHERE NOT ({_OPEN})", {"now": tx.now})  # noqa: S608
-    tx.insert(
-        "pairing",
-        {
-            "secret_hash": pairing.secret_hash,
-            "code_hash": pairing.code_hash,
-            "terminal_name": pairing.terminal_name,
-            "role": pairing.role,
-            "expires_at": expires_at,
-        },
-    )
+    tx.insert("pairing", asdict(pairing) | {"expires_at": expires_at})
 
 
 def is_code_taken(reader: Reader, code_hash: bytes) -> bool:
@@ -65,8 +56,7 @@ def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
                      CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
                           ELSE 'over' END
               FROM pairing WHERE secret_hash = :hash"""  # noqa: S608
-    row = reader.row(sql, {"hash": secret_hash, "now": reader.now})
-    return None if row is None else Offer(*row)
+    return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
 
 
 def list_open_offers(reader: Reader) -> list[Offer]:
@@ -94,5 +84,4 @@ def charge_open_pairings(tx: Transaction) -> None:
 def _find(reader: Reader, which: str, found_by: bytes) -> Pairing | None:
     sql = f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
               WHERE {which} AND {_OPEN}"""  # noqa: S608 - conditions of this file
-    row = reader.row(sql, {"hash": found_by, "now": reader.now})
-    return None if row is None else Pairing(*row)
+    return reader.one(Pairing, sql, {"hash": found_by, "now": reader.now})

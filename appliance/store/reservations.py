@@ -6,10 +6,10 @@ from typing import Any
 
 import apsw
 
-from appliance.errors import NotFound, TableTaken
+from appliance.errors import TableTaken
 from appliance.model.notices import ReservationChanged
 from appliance.model.reservation import Issued, Reservation
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Transaction, known
 
 RESERVATION_COLUMNS = """
     r.seq, r.id, r.status, r.source, r.table_id, t.name, r.date, r.slot, r.starts, r.ends,
@@ -30,10 +30,7 @@ def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
 
 def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
     """The reservation of that id, or NotFound."""
-    found = find_reservation(reader, reservation_id)
-    if found is None:
-        raise NotFound
-    return found
+    return known(find_reservation(reader, reservation_id))
 
 
 def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
@@ -109,25 +106,13 @@ def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
     return list(reader.rows(sql, {"date": date}))
 
 
-def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
-    """Whether anyone holds the table during [starts, ends) of that evening."""
+def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int, but: int = 0) -> bool:
+    """Whether anyone holds the table during [starts, ends) of that evening, `seq` `but` apart."""
     sql = f"""SELECT 1 FROM reservation
               WHERE date = :date AND table_id = :table_id AND {_HOLDING}
-                  AND starts < :ends AND :starts < ends LIMIT 1"""  # noqa: S608
-    found = reader.row(sql, {"date": date, "table_id": table_id, "starts": starts, "ends": ends})
-    return found is not None
-
-
-def is_held_by_another(reader: Reader, reservation: Reservation, table_id: str) -> bool:
-    """Whether anyone else holds that table while `reservation` would."""
-    found = reader.row(
-        f"""SELECT 1 FROM reservation
-            WHERE date = :date AND table_id = :table_id AND {_HOLDING}
-                AND starts < :ends AND :starts < ends AND seq <> :seq LIMIT 1""",  # noqa: S608
-        {"date": reservation.date, "table_id": table_id, "starts": reservation.starts,
-         "ends": reservation.ends, "seq": reservation.seq},
-    )  # fmt: skip
-    return found is not None
+                  AND starts < :ends AND :starts < ends AND seq <> :but LIMIT 1"""  # noqa: S608
+    span = {"date": date, "table_id": table_id, "starts": starts, "ends": ends, "but": but}
+    return reader.row(sql, span) is not None
 
 
 def code_is_in_use(reader: Reader, access_code: str) -> bool:
@@ -188,7 +173,8 @@ def add_history(
 
 
 def _one(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservation | None:
-    row = reader.row(
-        f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {condition}", parameters
+    return reader.one(
+        Reservation,
+        f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {condition}",
+        parameters,
     )
-    return None if row is None else Reservation(*row)

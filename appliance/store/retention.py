@@ -105,7 +105,11 @@ def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:
 
 
 def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
-    """Erase what the log quotes of a reservation: what was sent, and what was answered."""
+    """Erase what the log quotes of a reservation: what was sent, and what was answered.
+
+    When it was sent and what came of it stays: that is about the endpoint. A digest goes too,
+    for a guessed name could be tried against it.
+    """
     sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
              WHERE e.reservation_id = :id"""
     deliveries = list(tx.rows(sql, {"id": reservation_id}))

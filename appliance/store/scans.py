@@ -37,13 +37,6 @@ def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
     return verdict
 
 
-def find_scan_seq(reader: Reader, terminal_id: str, scan_id: str) -> int | None:
-    """The number of this terminal's scan of that id."""
-    sql = "SELECT seq FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
-    seq: int | None = reader.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
-    return seq
-
-
 def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int) -> int | None:
     """The number of the first scan, not taken back since, that let some of a party in."""
     sql = """SELECT min(seq) FROM scan s
@@ -60,8 +53,7 @@ def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission 
              JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
              LEFT JOIN scan u ON u.undoes = s.seq
              ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""
-    row = reader.row(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
-    return None if row is None else Admission(*row)
+    return reader.one(Admission, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def find_first_admission(

@@ -10,10 +10,11 @@ _KEPT_STEPS = 2880  # of a day
 
 def find_second_step(reader: Reader, staff_id: str) -> SecondStep | None:
     """That person's, in force or only offered."""
-    row = reader.row(
-        "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id", {"id": staff_id}
+    return reader.one(
+        SecondStep,
+        "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id",
+        {"id": staff_id},
     )
-    return None if row is None else SecondStep(*row)
 
 
 def has_second_step(reader: Reader, staff_id: str) -> bool:

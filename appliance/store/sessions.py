@@ -1,6 +1,7 @@
 """Rows of `session`, `known_device` and `sign_in_failure`: who is signed in, and who guesses."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from appliance.model.notices import SessionEnded
 from appliance.model.session import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, Session
@@ -26,14 +27,13 @@ def insert_session(
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
     """The session with that cookie, over or not; None when its person left."""
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
-    row = reader.row(sql, {"hash": session_hash})
-    return None if row is None else _session(row)
+    return reader.one(_session, sql, {"hash": session_hash})
 
 
 def list_sessions(reader: Reader, staff_id: str) -> list[Session]:
     """That person's sessions, the latest used first."""
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC"  # noqa: S608
-    return [_session(row) for row in reader.rows(sql, {"id": staff_id})]
+    return [_session(*row) for row in reader.rows(sql, {"id": staff_id})]
 
 
 def touch_session(tx: Transaction, session_id: str) -> None:
@@ -112,8 +112,8 @@ def is_device_of_house(reader: Reader, device_hash: bytes) -> bool:
 def count_failures(reader: Reader, account: bytes, device: bytes) -> tuple[int, int]:
     """Wrong passwords in a row for that account and device, and when the latest was."""
     sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
-    row = reader.row(sql, {"account": account, "device": device})
-    return (0, 0) if row is None else (row[0], row[1])
+    wrong, at = reader.row(sql, {"account": account, "device": device}) or (0, 0)
+    return wrong, at
 
 
 def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
@@ -147,6 +147,5 @@ def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
     }
 
 
-def _session(row: Row) -> Session:
-    id_, device, created_at, seen_at, *person = row
-    return Session(id_, staff_member(tuple(person)), device, created_at, seen_at)
+def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any) -> Session:
+    return Session(id_, staff_member(*person), device, created_at, seen_at)

@@ -1,7 +1,7 @@
 """Rows of `staff` and of `invitation`, the one-time links on which a password is set."""
 
 from appliance.model.staff import StaffMember
-from appliance.store.connection import Reader, Row, Transaction
+from appliance.store.connection import Reader, Transaction
 
 STAFF_COLUMNS = (
     "s.id, s.name, s.role, s.password IS NOT NULL, s.created_at, s.disabled_at, s.language"
@@ -24,8 +24,7 @@ def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
               FROM invitation i JOIN staff s ON s.id = i.staff_id
               WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
                   AND s.disabled_at IS NULL"""  # noqa: S608
-    row = reader.row(sql, {"hash": link_hash, "now": reader.now})
-    return None if row is None else staff_member(row)
+    return reader.one(staff_member, sql, {"hash": link_hash, "now": reader.now})
 
 
 def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
@@ -34,7 +33,7 @@ def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
               WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
                   AND s.disabled_at IS NULL"""  # noqa: S608
     row = reader.row(sql, {"name": name})
-    return None if row is None else (staff_member(row[:-1]), row[-1])
+    return None if row is None else (staff_member(*row[:-1]), row[-1])
 
 
 def find_password(reader: Reader, staff_id: str) -> str | None:
@@ -47,22 +46,21 @@ def find_password(reader: Reader, staff_id: str) -> str | None:
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
     """The person with that id."""
     sql = f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id"  # noqa: S608
-    row = reader.row(sql, {"id": staff_id})
-    return None if row is None else staff_member(row)
+    return reader.one(staff_member, sql, {"id": staff_id})
 
 
 def list_staff(reader: Reader) -> list[StaffMember]:
     """Everybody, those who left last."""
     sql = f"""SELECT {STAFF_COLUMNS} FROM staff s
               ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE"""  # noqa: S608
-    return [staff_member(row) for row in reader.rows(sql, {})]
+    return [staff_member(*row) for row in reader.rows(sql)]
 
 
 def has_owner(reader: Reader) -> bool:
     """Whether an owner can sign in: until then, nobody has taken this box into use."""
     sql = """SELECT 1 FROM staff
              WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL LIMIT 1"""
-    return reader.row(sql, {}) is not None
+    return reader.row(sql) is not None
 
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
@@ -97,10 +95,11 @@ def list_open_invitations(reader: Reader) -> dict[str, int]:
     return {row[0]: row[1] for row in reader.rows(sql, {"now": reader.now})}
 
 
-def staff_member(row: Row) -> StaffMember:
+def staff_member(
+    id_: str, name: str, role: str, password: int, made: int, left: int | None, language: str
+) -> StaffMember:
     """The person in a row of STAFF_COLUMNS."""
-    id_, name, role, has_password, created_at, disabled_at, language = row
-    return StaffMember(id_, name, role, bool(has_password), created_at, disabled_at, language)
+    return StaffMember(id_, name, role, bool(password), made, left, language)
 
 
 def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:

@@ -2,33 +2,27 @@
 
 import json
 
-from appliance.errors import NotFound
 from appliance.model.terminal import PORTAL_TERMINAL_ID, Terminal
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Transaction, known
 
 _COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at, version"
+_BY_ID = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
 
 
 def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
     """The terminal that holds this token, revoked ones too."""
     sql = f"SELECT {_COLUMNS} FROM terminal WHERE token_hash = :hash"  # noqa: S608
-    row = reader.row(sql, {"hash": token_hash})
-    return None if row is None else Terminal(*row)
+    return reader.one(Terminal, sql, {"hash": token_hash})
 
 
 def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
     """The terminal of that id, or NotFound."""
-    row = reader.row(f"SELECT {_COLUMNS} FROM terminal WHERE id = :id", {"id": terminal_id})  # noqa: S608
-    if row is None:
-        raise NotFound
-    return Terminal(*row)
+    return known(reader.one(Terminal, _BY_ID, {"id": terminal_id}))
 
 
 def get_portal_terminal(reader: Reader) -> Terminal | None:
     """The one that stands for check-ins from the portal, once there was one."""
-    sql = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
-    row = reader.row(sql, {"id": PORTAL_TERMINAL_ID})
-    return None if row is None else Terminal(*row)
+    return reader.one(Terminal, _BY_ID, {"id": PORTAL_TERMINAL_ID})
 
 
 def insert_portal_terminal(tx: Transaction) -> None:
