@@ -13,8 +13,9 @@ from appliance.store.connection import Reader
 from appliance.store.reservations import RESERVATION_COLUMNS, RESERVATION_FROM
 from appliance.store.venue import list_tables
 
-Order = Literal["evening", "latest-evening", "newest"]
+Order = Literal["slot", "evening", "latest-evening", "newest"]
 _ORDERS = {
+    "slot": "r.date, r.slot, r.created_at, r.id",  # as partners list them (interface, section 4)
     "evening": "r.date, r.starts, r.created_at, r.id",
     "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
     "newest": "r.created_at DESC, r.id DESC",
@@ -83,7 +84,7 @@ def _iterate(
     rows = reader.rows(sql, {**values, "limit": limit, "begin": min(begin, 2**62)})
     for row in rows:
         found = Reservation(*row)
-        if fits(found, wanted.text):
+        if not wanted.text or fits(found, wanted.text):
             yield found
 
 

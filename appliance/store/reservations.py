@@ -1,7 +1,7 @@
 """Rows of `reservation`: found, listed, inserted, moved from state to state."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import apsw
@@ -68,35 +68,6 @@ def list_evening(reader: Reader, date: str) -> list[Reservation]:
     sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.date = :date
               ORDER BY r.slot, r.created_at, r.id"""
     return [Reservation(*row) for row in reader.rows(sql, {"date": date})]
-
-
-def page_reservations(
-    reader: Reader,
-    *,
-    first: str | None,
-    last: str | None,
-    statuses: Sequence[str],
-    page: int,
-    limit: int,
-) -> tuple[list[Reservation], int]:
-    """A page of the list and the total (interface, section 4): date, slot, createdAt, id."""
-    conditions, parameters = ["1"], {"limit": limit, "offset": min((page - 1) * limit, 2**62)}
-    values: dict[str, Any] = dict(parameters)
-    if first is not None:
-        conditions.append("r.date >= :first")
-        values["first"] = first
-    if last is not None:
-        conditions.append("r.date <= :last")
-        values["last"] = last
-    if statuses:
-        names = [f"status_{i}" for i in range(len(statuses))]
-        conditions.append(f"r.status IN ({', '.join(':' + name for name in names)})")
-        values |= dict(zip(names, statuses, strict=True))
-    where = " AND ".join(conditions)
-    total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
-    sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
-              ORDER BY r.date, r.slot, r.created_at, r.id LIMIT :limit OFFSET :offset"""
-    return [Reservation(*row) for row in reader.rows(sql, values)], int(total)
 
 
 def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:

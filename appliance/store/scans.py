@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Row, Transaction
 
 START = bytes(32)
 CHAINED = (
@@ -116,21 +116,24 @@ def find_broken_link(reader: Reader) -> int | None:
 
     Where old rows were removed, the first that is kept is taken at its word.
     """
-    previous = None
     rows = reader.rows(f"SELECT hash, {', '.join(CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
-    for found, *row in rows:
-        if previous is None and row[0] != 1:
-            previous = found
-            continue
-        if found != follow(previous or START, row):
-            return int(row[0])
-        previous = found
-    return None
+    return find_break(rows, follow)
 
 
 def follow(previous: bytes, row: list[Any]) -> bytes:
     """The hash of a row, of which `row` has the chained columns, after that of the one before."""
     return hashlib.sha256(previous + _encode(row).encode()).digest()
+
+
+def find_break(rows: Iterable[Row], chain: Callable[[bytes, list[Any]], bytes]) -> int | None:
+    """The number of the first of `rows` (hash, seq, …) that does not `chain` to the one before."""
+    previous = None
+    for found, *row in rows:
+        taken_at_its_word = previous is None and row[0] != 1
+        if not taken_at_its_word and found != chain(previous or START, row):
+            return int(row[0])
+        previous = found
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,7 @@ def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519Priva
     row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
     if row is None:
         raise Trouble("there is no key to sign guest passes with: the box was not initialised")
-    try:
-        return row[0], keyring.open_signing_key(row[1])
-    except ValueError:
-        raise _foreign_keys() from None
+    return row[0], _open(keyring, row[1])
 
 
 def find_first_instant(reader: Reader) -> int | None:
@@ -78,20 +75,14 @@ def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Pri
     """
     sql = f"SELECT private_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}"  # noqa: S608
     wrapped = reader.value(sql, {"kid": kid, "oldest": _oldest(reader)})
-    try:
-        return None if wrapped is None else keyring.open_signing_key(wrapped)
-    except ValueError:
-        raise _foreign_keys() from None
+    return wrapped and _open(keyring, wrapped)
 
 
 def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
     """The key of that id if it has leaked: what it signed is known, and worth nothing."""
     sql = "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL"
     wrapped = reader.value(sql, {"kid": kid})
-    try:
-        return None if wrapped is None else keyring.open_signing_key(wrapped)
-    except ValueError:
-        raise _foreign_keys() from None
+    return wrapped and _open(keyring, wrapped)
 
 
 def mark_keys_leaked(tx: Transaction) -> None:
@@ -116,8 +107,12 @@ def list_public_keys(reader: Reader) -> list[PublicKey]:
     return [PublicKey(*row) for row in reader.rows(sql, {"oldest": _oldest(reader)})]
 
 
-def _foreign_keys() -> Trouble:
-    return Trouble("the guest pass key cannot be opened: secrets/master.key is another box's")
+def _open(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
+    try:
+        return keyring.open_signing_key(wrapped)
+    except ValueError:
+        foreign = "the guest pass key cannot be opened: secrets/master.key is another box's"
+        raise Trouble(foreign) from None
 
 
 def _oldest(reader: Reader) -> str:
