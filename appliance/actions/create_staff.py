@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.house_errors import NameTaken
 from appliance.store.connection import Transaction
-from appliance.store.staff import insert_invitation, insert_staff, list_staff
+from appliance.store.staff import insert_invitation, list_staff
 from appliance.tokens import hash_token
 
 # Long enough for someone who starts on Friday and reads the message on Monday.
@@ -29,7 +29,7 @@ def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE)
     if any(p.name.casefold() == name.casefold() for p in list_staff(tx) if not p.disabled_at):
         raise NameTaken(name=name)
     staff_id = tx.new_id()
-    insert_staff(tx, staff_id, name, role)
+    tx.insert("staff", {"id": staff_id, "name": name, "role": role, "created_at": tx.now})
     secret = tx.tokens.new_link_secret()
     insert_invitation(tx, hash_token(secret), staff_id, tx.now + INVITATION_MILLISECONDS)
     note_security(tx, actor, "person_invited", person=staff_id, name=name, role=role)

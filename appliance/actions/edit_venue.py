@@ -80,9 +80,7 @@ def edit_table(
     clashes = table_clashes(list_coming(tx, find_tonight(tx).isoformat()), table, after)
     if clashes and clash_mark(clashes) != accepted:
         return clashes
-    changes = ", ".join(f"{name} = :{name}" for name in table_columns(entry))
-    sql = f"UPDATE venue_table SET {changes} WHERE id = :id"  # noqa: S608 - names from the code
-    tx.execute(sql, {"id": table_id, **table_columns(entry)})
+    tx.update("venue_table", table_id, **table_columns(entry))
     return ()
 
 
@@ -147,9 +145,7 @@ def edit_slot(
     check_slot(slot, others)
     clashes = _settle(tx, slots, [*others, slot], accepted)
     if not clashes:
-        sql = """UPDATE slot SET name = :name, start = :start, "end" = :end,
-                     days_of_week = :days_of_week WHERE id = :id"""
-        tx.execute(sql, slot_row(slot))
+        tx.update("slot", slot_id, **slot_row(slot))
     return clashes
 
 

@@ -11,8 +11,6 @@ from appliance.store.staff import (
     find_staff,
     insert_invitation,
     list_staff,
-    set_disabled,
-    set_role,
     use_invitations,
 )
 from appliance.tokens import account_hash, hash_token
@@ -43,7 +41,7 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
     if person.disabled_at is not None:
         return
     _keep_an_owner(tx, person)
-    set_disabled(tx, staff_id, tx.now)
+    tx.update("staff", staff_id, disabled_at=tx.now)
     use_invitations(tx, staff_id)
     delete_sessions(tx, staff_id)
     note_security(tx, actor, "person_disabled", person=staff_id)
@@ -60,7 +58,7 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
     others = (p.name.casefold() for p in list_staff(tx) if p.disabled_at is None)
     if person.name.casefold() in others:
         raise NameTaken(name=person.name)
-    set_disabled(tx, staff_id, None)
+    tx.update("staff", staff_id, disabled_at=None)
     note_security(tx, actor, "person_enabled", person=staff_id)
 
 
@@ -78,7 +76,7 @@ def change_role(
         return
     if role != "owner":
         _keep_an_owner(tx, person)
-    set_role(tx, staff_id, role)
+    tx.update("staff", staff_id, role=role)
     note_security(tx, actor, "role_changed", person=staff_id, before=person.role, after=role)
 
 

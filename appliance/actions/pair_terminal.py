@@ -8,7 +8,6 @@ from appliance.store.pairings import (
     charge_open_pairings,
     find_pairing_by_code,
     find_pairing_by_secret,
-    use_pairing,
 )
 from appliance.tokens import hash_token
 
@@ -42,5 +41,6 @@ def _take(
 ) -> tuple[str, str] | None:
     if pairing is None:
         return None
-    use_pairing(tx, pairing)
+    sql = "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash"
+    tx.execute(sql, {"now": tx.now, "hash": pairing.secret_hash})
     return issue_terminal(tx, name or pairing.terminal_name, pairing.role, language, actor=NOBODY)

@@ -9,7 +9,7 @@ from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import InvalidEventType, TooManyEndpoints
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import count_active, get_endpoint, set_own_refs
+from appliance.store.endpoints import count_active, get_endpoint
 from appliance.tokens import Keyring
 
 ACTIVE_MAX = 5
@@ -77,5 +77,5 @@ def restrict_references(
     """
     if get_endpoint(tx, endpoint_id).own_refs == int(own_refs):
         return
-    set_own_refs(tx, endpoint_id, own_refs=own_refs)
+    tx.update("endpoint", endpoint_id, own_refs=int(own_refs))
     note_security(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)

@@ -9,9 +9,7 @@ from appliance.store.second_steps import (
     delete_second_step,
     find_second_step,
     has_second_step,
-    insert_recovery_codes,
     keep_offer,
-    put_in_force,
     spend_step,
 )
 from appliance.store.staff import find_staff
@@ -52,10 +50,12 @@ def confirm_second_step(
         return None
     for step in steps:
         spend_step(tx, staff_id, step)
-    put_in_force(tx, staff_id)
+    sql = "UPDATE second_step SET since = :now WHERE staff_id = :id"
+    tx.execute(sql, {"id": staff_id, "now": tx.now})
     codes = [tx.tokens.new_recovery_code() for _ in range(RECOVERY_CODES)]
-    hashes = (hash_token(tidy_recovery_code(code)) for code in codes)
-    insert_recovery_codes(tx, staff_id, hashes)
+    for code in codes:
+        hashed = hash_token(tidy_recovery_code(code))
+        tx.insert("recovery_code", {"staff_id": staff_id, "hash": hashed})
     note_security(tx, f"staff:{staff_id}", "second_step_added")
     return codes
 

@@ -14,7 +14,6 @@ from appliance.store.sessions import (
     count_failures,
     delete_session,
     delete_sessions,
-    insert_session,
     is_known_device,
     know_device,
     list_sessions,
@@ -132,7 +131,11 @@ def start_session(
     secret = tx.tokens.new_link_secret()
     device_secret = device_secret or tx.tokens.new_link_secret()
     know_device(tx, hash_token(device_secret), staff_id)
-    insert_session(tx, hash_token(secret), tx.new_id(), staff_id, device)
+    tx.insert(
+        "session",
+        {"hash": hash_token(secret), "id": tx.new_id(), "staff_id": staff_id, "device": device,
+         "created_at": tx.now, "seen_at": tx.now},
+    )  # fmt: skip
     return OpenedSession(secret, device_secret)
 
 

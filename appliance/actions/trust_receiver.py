@@ -3,7 +3,7 @@
 from appliance.actions.register_endpoint import EndpointsChanged
 from appliance.errors import ValidationError
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import get_endpoint, set_certificates
+from appliance.store.endpoints import get_endpoint
 
 
 def trust_receiver(
@@ -28,5 +28,5 @@ def trust_receiver(
             rule_fr="ce destinataire n'a pas de certificat : il parle http.",
             rule="this receiver has no certificate: it speaks plain http.",
         )
-    set_certificates(tx, endpoint_id, ca, pin)
+    tx.update("endpoint", endpoint_id, ca=ca, pin=pin)
     tx.notices.append(EndpointsChanged(endpoint_id))

@@ -55,13 +55,6 @@ def list_open_conflicts(reader: Reader) -> list[Conflict]:
     return [_conflict(*row) for row in rows]
 
 
-def set_acknowledged(tx: Transaction, conflict_id: str, actor: str) -> bool:
-    """Note who has seen it; whether they were the first."""
-    sql = """UPDATE door_conflict SET acknowledged_at = :now, acknowledged_by = :actor
-             WHERE id = :id AND acknowledged_at IS NULL"""
-    return tx.execute(sql, {"id": conflict_id, "now": tx.now, "actor": actor}) > 0
-
-
 def _conflict(*row: Any) -> Conflict:
     (*head, terminal_id, terminal, at), other, tail = row[:9], row[9:12], row[12:]
     second = None if other[0] is None else Admitted(*other)

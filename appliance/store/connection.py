@@ -187,6 +187,12 @@ class Transaction(Reader):
         self.connection.execute(_insert_statement(table, tuple(values)), values)
         return self.connection.last_insert_rowid()
 
+    def update(self, table: str, id_: str, **values: Any) -> None:
+        """Change columns of the row of that id. Their names come from the code as well."""
+        changes = ", ".join(f'"{name}" = :{name}' for name in values)
+        sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
+        self.execute(sql, {**values, "id_": id_})
+
     def undo(self) -> None:
         """Take back every change of this action."""
         if self._has_savepoint:

@@ -42,13 +42,6 @@ def mark_key_revoked(tx: Transaction, key_id: str) -> None:
     tx.execute(sql, {"id": key_id, "now": tx.now})
 
 
-def end_key(tx: Transaction, key_id: str, at: int) -> None:
-    """Let it work until `at`; a key that ends before that keeps its instant."""
-    sql = """UPDATE api_key SET revoked_at = -:at
-             WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
-    tx.execute(sql, {"id": key_id, "at": at})
-
-
 def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:
     row = reader.row(f"SELECT {_COLUMNS} FROM api_key WHERE {condition}", {"value": value})  # noqa: S608
     return None if row is None else _key(row)

@@ -66,12 +66,6 @@ def list_open_offers(reader: Reader) -> list[Offer]:
     return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
 
 
-def use_pairing(tx: Transaction, pairing: Pairing) -> None:
-    """Close the offer: neither its link nor its digits are worth anything from now on."""
-    sql = "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash"
-    tx.execute(sql, {"now": tx.now, "hash": pairing.secret_hash})
-
-
 def charge_open_pairings(tx: Transaction) -> None:
     """Count wrong digits against every open offer: nobody knows which one they were meant for.
 

@@ -1,7 +1,5 @@
 """Rows of `second_step`, `spent_step`, `recovery_code` and `asked_code`."""
 
-from collections.abc import Iterable
-
 from appliance.model.second_step import ASKED_MILLISECONDS, AskedCode, SecondStep
 from appliance.store.connection import Reader, Transaction
 
@@ -35,13 +33,6 @@ def keep_offer(tx: Transaction, staff_id: str, wrapped: bytes) -> None:
     tx.execute(sql, {"id": staff_id, "secret": wrapped, "now": tx.now})
 
 
-def put_in_force(tx: Transaction, staff_id: str) -> None:
-    """What was offered is asked for from now on."""
-    tx.execute(
-        "UPDATE second_step SET since = :now WHERE staff_id = :id", {"id": staff_id, "now": tx.now}
-    )
-
-
 def delete_second_step(tx: Transaction, staff_id: str) -> None:
     """Forget the secret and all that belongs to it."""
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
@@ -58,12 +49,6 @@ def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
         {**spent, "step": step - _KEPT_STEPS},
     )
     return is_first
-
-
-def insert_recovery_codes(tx: Transaction, staff_id: str, hashes: Iterable[bytes]) -> None:
-    """Codes that work once each."""
-    for code in hashes:
-        tx.insert("recovery_code", {"staff_id": staff_id, "hash": code})
 
 
 def spend_recovery_code(tx: Transaction, staff_id: str, code: bytes) -> bool:
@@ -96,13 +81,3 @@ def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
         {"hash": asked_hash, "now": reader.now, "latest": reader.now + ASKED_MILLISECONDS},
     )
     return None if row is None else AskedCode(row[0], row[1], bool(row[2]))
-
-
-def expect_another_code(tx: Transaction, asked_hash: bytes) -> None:
-    """The code was wrong: the next one is a try of its own."""
-    tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
-
-
-def delete_asked_code(tx: Transaction, asked_hash: bytes) -> None:
-    """The form is done with."""
-    tx.execute("DELETE FROM asked_code WHERE hash = :hash", {"hash": asked_hash})

@@ -13,17 +13,6 @@ _IS_OVER = "seen_at <= :seen OR created_at <= :created"
 _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
-def insert_session(
-    tx: Transaction, session_hash: bytes, session_id: str, staff_id: str, device: str
-) -> None:
-    """A new session, stored by the SHA-256 of its cookie."""
-    tx.insert(
-        "session",
-        {"hash": session_hash, "id": session_id, "staff_id": staff_id, "device": device,
-         "created_at": tx.now, "seen_at": tx.now},
-    )  # fmt: skip
-
-
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
     """The session with that cookie, over or not; None when its person left."""
     sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
@@ -38,9 +27,7 @@ def list_sessions(reader: Reader, staff_id: str) -> list[Session]:
 
 def touch_session(tx: Transaction, session_id: str) -> None:
     """Note that it was used now."""
-    tx.execute(
-        "UPDATE session SET seen_at = :now WHERE id = :id", {"now": tx.now, "id": session_id}
-    )
+    tx.update("session", session_id, seen_at=tx.now)
 
 
 def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:

@@ -1,7 +1,6 @@
 """The row of `setup`: how far a new box has come, and the one-time link of its first owner."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.store.connection import Reader, Transaction
@@ -45,8 +44,3 @@ def is_setup_link(reader: Reader, link_hash: bytes) -> bool:
     """Whether that link works now."""
     sql = "SELECT 1 FROM setup WHERE link_hash = :hash AND link_expires_at > :now"
     return reader.row(sql, {"hash": link_hash, "now": reader.now}) is not None
-
-
-def set_setup_steps(tx: Transaction, steps: Sequence[str]) -> None:
-    """Which steps are behind."""
-    tx.execute("UPDATE setup SET steps = :steps", {"steps": json.dumps(list(steps))})

@@ -85,13 +85,6 @@ def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Privat
     return wrapped and _open(keyring, wrapped)
 
 
-def mark_keys_leaked(tx: Transaction) -> None:
-    """From now on nothing that a retired key has signed is good."""
-    sql = """UPDATE signing_key SET leaked_at = :now
-             WHERE retired_at IS NOT NULL AND leaked_at IS NULL"""
-    tx.execute(sql, {"now": tx.now})
-
-
 def list_key_ages(reader: Reader) -> list[KeyAge]:
     """Every key, the one that signs first."""
     sql = f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key

@@ -8,11 +8,6 @@ STAFF_COLUMNS = (
 )
 
 
-def insert_staff(tx: Transaction, staff_id: str, name: str, role: str) -> None:
-    """A person without a password."""
-    tx.insert("staff", {"id": staff_id, "name": name, "role": role, "created_at": tx.now})
-
-
 def insert_invitation(tx: Transaction, link_hash: bytes, staff_id: str, expires_at: int) -> None:
     """A one-time link, stored by the SHA-256 of its secret."""
     tx.insert("invitation", {"hash": link_hash, "staff_id": staff_id, "expires_at": expires_at})
@@ -65,18 +60,7 @@ def has_owner(reader: Reader) -> bool:
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
     """In which language that person reads the portal."""
-    sql = "UPDATE staff SET language = :language WHERE id = :id"
-    tx.execute(sql, {"id": staff_id, "language": language})
-
-
-def set_role(tx: Transaction, staff_id: str, role: str) -> None:
-    """What that person may do: one of ROLES."""
-    tx.execute("UPDATE staff SET role = :role WHERE id = :id", {"role": role, "id": staff_id})
-
-
-def set_disabled(tx: Transaction, staff_id: str, at: int | None) -> None:
-    """Since when nobody is let in as that person; None: they are."""
-    tx.execute("UPDATE staff SET disabled_at = :at WHERE id = :id", {"at": at, "id": staff_id})
+    tx.update("staff", staff_id, language=language)
 
 
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
@@ -104,8 +88,7 @@ def staff_member(
 
 def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
     """Store an Argon2id hash in its standard encoding."""
-    sql = "UPDATE staff SET password = :password WHERE id = :id"
-    tx.execute(sql, {"id": staff_id, "password": password_hash})
+    tx.update("staff", staff_id, password=password_hash)
 
 
 def use_invitations(tx: Transaction, staff_id: str) -> None:

@@ -43,19 +43,7 @@ def touch_terminal(tx: Transaction, terminal_id: str, version: str | None = None
     tx.execute(sql, {"now": tx.now, "id": terminal_id, "version": version})
 
 
-def update_terminal(tx: Transaction, terminal_id: str, name: str, role: str) -> None:
-    """Give it another name or role, from its next request on."""
-    sql = "UPDATE terminal SET name = :name, role = :role WHERE id = :id"
-    tx.execute(sql, {"id": terminal_id, "name": name, "role": role})
-
-
 def list_wrong_codes(reader: Reader, terminal_id: str, *, since: int) -> list[int]:
     """When wrong codes were typed on it, from `since` on: the latest ten at most."""
     kept = reader.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal_id})
     return [at for at in json.loads(kept or "[]") if since < at <= reader.now]
-
-
-def keep_wrong_codes(tx: Transaction, terminal_id: str, instants: list[int]) -> None:
-    """Replace what `list_wrong_codes` answers."""
-    sql = "UPDATE terminal SET wrong_codes = :codes WHERE id = :id"
-    tx.execute(sql, {"codes": json.dumps(instants), "id": terminal_id})

@@ -18,8 +18,9 @@ from appliance.store.clock_marks import find_clock_mark, find_latest_instant, pu
 from appliance.store.conditions import list_conditions
 from appliance.store.connection import Transaction
 from appliance.store.database import ChangedBeside, Database
+from appliance.store.endpoints import list_active_endpoints
 from appliance.store.heartbeat import set_heartbeat
-from appliance.store.waits import list_waiting_endpoints, settle_some_waits
+from appliance.store.waits import settle_some_waits
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
     CLOCK_UNCONFIRMED,
@@ -244,10 +245,10 @@ async def settle_waits(database: Database, uptime: Uptime) -> None:
         now = uptime.milliseconds()
         return settle_some_waits(tx, endpoint_id, after, uptime.boot, now, _LONGEST)
 
-    for endpoint_id in await database.read(list_waiting_endpoints):
+    for endpoint in await database.read(list_active_endpoints):
         after: tuple[int, int] | None = (0, 0)
         while after is not None:
-            after = await database.write(settle, endpoint_id, after)
+            after = await database.write(settle, endpoint.id, after)
 
 
 def recall_clock(clock: BoxClock, database: Database) -> None:
