@@ -130,8 +130,8 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
-    _settle(tx, slots, [*slots, slot], None)
-    tx.insert("slot", slot_row(slot) | {"position": len(slots)})
+    with keep_holds(tx):
+        tx.insert("slot", slot_row(slot) | {"position": len(slots)})
     return slot.id
 
 

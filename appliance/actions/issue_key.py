@@ -24,14 +24,9 @@ class IssuedKey:
 
 
 def issue_key(
-    tx: Transaction,
-    environment_name: EnvironmentName,
-    name: str,
-    scopes: Collection[str] = SCOPES,
-    *,
-    successor_of: str | None = None,
-    actor: str = CONSOLE,
-) -> IssuedKey:
+    tx: Transaction, environment_name: EnvironmentName, name: str, scopes: Collection[str] = SCOPES,
+    *, successor_of: str | None = None, actor: str = CONSOLE,
+) -> IssuedKey:  # fmt: skip
     """A key of that environment with `scopes`, which are members of SCOPES.
 
     A successor inherits its predecessor's lineage: the right to cancel, the replays and

@@ -9,13 +9,9 @@ from appliance.tokens import hash_token
 
 
 def issue_terminal(
-    tx: Transaction,
-    name: str,
-    role: str = "override",
-    language: str = "fr",
-    *,
-    actor: str = CONSOLE,
-) -> tuple[str, str]:
+    tx: Transaction, name: str, role: str = "override", language: str = "fr",
+    *, actor: str = CONSOLE,
+) -> tuple[str, str]:  # fmt: skip
     """A terminal ready to scan: (its id, its token). Trouble names what cannot be."""
     name = check_terminal(name, role)
     if language not in LANGUAGES:

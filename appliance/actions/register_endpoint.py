@@ -41,14 +41,9 @@ def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tupl
 
 
 def register_endpoint(
-    tx: Transaction,
-    keyring: Keyring,
-    url: str,
-    events: tuple[str, ...],
-    *,
-    lineage: str | None = None,
-    actor: str = CONSOLE,
-) -> tuple[Endpoint, str]:
+    tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...],
+    *, lineage: str | None = None, actor: str = CONSOLE,
+) -> tuple[Endpoint, str]:  # fmt: skip
     """The new endpoint and its secret, shown this once; the guard has let `url` pass.
 
     `lineage` is that of the key that registers it, if one does.

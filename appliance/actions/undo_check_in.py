@@ -17,13 +17,9 @@ WITHOUT_A_WORD_MS = 10_000
 
 
 def undo_check_in(
-    tx: Transaction,
-    terminal: Terminal,
-    scan_id: str,
-    reason: str | None,
-    *,
-    staff_id: str | None = None,
-) -> Decided:
+    tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None,
+    *, staff_id: str | None = None,
+) -> Decided:  # fmt: skip
     """Take back a scan: within 10 s by the same terminal without a word, else with a reason.
 
     `checkedInAt` becomes null when nobody of the party remains in. A second undo gets the

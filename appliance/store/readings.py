@@ -22,14 +22,9 @@ _REPLACED = -1  # a generation that no reservation is at: what a leaked key sign
 
 
 def read_code(
-    reader: Reader,
-    keyring: Keyring,
-    environment_name: str,
-    text: str,
-    *,
-    by_name: bool,
-    at: int | None = None,
-) -> Reading:
+    reader: Reader, keyring: Keyring, environment_name: str, text: str,
+    *, by_name: bool, at: int | None = None,
+) -> Reading:  # fmt: skip
     """A guest pass, an access link, an access code of tonight or, if `by_name`, a guest's name.
 
     `at`: when it was read, in ms since 1970, if not now; tonight is the evening of then.
