@@ -45,19 +45,3 @@ def list_deliveries_held(reader: Reader, reservation_id: str) -> list[Entry]:
         {"event": kind, "at": format_instant(at), "host": urlsplit(url).hostname, "state": state}
         for kind, at, url, state in rows
     ]
-
-
-def count_claims(reader: Reader, reservation_id: str) -> int:
-    """In how many browsers its guest keeps it."""
-    found = reader.value(
-        "SELECT count(*) FROM claim WHERE reservation_id = :id", {"id": reservation_id}
-    )
-    return int(found)
-
-
-def when_erasure_was_asked(reader: Reader, reservation_id: str) -> int | None:
-    """When its guest asked to be forgotten, in ms since 1970."""
-    at: int | None = reader.value(
-        "SELECT at FROM erasure_request WHERE reservation_id = :id", {"id": reservation_id}
-    )
-    return at

@@ -65,14 +65,9 @@ def list_found(reader: Reader, wanted: Wanted) -> list[int]:
 
 def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
     """Those reservations, in that order, but for those that are gone."""
-    found = []
-    for seq in seqs:
-        row = reader.row(
-            f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq", {"seq": seq}
-        )
-        if row is not None:
-            found.append(Reservation(*row))
-    return found
+    sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq"
+    found = (reader.one(Reservation, sql, {"seq": seq}) for seq in seqs)
+    return [reservation for reservation in found if reservation is not None]
 
 
 def _iterate(
@@ -93,7 +88,11 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {}
     if wanted.text:  # of whom nothing is known any more, that is of most, only the table is left
         conditions.append(_KNOWN)
-        values["tables"] = json.dumps(_list_named_tables(reader, fold(wanted.text).split()))
+        words = fold(wanted.text).split()
+        values["tables"] = json.dumps([
+            table.id for table in list_tables(reader)
+            if any(names_table(table.name, table.number, word) for word in words)
+        ])  # fmt: skip
     if wanted.first is not None:
         conditions.append("r.date >= :first")
         values["first"] = wanted.first
@@ -106,12 +105,3 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
             conditions.append(f"r.{column} IN ({', '.join(':' + name for name in names)})")
             values |= dict(zip(names, chosen, strict=True))
     return " AND ".join(conditions), values
-
-
-def _list_named_tables(reader: Reader, words: list[str]) -> list[str]:
-    """The ids of the tables that any of the words names."""
-    return [
-        table.id
-        for table in list_tables(reader)
-        if any(names_table(table.name, table.number, word) for word in words)
-    ]

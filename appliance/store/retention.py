@@ -18,9 +18,8 @@ Key = tuple[int, ...]
 
 def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
     """From which instant on attempts are within `rows` and `size` bytes; 0 when all are."""
-    by_number = reader.value(
-        "SELECT at FROM attempt ORDER BY at DESC LIMIT 1 OFFSET :rows", {"rows": rows}
-    )
+    sql = "SELECT at FROM attempt ORDER BY at DESC LIMIT 1 OFFSET :rows"
+    by_number = reader.value(sql, {"rows": rows})
     sql = """SELECT at FROM (
                  SELECT at, sum(:row + coalesce(octet_length(excerpt), 0))
                      OVER (ORDER BY at DESC, delivery_seq, n) AS together
@@ -113,7 +112,6 @@ def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
     sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
              WHERE e.reservation_id = :id"""
     deliveries = list(tx.rows(sql, {"id": reservation_id}))
-    tx.execute_each(
-        "UPDATE attempt SET excerpt = NULL, body_sha256 = NULL WHERE delivery_seq = ?", deliveries
-    )
+    sql = "UPDATE attempt SET excerpt = NULL, body_sha256 = NULL WHERE delivery_seq = ?"
+    tx.execute_each(sql, deliveries)
     drop_requests(tx, deliveries)

@@ -44,10 +44,8 @@ def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
     spent = {"id": staff_id, "step": step}
     sql = "INSERT INTO spent_step (staff_id, step) VALUES (:id, :step) ON CONFLICT DO NOTHING"
     is_first = tx.execute(sql, spent) > 0
-    tx.execute(
-        "DELETE FROM spent_step WHERE staff_id = :id AND step < :step",
-        {**spent, "step": step - _KEPT_STEPS},
-    )
+    sql = "DELETE FROM spent_step WHERE staff_id = :id AND step < :step"
+    tx.execute(sql, {**spent, "step": step - _KEPT_STEPS})
     return is_first
 
 
@@ -75,9 +73,7 @@ def insert_asked_code(tx: Transaction, asked_hash: bytes, staff_id: str, device:
 
 def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
     """Who is asked on the form with that secret; None when it is over, used or unknown."""
-    row = reader.row(
-        """SELECT staff_id, device, is_counted FROM asked_code
-           WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest""",
-        {"hash": asked_hash, "now": reader.now, "latest": reader.now + ASKED_MILLISECONDS},
-    )
-    return None if row is None else AskedCode(row[0], row[1], bool(row[2]))
+    sql = """SELECT staff_id, device, is_counted FROM asked_code
+             WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest"""
+    latest = reader.now + ASKED_MILLISECONDS
+    return reader.one(AskedCode, sql, {"hash": asked_hash, "now": reader.now, "latest": latest})

@@ -65,10 +65,8 @@ def set_language(tx: Transaction, staff_id: str, language: str) -> None:
 
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
     """Of people, each id with its account, those for whom so many wrong passwords were typed."""
-    rows = reader.rows(
-        "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong", {"wrong": wrong}
-    )
-    locked = {account for (account,) in rows}
+    sql = "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong"
+    locked = {account for (account,) in reader.rows(sql, {"wrong": wrong})}
     return {staff_id for staff_id, account in accounts.items() if account in locked}
 
 

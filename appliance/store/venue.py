@@ -49,9 +49,8 @@ def list_used_tables(reader: Reader) -> set[str]:
 
 def list_slots(reader: Reader) -> list[Slot]:
     """Every slot, in the venue's order."""
-    rows = reader.rows(
-        'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
-    )
+    sql = 'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
+    rows = reader.rows(sql)
     return [Slot(*(*head, tuple(json.loads(days)))) for *head, days in rows]
 
 
