@@ -30,10 +30,18 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
 
 def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
-    """Make the tables match, by number: others stay, unbookable."""
+    """Make the tables match, by number: others stay, after these, and cannot be booked."""
+    known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
     for position, table in enumerate(tables):
-        _apply_table(tx, position, table)
-    _retire_tables(tx, tables)
+        values = {"position": position, **table_columns(table)}
+        if table.number in known:
+            tx.update("venue_table", known[table.number], **values)
+        else:
+            tx.insert("venue_table", {"id": tx.new_id(), **values})
+    sql = """UPDATE venue_table SET bookable = 0, position = :after
+             WHERE number NOT IN (SELECT value FROM json_each(:numbers))"""
+    numbers = json.dumps([table.number for table in tables])
+    tx.execute(sql, {"after": len(tables), "numbers": numbers})
 
 
 def update_venue(tx: Transaction, venue: Venue) -> None:
@@ -62,23 +70,6 @@ def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
     update_venue(tx, file)
     tx.notices.append(VenueChanged())
     return str(found)
-
-
-def _apply_table(tx: Transaction, position: int, table: Table) -> None:
-    values = {"position": position, **table_columns(table)}
-    changes = ", ".join(f"{name} = :{name}" for name in values)
-    sql = f"UPDATE venue_table SET {changes} WHERE number = :number"  # noqa: S608 - of the code
-    if not tx.execute(sql, values):
-        tx.insert("venue_table", {"id": tx.new_id(), **values})
-
-
-def _retire_tables(tx: Transaction, tables: Sequence[Table]) -> None:
-    """Tables that are not named stay, after the others, and cannot be booked."""
-    tx.execute(
-        """UPDATE venue_table SET bookable = 0, position = :after
-           WHERE number NOT IN (SELECT value FROM json_each(:numbers))""",
-        {"after": len(tables), "numbers": json.dumps([table.number for table in tables])},
-    )
 
 
 def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:

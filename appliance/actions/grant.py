@@ -20,7 +20,7 @@ from appliance.model.guest_terms import has_ended
 from appliance.model.reservation import Issued
 from appliance.model.venue import Slot, Table
 from appliance.store.connection import Transaction
-from appliance.store.reservations import add_history, code_is_in_use, insert_reservation, is_held
+from appliance.store.reservations import add_history, insert_reservation, is_held
 from appliance.store.venue import find_table, get_venue, list_closings, list_slots
 
 _CODE_TRIES = 64
@@ -89,8 +89,9 @@ def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
 
 def _fresh_code(tx: Transaction) -> str:
     """A code that no stored reservation has; Unavailable when they have all but run out."""
+    sql = "SELECT 1 FROM reservation WHERE access_code = :code"
     for _ in range(_CODE_TRIES):
         code = tx.tokens.new_access_code()
-        if not code_is_in_use(tx, code):
+        if tx.row(sql, {"code": code}) is None:
             return code
     raise Unavailable

@@ -1,19 +1,18 @@
 """What an owner does about the people of the house; there is always an owner left."""
 
-from appliance.actions.create_staff import INVITATION_MILLISECONDS, Invitation
+from appliance.actions.create_staff import Invitation, check_free, invite
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import NotFound
-from appliance.house_errors import ChangedMeanwhile, LastOwner, NameTaken
+from appliance.house_errors import ChangedMeanwhile, LastOwner
 from appliance.model.staff import StaffMember
 from appliance.store.connection import Transaction, known
 from appliance.store.sessions import clear_failures, delete_session, delete_sessions
 from appliance.store.staff import (
     find_staff,
-    insert_invitation,
     list_staff,
     use_invitations,
 )
-from appliance.tokens import account_hash, hash_token
+from appliance.tokens import account_hash
 
 
 def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
@@ -25,11 +24,9 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
     if person.disabled_at is not None:
         raise NotFound
     use_invitations(tx, staff_id)
-    secret = tx.tokens.new_link_secret()
-    insert_invitation(tx, hash_token(secret), staff_id, tx.now + INVITATION_MILLISECONDS)
     clear_failures(tx, account_hash(person.name))
     note_security(tx, actor, "link_made", person=staff_id)
-    return Invitation(staff_id, secret)
+    return invite(tx, staff_id)
 
 
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
@@ -55,9 +52,7 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
     person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
         return
-    others = (p.name.casefold() for p in list_staff(tx) if p.disabled_at is None)
-    if person.name.casefold() in others:
-        raise NameTaken(name=person.name)
+    check_free(tx, person.name)
     tx.update("staff", staff_id, disabled_at=None)
     note_security(tx, actor, "person_enabled", person=staff_id)
 

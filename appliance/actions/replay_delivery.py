@@ -79,15 +79,10 @@ def replay_deliveries(
            AND state IN (SELECT value FROM json_each(:states))
            AND (SELECT occurred_at FROM event WHERE event.seq = event_seq)
                BETWEEN :since AND :until - 1""",
-        {
-            "after": begun.after,
-            "end": end,
-            "endpoint_id": selection.endpoint_id,
-            "states": json.dumps(selection.states),
-            "since": selection.since,
-            "until": selection.until,
-        },
-    )
+        {"after": begun.after, "end": end, "endpoint_id": selection.endpoint_id,
+         "states": json.dumps(selection.states), "since": selection.since,
+         "until": selection.until},
+    )  # fmt: skip
     return Progress(begun.last if end is None else end, begun.last, begun.replayed + replayed)
 
 

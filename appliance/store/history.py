@@ -47,12 +47,6 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
     ]
 
 
-def count_history(reader: Reader, reservation_id: str, actor: str) -> int:
-    """How many lines about that reservation are that actor's."""
-    sql = "SELECT count(*) FROM history WHERE reservation_id = :id AND actor = :actor"
-    return int(reader.value(sql, {"id": reservation_id, "actor": actor}))
-
-
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
     """What was paid for that reservation, in order; the staff's id stands for the name."""
     sql = """SELECT id, at, amount, method, staff_id, voided_at FROM payment

@@ -75,13 +75,6 @@ def find_letter_written_now(tx: Transaction, reservation_id: str, kind: str) -> 
     return found
 
 
-def update_waiting_letter(tx: Transaction, letter_id: str, **values: str | int | None) -> None:
-    """Change columns of a letter that still waits; one that is sent or failed stays as it is."""
-    changes = ", ".join(f"{name} = :{name}" for name in values)
-    sql = f"UPDATE letter SET {changes} WHERE id = :id_ AND state = 'waiting'"  # noqa: S608
-    tx.execute(sql, {**values, "id_": letter_id})
-
-
 def count_letters(reader: Reader) -> dict[str, int]:
     """How many letters there are in each state."""
     rows = reader.rows("SELECT state, count(*) FROM letter GROUP BY state")

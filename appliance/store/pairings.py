@@ -24,12 +24,6 @@ def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
     tx.insert("pairing", asdict(pairing) | {"expires_at": expires_at})
 
 
-def is_code_taken(reader: Reader, code_hash: bytes) -> bool:
-    """Whether an offer that is kept has these digits, one that nobody can type any more too."""
-    sql = "SELECT EXISTS (SELECT 1 FROM pairing WHERE code_hash = :hash)"
-    return bool(reader.value(sql, {"hash": code_hash}))
-
-
 def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None:
     """The offer of that link, unless it is used or expired."""
     return _find(reader, "secret_hash = :hash", secret_hash)

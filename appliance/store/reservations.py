@@ -86,12 +86,6 @@ def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int, bu
     return reader.row(sql, span) is not None
 
 
-def code_is_in_use(reader: Reader, access_code: str) -> bool:
-    """Whether a stored reservation has this code."""
-    sql = "SELECT 1 FROM reservation WHERE access_code = :code"
-    return reader.row(sql, {"code": access_code}) is not None
-
-
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
     """Insert a row; TableTaken when the schema finds an overlapping holder."""
     try:

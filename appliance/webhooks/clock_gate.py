@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from appliance.accidents import log_accident
+from appliance.actions.beat import beat
 from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.clock import Clock
 from appliance.clock_trust import BoxClock, ClockMark
@@ -19,7 +20,6 @@ from appliance.store.conditions import list_conditions
 from appliance.store.connection import Transaction
 from appliance.store.database import ChangedBeside, Database
 from appliance.store.endpoints import list_active_endpoints
-from appliance.store.heartbeat import set_heartbeat
 from appliance.store.waits import settle_some_waits
 from appliance.webhooks.conditions import (
     CLOCK_HELD,
@@ -269,4 +269,4 @@ def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
     """With the time: where nobody writes for months, the next start sees no leap in that."""
     put_clock_mark(tx, mark)
     if is_sure:
-        set_heartbeat(tx)
+        beat(tx)
