@@ -31,11 +31,9 @@ class Correction:
 
 
 def claim(
-    tx: Transaction,
-    reservation_id: str,
-    device_hash: bytes | None,
+    tx: Transaction, reservation_id: str, device_hash: bytes | None,
     correction: Correction | None = None,
-) -> Reservation:
+) -> Reservation:  # fmt: skip
     """Bind the reservation to a browser, if it can keep one, and correct it.
 
     A second tap in the same browser changes nothing. What is cancelled or over is neither

@@ -29,9 +29,7 @@ def record_letter(tx: Transaction, letter_id: str, outcome: Outcome) -> int | No
     attempts = letter.attempts + 1
     told = {"attempts": attempts, "trouble": outcome.trouble}
     if outcome.result == "accepted":
-        tx.update(
-            "letter", letter_id, state="sent", sent_at=tx.now, attempts=attempts, trouble=None
-        )
+        tx.update("letter", letter_id, state="sent", sent_at=tx.now, **told)
         return None
     delay = retry_delay(attempts)
     due_at = tx.now + delay * 1000

@@ -8,9 +8,8 @@ import json
 from dataclasses import dataclass
 
 from appliance.actions.register_endpoint import EndpointsChanged
-from appliance.errors import NotFound
 from appliance.house_errors import EndpointIsInactive
-from appliance.store.connection import Transaction
+from appliance.store.connection import Transaction, known
 from appliance.store.endpoints import get_endpoint
 
 PAGE = 500  # rows that one transaction looks at: a few milliseconds
@@ -54,9 +53,8 @@ def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
     An attempt under way is not joined by a second one: the new one follows it, unless it
     succeeds. NotFound if unknown, EndpointIsInactive if nobody would receive it.
     """
-    endpoint_id = tx.value("SELECT endpoint_id FROM delivery WHERE id = :id", {"id": delivery_id})
-    if endpoint_id is None:
-        raise NotFound
+    sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
+    endpoint_id = known(tx.value(sql, {"id": delivery_id}))
     return _replay(tx, endpoint_id, "id = :id", {"id": delivery_id}) > 0
 
 

@@ -9,7 +9,6 @@ from appliance.store.second_steps import (
     delete_second_step,
     find_second_step,
     has_second_step,
-    keep_offer,
     spend_step,
 )
 from appliance.store.staff import find_staff
@@ -24,7 +23,10 @@ def offer_second_step(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes
     if has_second_step(tx, staff_id):
         raise ChangedMeanwhile
     secret = tx.tokens.random_bytes(SECRET_BYTES)
-    keep_offer(tx, staff_id, keyring.wrap(secret, tx.tokens.random_bytes(12)))
+    sql = """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
+             ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL"""
+    wrapped = keyring.wrap(secret, tx.tokens.random_bytes(12))
+    tx.execute(sql, {"id": staff_id, "secret": wrapped, "now": tx.now})
     return secret
 
 

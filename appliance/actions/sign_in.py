@@ -15,7 +15,6 @@ from appliance.store.sessions import (
     delete_session,
     delete_sessions,
     is_known_device,
-    know_device,
     list_sessions,
 )
 from appliance.store.staff import find_by_name, find_password, set_password
@@ -130,7 +129,9 @@ def start_session(
     """A fresh session of somebody who has shown who they are."""
     secret = tx.tokens.new_link_secret()
     device_secret = device_secret or tx.tokens.new_link_secret()
-    know_device(tx, hash_token(device_secret), staff_id)
+    sql = """INSERT INTO known_device (hash, staff_id, created_at)
+             VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING"""
+    tx.execute(sql, {"hash": hash_token(device_secret), "staff_id": staff_id, "now": tx.now})
     tx.insert(
         "session",
         {"hash": hash_token(secret), "id": tx.new_id(), "staff_id": staff_id, "device": device,

@@ -4,12 +4,12 @@ import json
 
 from appliance.actions.announce import announce
 from appliance.actions.log_scan import Decided, log_scan, recall
-from appliance.errors import NotFound, field_invalid
+from appliance.errors import field_invalid
 from appliance.house_errors import ChangedMeanwhile, NothingToUndo
 from appliance.model.scan import unheard_id
 from appliance.model.terminal import Terminal
 from appliance.model.verdict import Verdict, see
-from appliance.store.connection import Transaction
+from appliance.store.connection import Transaction, known
 from appliance.store.reservations import add_history, get_reservation, update_reservation
 from appliance.store.scans import Admission, find_admission, find_last_admission
 
@@ -26,10 +26,7 @@ def undo_check_in(
     answer of the first. NotFound for an unknown scan, NothingToUndo when it let nobody in,
     ValidationError when a reason is missing.
     """
-    admission = _find(tx, terminal, scan_id)
-    if admission is None:
-        raise NotFound
-    return _undo(tx, terminal, admission, reason, staff_id)
+    return _undo(tx, terminal, known(_find(tx, terminal, scan_id)), reason, staff_id)
 
 
 def undo_latest(
@@ -51,12 +48,9 @@ def undo_latest(
 
 
 def _undo(
-    tx: Transaction,
-    terminal: Terminal,
-    admission: Admission,
-    reason: str | None,
+    tx: Transaction, terminal: Terminal, admission: Admission, reason: str | None,
     staff_id: str | None,
-) -> Decided:
+) -> Decided:  # fmt: skip
     if admission.undo is not None:
         return recall(tx, admission.undo)
     if admission.admitted <= 0 or admission.reservation_id is None:

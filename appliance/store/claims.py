@@ -34,18 +34,10 @@ def has_asked_for_erasure(reader: Reader, reservation_id: str) -> bool:
     return reader.row(sql, {"id": reservation_id}) is not None
 
 
-def add_erasure_request(tx: Transaction, reservation_id: str) -> bool:
-    """Write down that a guest asked; whether for the first time."""
-    sql = """INSERT INTO erasure_request (reservation_id, at) VALUES (:id, :at)
-             ON CONFLICT DO NOTHING"""
-    return bool(tx.execute(sql, {"id": reservation_id, "at": tx.now}))
-
-
 def find_erasure_request(reader: Reader, reservation_id: str) -> int | None:
     """When its guest asked to be forgotten (ms since 1970); None where nothing is left to do."""
     sql = "SELECT at FROM erasure_request WHERE reservation_id = :id AND done_at IS NULL"
-    at: int | None = reader.value(sql, {"id": reservation_id})
-    return at
+    return reader.one(int, sql, {"id": reservation_id})
 
 
 def list_erasure_requests(reader: Reader) -> list[tuple[str, int]]:

@@ -5,5 +5,4 @@ from appliance.store.connection import Reader
 
 def find_heartbeat(reader: Reader) -> int | None:
     """When it last beat, in ms since 1970."""
-    found: int | None = reader.value("SELECT at FROM heartbeat WHERE id = 1")
-    return found
+    return reader.one(int, "SELECT at FROM heartbeat WHERE id = 1")

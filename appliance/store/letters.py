@@ -26,8 +26,7 @@ def get_letter(reader: Reader, letter_id: str) -> Letter:
 
 def letter_state(reader: Reader, letter_id: str) -> str | None:
     """`waiting`, `sent`, `failed` or `kept`; None when there is no such letter."""
-    state: str | None = reader.value("SELECT state FROM letter WHERE id = :id", {"id": letter_id})
-    return state
+    return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": letter_id})
 
 
 def list_letters(reader: Reader, *, limit: int = 100) -> list[Letter]:
@@ -71,8 +70,7 @@ def find_letter_written_now(tx: Transaction, reservation_id: str, kind: str) -> 
     """The id of the letter of that kind that this very transaction has queued."""
     sql = """SELECT id FROM letter
              WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
-    found: str | None = tx.value(sql, {"id": reservation_id, "kind": kind, "now": tx.now})
-    return found
+    return tx.one(str, sql, {"id": reservation_id, "kind": kind, "now": tx.now})
 
 
 def count_letters(reader: Reader) -> dict[str, int]:

@@ -29,9 +29,17 @@ def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None
     return _find(reader, "secret_hash = :hash", secret_hash)
 
 
-def find_pairing_by_code(reader: Reader, code_hash: bytes) -> Pairing | None:
-    """The offer of those digits, unless it is used, expired, or had five wrong tries."""
-    return _find(reader, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
+def take_code(tx: Transaction, code_hash: bytes) -> Pairing | None:
+    """The offer of those digits, unless it is used, expired, or had five wrong tries.
+
+    Wrong digits count against every open offer: nobody knows which one they were meant for. The
+    fifth closes the digits of an offer; its link goes on.
+    """
+    found = _find(tx, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
+    if found is None:
+        sql = f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}"  # noqa: S608
+        tx.execute(sql, {"now": tx.now})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +66,6 @@ def list_open_offers(reader: Reader) -> list[Offer]:
     sql = f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
               WHERE {_OPEN} ORDER BY expires_at"""  # noqa: S608
     return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
-
-
-def charge_open_pairings(tx: Transaction) -> None:
-    """Count wrong digits against every open offer: nobody knows which one they were meant for.
-
-    The fifth closes the digits of an offer; its link goes on.
-    """
-    sql = f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}"  # noqa: S608
-    tx.execute(sql, {"now": tx.now})
 
 
 def _find(reader: Reader, which: str, found_by: bytes) -> Pairing | None:

@@ -33,8 +33,7 @@ class Admission:
 def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
     """What this terminal was answered to this scan, as JSON."""
     sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
-    verdict: str | None = reader.value(sql, {"terminal_id": terminal_id, "scan_id": scan_id})
-    return verdict
+    return reader.one(str, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int) -> int | None:

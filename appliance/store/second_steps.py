@@ -26,13 +26,6 @@ def list_second_steps(reader: Reader) -> set[str]:
     return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
 
 
-def keep_offer(tx: Transaction, staff_id: str, wrapped: bytes) -> None:
-    """Offer a secret, in place of what was offered before; never of what is in force."""
-    sql = """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
-             ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL"""
-    tx.execute(sql, {"id": staff_id, "secret": wrapped, "now": tx.now})
-
-
 def delete_second_step(tx: Transaction, staff_id: str) -> None:
     """Forget the secret and all that belongs to it."""
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):

@@ -72,13 +72,6 @@ def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
     return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
 
 
-def know_device(tx: Transaction, device_hash: bytes, staff_id: str) -> None:
-    """Remember that this person signed in with that browser."""
-    sql = """INSERT INTO known_device (hash, staff_id, created_at)
-             VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING"""
-    tx.execute(sql, {"hash": device_hash, "staff_id": staff_id, "now": tx.now})
-
-
 def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
     """Whether this person signed in with that browser before."""
     sql = "SELECT 1 FROM known_device WHERE hash = :hash AND staff_id = :staff_id"

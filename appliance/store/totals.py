@@ -10,6 +10,5 @@ def count_evening(reader: Reader, date: str) -> Totals:
                     coalesce(sum(arrived), 0), count(*) FILTER (WHERE arrived > 0)
              FROM (SELECT guests, arrived, status NOT IN ('cancelled', 'declined') AS holds
                    FROM reservation WHERE date = :date)"""
-    row = reader.row(sql, {"date": date})
-    expected_people, expected, arrived_people, arrived = row or (0, 0, 0, 0)
-    return Totals(Count(expected_people, expected), Count(arrived_people, arrived))
+    people, holders, arrived, parties = reader.row(sql, {"date": date}) or (0, 0, 0, 0)
+    return Totals(Count(people, holders), Count(arrived, parties))
