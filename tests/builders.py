@@ -11,7 +11,6 @@ from appliance.environment import Environment
 from appliance.model.api_key import SCOPES, ApiKey
 from appliance.model.booking import Booking
 from appliance.store.connection import Transaction
-from appliance.store.keys import insert_key
 from appliance.store.session import session
 from appliance.store.signing_keys import add_signing_key
 from appliance.tokens import Keyring, Tokens, hash_token
@@ -78,8 +77,12 @@ def _add_key(
 ) -> None:
     key_id = tx.new_id()
     lineage = successor_of.lineage if successor_of else key_id
-    stored = ApiKey(key_id, lineage, "Partner", key[:13], key[-4:], scopes, tx.now, None, None)
-    insert_key(tx, stored, hash_token(key))
+    tx.insert(
+        "api_key",
+        {"id": key_id, "lineage": lineage, "name": "Partner", "hash": hash_token(key),
+         "prefix": key[:13], "last_four": key[-4:], "scopes": " ".join(scopes),
+         "created_at": tx.now},
+    )  # fmt: skip
 
 
 def a_body(**changes: Any) -> dict[str, Any]:

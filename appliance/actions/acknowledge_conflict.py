@@ -2,7 +2,7 @@
 
 from appliance.model.conflict import Conflict
 from appliance.model.notices import ConflictChanged
-from appliance.store.conflicts import get_conflict, set_acknowledged
+from appliance.store.conflicts import get_conflict
 from appliance.store.connection import Transaction
 
 
@@ -11,7 +11,7 @@ def acknowledge_conflict(tx: Transaction, conflict_id: str, *, actor: str) -> Co
 
     `actor` is `staff:<id>` or `terminal:<id>`. The people stay counted as they are.
     """
-    conflict = get_conflict(tx, conflict_id)
-    if set_acknowledged(tx, conflict.id, actor):
-        tx.notices.append(ConflictChanged(conflict.id))
+    if get_conflict(tx, conflict_id).acknowledged_at is None:
+        tx.update("door_conflict", conflict_id, acknowledged_at=tx.now, acknowledged_by=actor)
+        tx.notices.append(ConflictChanged(conflict_id))
     return get_conflict(tx, conflict_id)

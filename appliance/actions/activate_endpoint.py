@@ -6,7 +6,7 @@ from appliance.actions.register_endpoint import ACTIVE_MAX, EndpointsChanged
 from appliance.errors import TooManyEndpoints
 from appliance.store.conditions import drop_condition
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import count_active, get_endpoint, set_active
+from appliance.store.endpoints import count_active, get_endpoint
 
 
 def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
@@ -19,7 +19,7 @@ def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
         return
     if count_active(tx) >= ACTIVE_MAX:
         raise TooManyEndpoints
-    set_active(tx, endpoint_id, active=True)
+    tx.update("endpoint", endpoint_id, active=1)
     drop_condition(tx, SWITCHED_OFF, endpoint_id)
     note_security(tx, actor, "endpoint_activated", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))

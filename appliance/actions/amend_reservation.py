@@ -1,35 +1,26 @@
 """Amend a reservation: what staff correct after it was granted (interface, section 3)."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from appliance.actions.as_seen import get_as_seen
 from appliance.actions.note_security import note_security
 from appliance.errors import (
-    CustomerNameRequired,
     GuestsOutOfRange,
-    InvalidEmail,
     TableNotFound,
     TableTaken,
     WrongState,
     field_invalid,
 )
-from appliance.model.booking import (
-    NAME_MAX,
-    NOTES_MAX,
-    check_phone,
-    is_email,
-    is_visible,
-    plain_phone,
-)
+from appliance.model.booking import NOTES_MAX, check_customer, plain_phone
 from appliance.model.guest_pass import LAST_GENERATION
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Transaction
 from appliance.store.reservations import (
     add_history,
     get_reservation,
-    is_held_by_another,
+    is_held,
     update_reservation,
 )
 from appliance.store.venue import find_table
@@ -64,14 +55,7 @@ def amend_reservation(
     least = max(1, reservation.arrived)
     if table is not None and not least <= amendment.guests <= table.capacity_max:
         raise GuestsOutOfRange(field="guests", capacity_min=least, capacity_max=table.capacity_max)
-    wanted: dict[str, Any] = {
-        "guests": amendment.guests,
-        "customer_name": amendment.customer_name,
-        "customer_email": amendment.customer_email,
-        "customer_phone": plain_phone(amendment.customer_phone),
-        "notes": amendment.notes,
-        "vip": int(amendment.vip),
-    }
+    wanted = asdict(amendment) | {"customer_phone": plain_phone(amendment.customer_phone)}
     changed = {name: value for name, value in wanted.items() if getattr(reservation, name) != value}
     if changed:
         update_reservation(tx, reservation_id, **changed)
@@ -100,7 +84,9 @@ def move_to_table(
         raise GuestsOutOfRange(
             field="guests", capacity_min=table.capacity_min, capacity_max=table.capacity_max
         )
-    if is_held_by_another(tx, reservation, table_id):
+    if is_held(
+        tx, table_id, reservation.date, reservation.starts, reservation.ends, reservation.seq
+    ):
         raise TableTaken
     update_reservation(tx, reservation_id, table_id=table_id)
     detail = {"from": reservation.table_id, "to": table_id}
@@ -145,12 +131,7 @@ def _get_open(tx: Transaction, reservation_id: str, seen: int) -> Reservation:
 
 def check_amendment(amendment: Amendment) -> None:
     """The refusals of the fields, as at creation; staff need no contact of a guest."""
-    if not is_visible(amendment.customer_name):
-        raise CustomerNameRequired(field="customer_name")
-    if amendment.customer_email is not None and not is_email(amendment.customer_email):
-        raise InvalidEmail(field="customer_email")
-    check_phone(amendment.customer_phone, "customer_phone")
-    if len(amendment.customer_name) > NAME_MAX:
-        raise field_invalid("customer_name", "at_most", longest=NAME_MAX)
+    of_customer = amendment.customer_name, amendment.customer_email, amendment.customer_phone
+    check_customer(*of_customer, prefix="customer_")
     if amendment.notes is not None and len(amendment.notes) > NOTES_MAX:
         raise field_invalid("notes", "at_most", longest=NOTES_MAX)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 from appliance.actions.keep_holds import keep_holds
@@ -30,10 +30,18 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
 
 
 def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
-    """Make the tables match, by number: others stay, unbookable."""
+    """Make the tables match, by number: others stay, after these, and cannot be booked."""
+    known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
     for position, table in enumerate(tables):
-        _apply_table(tx, position, table)
-    _retire_tables(tx, tables)
+        values = {"position": position, **table_columns(table)}
+        if table.number in known:
+            tx.update("venue_table", known[table.number], **values)
+        else:
+            tx.insert("venue_table", {"id": tx.new_id(), **values})
+    sql = """UPDATE venue_table SET bookable = 0, position = :after
+             WHERE number NOT IN (SELECT value FROM json_each(:numbers))"""
+    numbers = json.dumps([table.number for table in tables])
+    tx.execute(sql, {"after": len(tables), "numbers": numbers})
 
 
 def update_venue(tx: Transaction, venue: Venue) -> None:
@@ -64,26 +72,6 @@ def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
     return str(found)
 
 
-def _apply_table(tx: Transaction, position: int, table: Table) -> None:
-    values = {"position": position, **table_columns(table)}
-    changes = ", ".join(f"{name} = :{name}" for name in values)
-    sql = f"UPDATE venue_table SET {changes} WHERE number = :number"  # noqa: S608 - of the code
-    if not tx.execute(sql, values):
-        tx.insert("venue_table", {"id": tx.new_id(), **values})
-
-
-def _retire_tables(tx: Transaction, tables: Sequence[Table]) -> None:
-    """Tables that are not named stay, after the others, and cannot be booked."""
-    tx.execute(
-        """UPDATE venue_table SET bookable = 0, position = :after
-           WHERE number NOT IN (SELECT value FROM json_each(:numbers))""",
-        {
-            "after": len(tables),
-            "numbers": json.dumps([table.number for table in tables]),
-        },
-    )
-
-
 def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
     """A slot that starts as one before it, on the same days, is that one and keeps its id."""
     known = {
@@ -93,14 +81,10 @@ def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
     tx.execute("DELETE FROM slot")
     for position, slot in enumerate(slots):
         days = json.dumps(slot.days_of_week)
-        tx.insert(
-            "slot",
-            {
-                "id": known.get((slot.start, days)) or tx.new_id(),
-                "position": position,
-                "name": slot.name,
-                "start": slot.start,
-                "end": slot.end,
-                "days_of_week": days,
-            },
-        )
+        slot_id = known.get((slot.start, days)) or tx.new_id()
+        tx.insert("slot", slot_row(slot) | {"id": slot_id, "position": position})
+
+
+def slot_row(slot: Slot) -> dict[str, Any]:
+    """A slot as its row has it, without its position."""
+    return asdict(slot) | {"days_of_week": json.dumps(slot.days_of_week)}

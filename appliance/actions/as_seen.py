@@ -21,13 +21,9 @@ def get_as_seen(reader: Reader, reservation_id: str, seen: int) -> Reservation:
 
 
 def as_seen(
-    tx: Transaction,
-    reservation_id: str,
-    seen: int,
-    action: Callable[Concatenate[Transaction, str, P], R],
-    *args: P.args,
-    **kwargs: P.kwargs,
-) -> R:
+    tx: Transaction, reservation_id: str, seen: int,
+    action: Callable[Concatenate[Transaction, str, P], R], *args: P.args, **kwargs: P.kwargs,
+) -> R:  # fmt: skip
     """`action(tx, reservation_id, …)`, unless somebody changed the reservation meanwhile.
 
     `seen` is the version that the author read. A form sent twice is one change.

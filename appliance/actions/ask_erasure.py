@@ -2,7 +2,6 @@
 
 from appliance.actions.erase_guest import erase_guest
 from appliance.model.guest_terms import evening_is_over
-from appliance.store.claims import add_erasure_request
 from appliance.store.connection import Transaction
 from appliance.store.reservations import add_history, get_reservation
 from appliance.store.venue import get_venue
@@ -17,7 +16,8 @@ def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
     reservation = get_reservation(tx, reservation_id)
     venue = get_venue(tx)
     zone = tx.zones.zone(venue.time_zone)
-    is_first = add_erasure_request(tx, reservation_id)
+    sql = "INSERT OR IGNORE INTO erasure_request (reservation_id, at) VALUES (:id, :at)"
+    is_first = tx.execute(sql, {"id": reservation_id, "at": tx.now}) > 0
     if not reservation.holds or evening_is_over(reservation, venue, zone, tx.now):
         erase_guest(tx, reservation_id, actor="guest")
         return True

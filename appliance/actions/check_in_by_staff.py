@@ -6,7 +6,7 @@ from appliance.actions.undo_check_in import undo_check_in
 from appliance.house_errors import NothingToUndo
 from appliance.model.scan import Reading, Scan
 from appliance.model.staff import StaffMember
-from appliance.model.terminal import Terminal
+from appliance.model.terminal import PORTAL_TERMINAL_ID
 from appliance.store.connection import Transaction
 from appliance.store.reservations import get_reservation
 from appliance.store.scans import find_last_admission
@@ -14,15 +14,9 @@ from appliance.store.terminals import get_portal_terminal, get_terminal, insert_
 
 
 def check_in_by_staff(
-    tx: Transaction,
-    person: StaffMember,
-    reservation_id: str,
-    scan_id: str,
-    *,
-    arrivals: int | None,
-    reason: str | None,
-    early_minutes: int,
-) -> Decided:
+    tx: Transaction, person: StaffMember, reservation_id: str, scan_id: str,
+    *, arrivals: int | None, reason: str | None, early_minutes: int,
+) -> Decided:  # fmt: skip
     """The verdict, `person` named in the door log; with a `reason` it overrides amber and red.
 
     The same `scan_id` is one check-in, however often the form is sent. NotFound.
@@ -31,7 +25,9 @@ def check_in_by_staff(
     scan = Scan(
         scan_id, Reading("list", (reservation_id,)), arrivals=arrivals, reason=reason, staff=person
     )
-    return check_in(tx, _portal(tx), scan, early_minutes)
+    if get_portal_terminal(tx) is None:
+        insert_portal_terminal(tx)
+    return check_in(tx, get_terminal(tx, PORTAL_TERMINAL_ID), scan, early_minutes)
 
 
 def undo_by_staff(
@@ -44,13 +40,3 @@ def undo_by_staff(
     terminal_id, scan_id = latest
     # A scan id is its terminal's own: it is looked up where the scan was made.
     return undo_check_in(tx, get_terminal(tx, terminal_id), scan_id, reason, staff_id=person.id)
-
-
-def _portal(tx: Transaction) -> Terminal:
-    """The terminal that stands for the portal: it has no token, and nobody can pair it."""
-    found = get_portal_terminal(tx)
-    if found is None:
-        insert_portal_terminal(tx)
-        found = get_portal_terminal(tx)
-    assert found is not None  # noqa: S101 - it was inserted
-    return found

@@ -4,24 +4,15 @@ import json
 from dataclasses import dataclass
 
 from appliance.errors import (
-    CustomerNameRequired,
-    InvalidEmail,
     RateLimited,
     WrongState,
     field_invalid,
 )
-from appliance.model.booking import (
-    NAME_MAX,
-    check_phone,
-    is_email,
-    is_visible,
-    plain_phone,
-)
+from appliance.model.booking import check_customer, plain_phone
 from appliance.model.letter import LANGUAGES
 from appliance.model.reservation import Reservation
 from appliance.store.claims import add_claim
 from appliance.store.connection import Transaction
-from appliance.store.history import count_history
 from appliance.store.reservations import add_history, get_reservation, update_reservation
 
 _OPEN = ("requested", "pending", "partial", "confirmed")
@@ -40,11 +31,9 @@ class Correction:
 
 
 def claim(
-    tx: Transaction,
-    reservation_id: str,
-    device_hash: bytes | None,
+    tx: Transaction, reservation_id: str, device_hash: bytes | None,
     correction: Correction | None = None,
-) -> Reservation:
+) -> Reservation:  # fmt: skip
     """Bind the reservation to a browser, if it can keep one, and correct it.
 
     A second tap in the same browser changes nothing. What is cancelled or over is neither
@@ -71,7 +60,9 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
     reservation = get_reservation(tx, reservation_id)
     if reservation.status not in _OPEN:
         raise WrongState(state=reservation.status)
-    _check(correction)
+    check_customer(correction.name, correction.email, correction.phone, "")
+    if correction.language is not None and correction.language not in LANGUAGES:
+        raise field_invalid("language", "language")
     wanted = {
         "customer_name": correction.name,
         "customer_email": correction.email,
@@ -93,18 +84,6 @@ def correct(tx: Transaction, reservation_id: str, correction: Correction) -> Res
 
 
 def _demand_patience(tx: Transaction, reservation_id: str) -> None:
-    if count_history(tx, reservation_id, "guest") >= _MOST_CHANGES:
+    sql = "SELECT count(*) FROM history WHERE reservation_id = :id AND actor = 'guest'"
+    if tx.value(sql, {"id": reservation_id}) >= _MOST_CHANGES:
         raise RateLimited
-
-
-def _check(correction: Correction) -> None:
-    if correction.name is not None:
-        if not is_visible(correction.name):
-            raise CustomerNameRequired(field="name")
-        if len(correction.name) > NAME_MAX:
-            raise field_invalid("name", "at_most", longest=NAME_MAX)
-    if correction.email is not None and not is_email(correction.email):
-        raise InvalidEmail(field="email")
-    check_phone(correction.phone, "phone")
-    if correction.language is not None and correction.language not in LANGUAGES:
-        raise field_invalid("language", "language")

@@ -40,6 +40,5 @@ def close_days(
 
 def open_days(tx: Transaction, closing_id: str) -> None:
     """Take a closing back; NotFound."""
-    if all(closing.id != closing_id for closing in list_closings(tx)):
+    if not tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id}):
         raise NotFound
-    tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id})

@@ -1,9 +1,11 @@
 """Count a wrong code: ten typed within a minute close a terminal's keyboard, not its scanner."""
 
+import json
+
 from appliance.house_errors import TooManyWrongCodes
 from appliance.model.terminal import Terminal
 from appliance.store.connection import Transaction
-from appliance.store.terminals import keep_wrong_codes, list_wrong_codes
+from appliance.store.terminals import list_wrong_codes
 
 WRONG_CODES_A_MINUTE = 10
 _MINUTE = 60_000
@@ -22,7 +24,8 @@ def is_keyboard_closed(tx: Transaction, terminal: Terminal) -> bool:
 
 def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
     """Remember that a wrong code was typed now, simulated ones too: a guess is a guess."""
-    keep_wrong_codes(tx, terminal.id, [*_recent(tx, terminal), tx.now])
+    wrong_codes = json.dumps([*_recent(tx, terminal), tx.now])
+    tx.update("terminal", terminal.id, wrong_codes=wrong_codes)
 
 
 def _recent(tx: Transaction, terminal: Terminal) -> list[int]:

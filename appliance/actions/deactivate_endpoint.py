@@ -6,7 +6,7 @@ from appliance.model.api_key import ApiKey
 from appliance.store.conditions import Condition, drop_condition, put_condition
 from appliance.store.connection import Transaction
 from appliance.store.deliveries import cancel_pending
-from appliance.store.endpoints import get_endpoint, set_active
+from appliance.store.endpoints import get_endpoint
 
 SWITCHED_OFF = "endpoint_switched_off"
 
@@ -32,7 +32,7 @@ def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
 def _switch_off(tx: Transaction, endpoint_id: str, actor: str) -> None:
     if not get_endpoint(tx, endpoint_id).active:
         return
-    set_active(tx, endpoint_id, active=False)
+    tx.update("endpoint", endpoint_id, active=0)
     cancel_pending(tx, endpoint_id)
     note_security(tx, actor, "endpoint_deactivated", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))

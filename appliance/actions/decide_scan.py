@@ -89,13 +89,9 @@ def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
 
 
 def _first_check_in(
-    tx: Transaction,
-    terminal: Terminal,
-    scan: Scan,
-    reservation: Reservation,
-    zone: ZoneInfo,
+    tx: Transaction, terminal: Terminal, scan: Scan, reservation: Reservation, zone: ZoneInfo,
     admitted_at: int | None,
-) -> FirstCheckIn | None:
+) -> FirstCheckIn | None:  # fmt: skip
     if reservation.checked_in_at is not None:
         # `checked_in_at` may be that of an admission that was taken back while others stand.
         standing = find_first_admission(tx, reservation.id)

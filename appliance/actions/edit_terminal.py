@@ -6,7 +6,7 @@ from appliance.house_errors import ChangedMeanwhile, TerminalRevoked
 from appliance.model.notices import TerminalEdited
 from appliance.model.venue import fingerprint
 from appliance.store.connection import Transaction
-from appliance.store.terminals import get_terminal, update_terminal
+from appliance.store.terminals import get_terminal
 
 
 def terminal_mark(name: str, role: str) -> str:
@@ -29,5 +29,5 @@ def edit_terminal(
         raise ChangedMeanwhile
     name = check_terminal(name, role)
     note_security(tx, actor, "terminal_edited", terminal=terminal_id, name=name, role=role)
-    update_terminal(tx, terminal_id, name, role)
+    tx.update("terminal", terminal_id, name=name, role=role)
     tx.notices.append(TerminalEdited(terminal_id))

@@ -5,13 +5,13 @@ come answers with them and changes nothing, until it is sent again with `accepte
 `clash_mark` of the very list that was shown. Reservations keep what they were granted.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from appliance.actions.apply_venue import (
     apply_slots,
     apply_tables,
+    slot_row,
     table_columns,
     update_venue,
 )
@@ -80,11 +80,7 @@ def edit_table(
     clashes = table_clashes(list_coming(tx, find_tonight(tx).isoformat()), table, after)
     if clashes and clash_mark(clashes) != accepted:
         return clashes
-    changes = ", ".join(f"{name} = :{name}" for name in table_columns(entry))
-    tx.execute(
-        f"UPDATE venue_table SET {changes} WHERE id = :id",  # noqa: S608 - names from the code
-        {"id": table_id, **table_columns(entry)},
-    )
+    tx.update("venue_table", table_id, **table_columns(entry))
     return ()
 
 
@@ -134,12 +130,8 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
-    _settle(tx, slots, [*slots, slot], None)
-    tx.insert(
-        "slot",
-        {"id": slot.id, "position": len(slots), "name": slot.name, "start": slot.start,
-         "end": slot.end, "days_of_week": json.dumps(slot.days_of_week)},
-    )  # fmt: skip
+    with keep_holds(tx):
+        tx.insert("slot", slot_row(slot) | {"position": len(slots)})
     return slot.id
 
 
@@ -153,12 +145,7 @@ def edit_slot(
     check_slot(slot, others)
     clashes = _settle(tx, slots, [*others, slot], accepted)
     if not clashes:
-        tx.execute(
-            """UPDATE slot SET name = :name, start = :start, "end" = :end, days_of_week = :days
-               WHERE id = :id""",
-            {"id": slot_id, "name": slot.name, "start": slot.start, "end": slot.end,
-             "days": json.dumps(slot.days_of_week)},
-        )  # fmt: skip
+        tx.update("slot", slot_id, **slot_row(slot))
     return clashes
 
 
@@ -181,10 +168,8 @@ def _check_seen(thing: object, seen: str) -> None:
 def _number(tx: Transaction, ids: Sequence[str]) -> None:
     """Positions 0, 1, … in the order of `ids`."""
     for position, table_id in enumerate(ids):
-        tx.execute(
-            "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position",
-            {"position": position, "id": table_id},
-        )
+        sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
+        tx.execute(sql, {"position": position, "id": table_id})
 
 
 def _settle(

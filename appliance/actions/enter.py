@@ -36,29 +36,19 @@ def enter_for_guest(
     else:
         status, expires_at = "requested", tx.now + venue.request_expiry_hours * _HOUR
     issued = grant(
-        tx,
-        booking,
-        source="platform",
-        status=status,
-        actor="guest",
-        expires_at=expires_at,
+        tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at,
         lineage=GUEST_LINE if booking.idempotency_key is not None else None,
-        idempotency_key=booking.idempotency_key,
-        request_hash=request_hash or booking.fingerprint(),
-    )
+        idempotency_key=booking.idempotency_key, request_hash=request_hash or booking.fingerprint(),
+    )  # fmt: skip
     if writes:
         write_to_guest(tx, issued.reservation_id, _LETTERS[status], by_guest=True)
     return get_reservation(tx, issued.reservation_id)
 
 
 def enter_by_staff(
-    tx: Transaction,
-    booking: Booking,
-    *,
-    actor: str,
-    letter: Literal["send", "keep"] | None = None,
-    vip: bool = False,
-) -> Reservation:
+    tx: Transaction, booking: Booking,
+    *, actor: str, letter: Literal["send", "keep"] | None = None, vip: bool = False,
+) -> Reservation:  # fmt: skip
     """A reservation that staff wrote down (`manual`): confirmed.
 
     The same `idempotency_key` by the same actor is one reservation, however often the form is
@@ -72,16 +62,10 @@ def enter_by_staff(
     if earlier is not None:
         return earlier
     issued = grant(
-        tx,
-        booking,
-        source="manual",
-        status="confirmed",
-        actor=actor,
-        vip=int(vip),
+        tx, booking, source="manual", status="confirmed", actor=actor, vip=int(vip),
         lineage=actor if booking.idempotency_key is not None else None,
-        idempotency_key=booking.idempotency_key,
-        request_hash=request_hash,
-    )
+        idempotency_key=booking.idempotency_key, request_hash=request_hash,
+    )  # fmt: skip
     if letter is not None and booking.customer_email is not None:
         queue_letter(
             tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,

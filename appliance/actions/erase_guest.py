@@ -3,18 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from appliance.actions.forget_deliveries import forget_deliveries_of
 from appliance.store.connection import Transaction
-from appliance.store.erasing import (
-    add_erasure,
-    erase_claims_of,
-    erase_history_of,
-    erase_letters_of,
-    erase_scans_of,
-    keep_existing,
-)
+from appliance.store.erasing import add_erasure, erase_texts_of, keep_existing
 from appliance.store.letters import forget_no_reminders
 from appliance.store.reservations import add_history, get_reservation, update_reservation
+from appliance.store.retention import erase_deliveries_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +51,6 @@ def _erase(tx: Transaction, reservation_id: str, actor: str) -> None:
     )  # fmt: skip
     if address is not None:
         forget_no_reminders(tx, address)
-    erase_letters_of(tx, reservation_id)
-    erase_scans_of(tx, reservation_id)
-    erase_history_of(tx, reservation_id)
-    erase_claims_of(tx, reservation_id)
-    forget_deliveries_of(tx, reservation_id)
+    erase_texts_of(tx, reservation_id)
+    erase_deliveries_of(tx, reservation_id)
     add_history(tx, reservation_id, "erased", actor)

@@ -4,15 +4,16 @@ from appliance.clock import format_instant, optional_instant
 from appliance.store.connection import Reader
 from appliance.store.held import (
     Entry,
-    count_claims,
     list_deliveries_held,
     list_letters_held,
     list_scans_held,
-    when_erasure_was_asked,
 )
 from appliance.store.history import list_history, list_payments
 from appliance.store.reservations import get_reservation
 from appliance.store.venue import get_venue
+
+_CLAIMS = "SELECT count(*) FROM claim WHERE reservation_id = :id"
+_ASKED = "SELECT at FROM erasure_request WHERE reservation_id = :id"
 
 
 def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
@@ -27,24 +28,13 @@ def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
 def _reservation(reader: Reader, reservation_id: str) -> Entry:
     found = get_reservation(reader, reservation_id)
     return {
-        "id": found.id,
-        "status": found.status,
-        "source": found.source,
-        "date": found.date,
-        "slot": found.slot,
-        "table": found.table_name,
-        "guests": found.guests,
-        "arrived": found.arrived,
-        "customer": {
-            "name": found.customer_name,
-            "email": found.customer_email,
-            "phone": found.customer_phone,
-            "language": found.language,
-        },
-        "notes": found.notes,
-        "vip": bool(found.vip),
-        "accessCode": found.access_code,
-        "externalRef": found.external_ref,
+        "id": found.id, "status": found.status, "source": found.source,
+        "date": found.date, "slot": found.slot, "table": found.table_name,
+        "guests": found.guests, "arrived": found.arrived,
+        "customer": {"name": found.customer_name, "email": found.customer_email,
+                     "phone": found.customer_phone, "language": found.language},
+        "notes": found.notes, "vip": bool(found.vip),
+        "accessCode": found.access_code, "externalRef": found.external_ref,
         "createdAt": format_instant(found.created_at),
         "updatedAt": format_instant(found.updated_at),
         "cancelledAt": optional_instant(found.cancelled_at),
@@ -64,6 +54,6 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
         "letters": list_letters_held(reader, found.id),
         "scans": list_scans_held(reader, found.id),
         "sentTo": list_deliveries_held(reader, found.id),
-        "keptInBrowsers": count_claims(reader, found.id),
-        "erasureAskedAt": optional_instant(when_erasure_was_asked(reader, found.id)),
+        "keptInBrowsers": reader.value(_CLAIMS, {"id": found.id}),
+        "erasureAskedAt": optional_instant(reader.value(_ASKED, {"id": found.id})),
     }  # fmt: skip

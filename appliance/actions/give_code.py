@@ -11,8 +11,6 @@ from appliance.model.totp import fitting_steps
 from appliance.store.connection import Transaction
 from appliance.store.second_steps import (
     count_recovery_codes,
-    delete_asked_code,
-    expect_another_code,
     find_asked_code,
     find_second_step,
     has_second_step,
@@ -80,10 +78,11 @@ def give_code(
     if not asked.is_counted:
         count_try(tx, account, asked.device, CodeLater)
     if not _is_right(tx, keyring, person.id, given):
-        expect_another_code(tx, asked_hash)
+        # The next one is a try of its own.
+        tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
         note_security(tx, NOBODY, "wrong_code", person=person.id)
         return NoSession.WRONG
-    delete_asked_code(tx, asked_hash)
+    tx.execute("DELETE FROM asked_code WHERE hash = :hash", {"hash": asked_hash})
     return open_session(tx, Try(person, None, account, asked.device), device_secret, device)
 
 

@@ -15,23 +15,12 @@ from appliance.errors import (
 )
 from appliance.model.availability import find_closure
 from appliance.model.booking import Booking, plain_phone
-from appliance.model.evening import (
-    find_slot,
-    interval,
-    link_expiry,
-    may_be_booked,
-    tonight,
-)
+from appliance.model.evening import find_slot, interval, link_expiry, may_be_booked, tonight
 from appliance.model.guest_terms import has_ended
 from appliance.model.reservation import Issued
 from appliance.model.venue import Slot, Table
 from appliance.store.connection import Transaction
-from appliance.store.reservations import (
-    add_history,
-    code_is_in_use,
-    insert_reservation,
-    is_held,
-)
+from appliance.store.reservations import add_history, insert_reservation, is_held
 from appliance.store.venue import find_table, get_venue, list_closings, list_slots
 
 _CODE_TRIES = 64
@@ -63,30 +52,16 @@ def grant(
     issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, zone))
     insert_reservation(
         tx,
-        {
-            "id": issued.reservation_id,
-            "status": status,
-            "source": source,
-            "table_id": booking.table_id,
-            "date": day,
-            "slot": booking.slot,
-            "starts": starts,
-            "ends": ends,
-            "guests": booking.guests,
-            "customer_name": booking.customer_name,
-            "customer_email": booking.customer_email,
-            "customer_phone": plain_phone(booking.customer_phone),
-            "notes": booking.notes,
-            "language": booking.language,
-            "access_code": issued.access_code,
-            "issued_code": issued.access_code,
-            "pass_id": tx.tokens.random_bytes(8),
-            "link_expires_at": issued.link_expires_at,
-            "created_at": tx.now,
-            "updated_at": tx.now,
-            **columns,
-        },
-    )
+        {"id": issued.reservation_id, "status": status, "source": source,
+         "table_id": booking.table_id, "date": day, "slot": booking.slot,
+         "starts": starts, "ends": ends, "guests": booking.guests,
+         "customer_name": booking.customer_name, "customer_email": booking.customer_email,
+         "customer_phone": plain_phone(booking.customer_phone), "notes": booking.notes,
+         "language": booking.language, "pass_id": tx.tokens.random_bytes(8),
+         "access_code": issued.access_code, "issued_code": issued.access_code,
+         "link_expires_at": issued.link_expires_at,
+         "created_at": tx.now, "updated_at": tx.now, **columns},
+    )  # fmt: skip
     add_history(tx, issued.reservation_id, "created", actor)
     announce(tx, "reservation.created", issued.reservation_id)
     return issued
@@ -114,8 +89,9 @@ def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
 
 def _fresh_code(tx: Transaction) -> str:
     """A code that no stored reservation has; Unavailable when they have all but run out."""
+    sql = "SELECT 1 FROM reservation WHERE access_code = :code"
     for _ in range(_CODE_TRIES):
         code = tx.tokens.new_access_code()
-        if not code_is_in_use(tx, code):
+        if tx.row(sql, {"code": code}) is None:
             return code
     raise Unavailable

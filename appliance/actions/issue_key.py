@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
-from appliance.model.api_key import SCOPES, ApiKey
+from appliance.model.api_key import SCOPES
 from appliance.store.connection import Transaction
-from appliance.store.keys import find_key, insert_key
+from appliance.store.keys import find_key
 from appliance.tokens import hash_token
 
 _RECOGNISABLE = len("svc_live_") + 4
@@ -24,14 +24,9 @@ class IssuedKey:
 
 
 def issue_key(
-    tx: Transaction,
-    environment_name: EnvironmentName,
-    name: str,
-    scopes: Collection[str] = SCOPES,
-    *,
-    successor_of: str | None = None,
-    actor: str = CONSOLE,
-) -> IssuedKey:
+    tx: Transaction, environment_name: EnvironmentName, name: str, scopes: Collection[str] = SCOPES,
+    *, successor_of: str | None = None, actor: str = CONSOLE,
+) -> IssuedKey:  # fmt: skip
     """A key of that environment with `scopes`, which are members of SCOPES.
 
     A successor inherits its predecessor's lineage: the right to cancel, the replays and
@@ -42,22 +37,14 @@ def issue_key(
     lineage = key_id if successor_of is None else _lineage(tx, successor_of)
     key = tx.tokens.new_api_key(environment_name)
     granted = tuple(scope for scope in SCOPES if scope in scopes)
-    insert_key(
-        tx,
-        ApiKey(
-            id=key_id,
-            lineage=lineage,
-            name=name,
-            prefix=key[:_RECOGNISABLE],
-            last_four=key[-4:],
-            scopes=granted,
-            created_at=tx.now,
-            last_used_at=None,
-            revoked_at=None,
-        ),
-        hash_token(key),
-    )
-    note_security(tx, actor, "key_issued", key=key_id, name=name, scopes=" ".join(granted))
+    scopes_text = " ".join(granted)
+    tx.insert(
+        "api_key",
+        {"id": key_id, "lineage": lineage, "name": name, "hash": hash_token(key),
+         "prefix": key[:_RECOGNISABLE], "last_four": key[-4:], "scopes": scopes_text,
+         "created_at": tx.now},
+    )  # fmt: skip
+    note_security(tx, actor, "key_issued", key=key_id, name=name, scopes=scopes_text)
     return IssuedKey(key_id, key, granted)
 
 

@@ -9,13 +9,9 @@ from appliance.tokens import hash_token
 
 
 def issue_terminal(
-    tx: Transaction,
-    name: str,
-    role: str = "override",
-    language: str = "fr",
-    *,
-    actor: str = CONSOLE,
-) -> tuple[str, str]:
+    tx: Transaction, name: str, role: str = "override", language: str = "fr",
+    *, actor: str = CONSOLE,
+) -> tuple[str, str]:  # fmt: skip
     """A terminal ready to scan: (its id, its token). Trouble names what cannot be."""
     name = check_terminal(name, role)
     if language not in LANGUAGES:
@@ -23,15 +19,9 @@ def issue_terminal(
     terminal_id, token = tx.new_id(), tx.tokens.new_terminal_token()
     tx.insert(
         "terminal",
-        {
-            "id": terminal_id,
-            "name": name,
-            "role": role,
-            "language": language,
-            "token_hash": hash_token(token),
-            "created_at": tx.now,
-        },
-    )
+        {"id": terminal_id, "name": name, "role": role, "language": language,
+         "token_hash": hash_token(token), "created_at": tx.now},
+    )  # fmt: skip
     note_security(tx, actor, "terminal_issued", terminal=terminal_id, name=name, role=role)
     return terminal_id, token
 

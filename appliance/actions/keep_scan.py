@@ -2,7 +2,7 @@
 
 import json
 
-from appliance.actions.announce_arrival import announce_arrival
+from appliance.actions.announce import announce
 from appliance.actions.log_scan import log_scan
 from appliance.model.scan import Scan
 from appliance.model.terminal import Terminal
@@ -22,16 +22,10 @@ def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict)
         actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
         add_history(tx, seen.id, verdict.result, actor, json.dumps({"people": verdict.admitted}))
         if first:
-            announce_arrival(tx, seen.id)
+            announce(tx, "reservation.checked_in", seen.id)
     return log_scan(
-        tx,
-        terminal,
-        scan.id,
-        scan.reading.kind,
-        verdict,
-        device_at=scan.device_at,
-        read_hash=scan.reading.read_hash,
+        tx, terminal, scan.id, scan.reading.kind, verdict,
         reason=scan.reason if verdict.overrode or scan.was_taken_back else None,
         staff_id=scan.staff.id if scan.staff else None,
-        happened_at=scan.happened_at,
-    )
+        device_at=scan.device_at, happened_at=scan.happened_at, read_hash=scan.reading.read_hash,
+    )  # fmt: skip

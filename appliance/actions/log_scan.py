@@ -21,23 +21,14 @@ class Decided:
 
 
 def log_scan(
-    tx: Transaction,
-    terminal: Terminal,
-    scan_id: str,
-    kind: str,
-    verdict: Verdict,
-    **details: Any,
+    tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
 ) -> int:
     """Append to the door log; its number there. `details` are further columns of `scan`."""
     values = {
-        "scan_id": scan_id,
-        "terminal_id": terminal.id,
-        "kind": kind,
+        "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
         "reservation_id": verdict.reservation.id if verdict.reservation else None,
-        "result": verdict.result,
-        "admitted": verdict.admitted,
-        "verdict": verdict.to_json(),
-    }
+        "result": verdict.result, "admitted": verdict.admitted, "verdict": verdict.to_json(),
+    }  # fmt: skip
     seq = add_scan(tx, values | details)
     if verdict.admitted:
         tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))

@@ -1,21 +1,18 @@
 """What an owner does about the people of the house; there is always an owner left."""
 
-from appliance.actions.create_staff import INVITATION_MILLISECONDS, Invitation
+from appliance.actions.create_staff import Invitation, check_free, invite
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import NotFound
-from appliance.house_errors import ChangedMeanwhile, LastOwner, NameTaken
+from appliance.house_errors import ChangedMeanwhile, LastOwner
 from appliance.model.staff import StaffMember
-from appliance.store.connection import Transaction
+from appliance.store.connection import Transaction, known
 from appliance.store.sessions import clear_failures, delete_session, delete_sessions
 from appliance.store.staff import (
     find_staff,
-    insert_invitation,
     list_staff,
-    set_disabled,
-    set_role,
     use_invitations,
 )
-from appliance.tokens import account_hash, hash_token
+from appliance.tokens import account_hash
 
 
 def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
@@ -23,15 +20,13 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
 
     The password holds until the link is used. NotFound for who is not here or disabled.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
         raise NotFound
     use_invitations(tx, staff_id)
-    secret = tx.tokens.new_link_secret()
-    insert_invitation(tx, hash_token(secret), staff_id, tx.now + INVITATION_MILLISECONDS)
     clear_failures(tx, account_hash(person.name))
     note_security(tx, actor, "link_made", person=staff_id)
-    return Invitation(staff_id, secret)
+    return invite(tx, staff_id)
 
 
 def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
@@ -39,11 +34,11 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
 
     NotFound; LastOwner where nobody else could.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.disabled_at is not None:
         return
     _keep_an_owner(tx, person)
-    set_disabled(tx, staff_id, tx.now)
+    tx.update("staff", staff_id, disabled_at=tx.now)
     use_invitations(tx, staff_id)
     delete_sessions(tx, staff_id)
     note_security(tx, actor, "person_disabled", person=staff_id)
@@ -54,13 +49,11 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
 
     NotFound; NameTaken when somebody else signs in under the name by now.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.disabled_at is None:
         return
-    others = (p.name.casefold() for p in list_staff(tx) if p.disabled_at is None)
-    if person.name.casefold() in others:
-        raise NameTaken(name=person.name)
-    set_disabled(tx, staff_id, None)
+    check_free(tx, person.name)
+    tx.update("staff", staff_id, disabled_at=None)
     note_security(tx, actor, "person_enabled", person=staff_id)
 
 
@@ -71,20 +64,20 @@ def change_role(
 
     NotFound, ChangedMeanwhile, LastOwner.
     """
-    person = _get(tx, staff_id)
+    person = known(find_staff(tx, staff_id))
     if person.role != seen:
         raise ChangedMeanwhile
     if role == person.role:
         return
     if role != "owner":
         _keep_an_owner(tx, person)
-    set_role(tx, staff_id, role)
+    tx.update("staff", staff_id, role=role)
     note_security(tx, actor, "role_changed", person=staff_id, before=person.role, after=role)
 
 
 def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Forget the wrong passwords that were typed for that person; NotFound."""
-    clear_failures(tx, account_hash(_get(tx, staff_id).name))
+    clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
     note_security(tx, actor, "unlocked", person=staff_id)
 
 
@@ -100,13 +93,6 @@ def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
     ended = delete_sessions(tx, staff_id)
     note_security(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
     return ended
-
-
-def _get(tx: Transaction, staff_id: str) -> StaffMember:
-    person = find_staff(tx, staff_id)
-    if person is None:
-        raise NotFound
-    return person
 
 
 def _keep_an_owner(tx: Transaction, person: StaffMember) -> None:

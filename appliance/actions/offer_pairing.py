@@ -5,7 +5,7 @@ from typing import NamedTuple
 from appliance.actions.issue_terminal import check_terminal
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.store.connection import Transaction
-from appliance.store.pairings import Pairing, add_pairing, is_code_taken
+from appliance.store.pairings import Pairing, add_pairing
 from appliance.tokens import hash_token
 
 PAIRING_LIFE_MS = 10 * 60_000
@@ -28,7 +28,8 @@ def offer_pairing(
     """An offer, good once and for ten minutes; its digits for five wrong tries, too."""
     name = check_terminal(name, role)
     code = tx.tokens.new_pairing_code()
-    while is_code_taken(tx, hash_token(code)):
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # one that nobody can type any more too
+    while tx.row(sql, {"hash": hash_token(code)}) is not None:
         code = tx.tokens.new_pairing_code()
     offered = Offered(tx.tokens.new_link_secret(), code)
     pairing = Pairing(hash_token(offered.secret), hash_token(code), name, role)

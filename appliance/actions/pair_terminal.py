@@ -3,13 +3,7 @@
 from appliance.actions.issue_terminal import issue_terminal
 from appliance.actions.note_security import NOBODY
 from appliance.store.connection import Transaction
-from appliance.store.pairings import (
-    Pairing,
-    charge_open_pairings,
-    find_pairing_by_code,
-    find_pairing_by_secret,
-    use_pairing,
-)
+from appliance.store.pairings import Pairing, find_pairing_by_secret, take_code
 from appliance.tokens import hash_token
 
 
@@ -31,10 +25,7 @@ def pair_by_code(
 
     Wrong ones are answered, not raised: they have to be remembered against every open offer.
     """
-    pairing = find_pairing_by_code(tx, hash_token(code))
-    if pairing is None:
-        charge_open_pairings(tx)
-    return _take(tx, pairing, name, language)
+    return _take(tx, take_code(tx, hash_token(code)), name, language)
 
 
 def _take(
@@ -42,5 +33,6 @@ def _take(
 ) -> tuple[str, str] | None:
     if pairing is None:
         return None
-    use_pairing(tx, pairing)
+    sql = "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash"
+    tx.execute(sql, {"now": tx.now, "hash": pairing.secret_hash})
     return issue_terminal(tx, name or pairing.terminal_name, pairing.role, language, actor=NOBODY)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from appliance.model.letter import KINDS, LANGUAGES
-from appliance.model.reservation import Reservation
+from appliance.model.letter import LANGUAGES
 from appliance.store.connection import Transaction
 from appliance.store.letters import (
     count_letters_to,
@@ -35,7 +34,9 @@ def write_to_guest(
     not written to an address that had six letters in a day: anybody may have typed it.
     """
     reservation = get_reservation(tx, reservation_id)
-    if reservation.customer_email is None or _is_left_to_the_partner(reservation):
+    if reservation.source == "partner" and reservation.email_outcome == "skipped":
+        return None
+    if reservation.customer_email is None:
         return None
     if kind == "cancelled" and not was_written_to(tx, reservation_id):
         return None
@@ -48,40 +49,22 @@ def write_to_guest(
     )  # fmt: skip
 
 
-def _is_left_to_the_partner(reservation: Reservation) -> bool:
-    return reservation.source == "partner" and reservation.email_outcome == "skipped"
-
-
 def queue_letter(
-    tx: Transaction,
-    reservation_id: str,
-    kind: str,
-    recipient: str,
-    language: str | None,
-    *,
-    keep: bool,
-) -> str:
+    tx: Transaction, reservation_id: str, kind: str, recipient: str, language: str | None,
+    *, keep: bool,
+) -> str:  # fmt: skip
     """Write a letter of `kind` into the outbox; its id.
 
     `keep` (the test environment) makes the outbox its mailbox: it is never sent. A language
-    that we do not write is French. ValueError for a kind that does not exist.
+    that we do not write is French.
     """
-    if kind not in KINDS:
-        raise ValueError(f"no such kind of letter: {kind}")
     letter_id = tx.new_id()
     tx.insert(
         "letter",
-        {
-            "id": letter_id,
-            "reservation_id": reservation_id,
-            "kind": kind,
-            "recipient": recipient,
-            "language": language if language in LANGUAGES else "fr",
-            "state": "kept" if keep else "waiting",
-            "due_at": tx.now,
-            "created_at": tx.now,
-        },
-    )
+        {"id": letter_id, "reservation_id": reservation_id, "kind": kind, "recipient": recipient,
+         "language": language if language in LANGUAGES else "fr",
+         "state": "kept" if keep else "waiting", "due_at": tx.now, "created_at": tx.now},
+    )  # fmt: skip
     if not keep:
         tx.notices.append(LetterQueued(letter_id))
     return letter_id

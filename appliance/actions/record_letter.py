@@ -6,7 +6,7 @@ from appliance.model.evening import evening_end
 from appliance.model.letter import SETTINGS_TROUBLE, Letter, Outcome, retry_delay
 from appliance.store.conditions import Condition, drop_condition, put_condition
 from appliance.store.connection import Transaction
-from appliance.store.letters import find_letter, update_waiting_letter
+from appliance.store.letters import find_letter
 from appliance.store.reservations import get_reservation
 from appliance.store.venue import get_venue
 
@@ -27,19 +27,16 @@ def record_letter(tx: Transaction, letter_id: str, outcome: Outcome) -> int | No
         return None
     _note_condition(tx, outcome)
     attempts = letter.attempts + 1
+    told = {"attempts": attempts, "trouble": outcome.trouble}
     if outcome.result == "accepted":
-        update_waiting_letter(
-            tx, letter_id, state="sent", sent_at=tx.now, attempts=attempts, trouble=None
-        )
+        tx.update("letter", letter_id, state="sent", sent_at=tx.now, **told)
         return None
     delay = retry_delay(attempts)
     due_at = tx.now + delay * 1000
     if outcome.result == "refused" or due_at >= _evening_end(tx, letter):
-        update_waiting_letter(
-            tx, letter_id, state="failed", attempts=attempts, trouble=outcome.trouble
-        )
+        tx.update("letter", letter_id, state="failed", **told)
         return None
-    update_waiting_letter(tx, letter_id, due_at=due_at, attempts=attempts, trouble=outcome.trouble)
+    tx.update("letter", letter_id, due_at=due_at, **told)
     return delay
 
 

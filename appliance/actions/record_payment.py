@@ -21,15 +21,9 @@ USUAL_PER_GUEST = 10_000
 
 
 def record_payment(
-    tx: Transaction,
-    reservation_id: str,
-    *,
-    amount: int,
-    method: str,
-    complete: bool,
-    actor: str,
-    sure: bool = False,
-) -> Reservation:
+    tx: Transaction, reservation_id: str,
+    *, amount: int, method: str, complete: bool, actor: str, sure: bool = False,
+) -> Reservation:  # fmt: skip
     """pending → partial, or → confirmed when `complete`, with `reservation.confirmed`.
 
     The guest gets the confirmation, or a letter on what is still due. `amount` is in whole
@@ -71,9 +65,7 @@ def void_payment(
     if payment_id not in standing:
         raise NotFound
     amount = standing[payment_id].amount
-    tx.execute(
-        "UPDATE payment SET voided_at = :now WHERE id = :id", {"now": tx.now, "id": payment_id}
-    )
+    tx.update("payment", payment_id, voided_at=tx.now)
     status = reservation.status
     if status in {"partial", "confirmed"}:
         status = "partial" if sum_payments(tx, reservation_id) else "pending"

@@ -1,5 +1,6 @@
 """Register an endpoint: a partner names a URL and the events it wants (interface, section 4)."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from appliance.actions.note_security import CONSOLE, note_security
 from appliance.errors import InvalidEventType, TooManyEndpoints
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import count_active, get_endpoint, insert_endpoint, set_own_refs
+from appliance.store.endpoints import count_active, get_endpoint
 from appliance.tokens import Keyring
 
 ACTIVE_MAX = 5
@@ -40,14 +41,9 @@ def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tupl
 
 
 def register_endpoint(
-    tx: Transaction,
-    keyring: Keyring,
-    url: str,
-    events: tuple[str, ...],
-    *,
-    lineage: str | None = None,
-    actor: str = CONSOLE,
-) -> tuple[Endpoint, str]:
+    tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...],
+    *, lineage: str | None = None, actor: str = CONSOLE,
+) -> tuple[Endpoint, str]:  # fmt: skip
     """The new endpoint and its secret, shown this once; the guard has let `url` pass.
 
     `lineage` is that of the key that registers it, if one does.
@@ -56,17 +52,12 @@ def register_endpoint(
     if count_active(tx) >= ACTIVE_MAX:
         raise TooManyEndpoints
     endpoint_id, secret = tx.new_id(), tx.tokens.new_webhook_secret()
-    insert_endpoint(
-        tx,
-        {
-            "id": endpoint_id,
-            "url": url,
-            "events": events,
-            "created_at": tx.now,
-            "lineage": lineage,
-            "secret": keyring.wrap(secret.encode(), tx.tokens.random_bytes(12)),
-        },
-    )
+    wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
+    tx.insert(
+        "endpoint",
+        {"id": endpoint_id, "url": url, "events": json.dumps(events), "active": 1,
+         "created_at": tx.now, "lineage": lineage, "secret": wrapped},
+    )  # fmt: skip
     note_security(tx, actor, "endpoint_registered", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return get_endpoint(tx, endpoint_id), secret
@@ -81,5 +72,5 @@ def restrict_references(
     """
     if get_endpoint(tx, endpoint_id).own_refs == int(own_refs):
         return
-    set_own_refs(tx, endpoint_id, own_refs=own_refs)
+    tx.update("endpoint", endpoint_id, own_refs=int(own_refs))
     note_security(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)

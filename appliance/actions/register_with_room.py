@@ -14,14 +14,9 @@ BOX = "box"
 
 
 def register_with_room(
-    tx: Transaction,
-    /,
-    is_lent: Callable[[str], bool],
-    keyring: Keyring,
-    url: str,
-    events: tuple[str, ...],
-    **more: Any,
-) -> tuple[Endpoint, str]:
+    tx: Transaction, /, is_lent: Callable[[str], bool], keyring: Keyring, url: str,
+    events: tuple[str, ...], **more: Any,
+) -> tuple[Endpoint, str]:  # fmt: skip
     """As `register_endpoint`, but of 5 active ones the oldest that `is_lent` ends first.
 
     `is_lent` knows the URLs of the sandbox's echo receivers.

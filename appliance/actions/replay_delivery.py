@@ -8,9 +8,8 @@ import json
 from dataclasses import dataclass
 
 from appliance.actions.register_endpoint import EndpointsChanged
-from appliance.errors import NotFound
 from appliance.house_errors import EndpointIsInactive
-from appliance.store.connection import Transaction
+from appliance.store.connection import Transaction, known
 from appliance.store.endpoints import get_endpoint
 
 PAGE = 500  # rows that one transaction looks at: a few milliseconds
@@ -54,9 +53,8 @@ def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
     An attempt under way is not joined by a second one: the new one follows it, unless it
     succeeds. NotFound if unknown, EndpointIsInactive if nobody would receive it.
     """
-    endpoint_id = tx.value("SELECT endpoint_id FROM delivery WHERE id = :id", {"id": delivery_id})
-    if endpoint_id is None:
-        raise NotFound
+    sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
+    endpoint_id = known(tx.value(sql, {"id": delivery_id}))
     return _replay(tx, endpoint_id, "id = :id", {"id": delivery_id}) > 0
 
 
@@ -69,11 +67,9 @@ def replay_deliveries(
     the endpoint is unknown, EndpointIsInactive if it receives nothing.
     """
     begun = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
-    end = tx.value(
-        """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
-                                 ORDER BY seq LIMIT :size)""",
-        {"after": begun.after, "last": begun.last, "size": PAGE},
-    )
+    sql = """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
+                                   ORDER BY seq LIMIT :size)"""
+    end = tx.value(sql, {"after": begun.after, "last": begun.last, "size": PAGE})
     replayed = _replay(
         tx,
         selection.endpoint_id,
@@ -81,15 +77,10 @@ def replay_deliveries(
            AND state IN (SELECT value FROM json_each(:states))
            AND (SELECT occurred_at FROM event WHERE event.seq = event_seq)
                BETWEEN :since AND :until - 1""",
-        {
-            "after": begun.after,
-            "end": end,
-            "endpoint_id": selection.endpoint_id,
-            "states": json.dumps(selection.states),
-            "since": selection.since,
-            "until": selection.until,
-        },
-    )
+        {"after": begun.after, "end": end, "endpoint_id": selection.endpoint_id,
+         "states": json.dumps(selection.states), "since": selection.since,
+         "until": selection.until},
+    )  # fmt: skip
     return Progress(begun.last if end is None else end, begun.last, begun.replayed + replayed)
 
 

@@ -10,9 +10,6 @@ def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) 
     """Withdraw a terminal's access for good; NotFound for an unknown one, twice is once."""
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is None:
+        tx.update("terminal", terminal_id, revoked_at=tx.now)
         note_security(tx, actor, "terminal_revoked", terminal=terminal_id, name=terminal.name)
-    tx.execute(
-        "UPDATE terminal SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL",
-        {"now": tx.now, "id": terminal_id},
-    )
     tx.notices.append(TerminalGone(terminal_id))

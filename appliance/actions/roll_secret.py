@@ -3,7 +3,7 @@
 from appliance.actions.note_security import CONSOLE, note_security
 from appliance.actions.register_endpoint import EndpointsChanged
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import forget_previous_secret, get_endpoint, set_secrets
+from appliance.store.endpoints import get_endpoint
 from appliance.tokens import Keyring
 
 OVERLAP_MS = 24 * 3600 * 1000
@@ -20,7 +20,10 @@ def roll_secret(
     endpoint = get_endpoint(tx, endpoint_id)
     secret = tx.tokens.new_webhook_secret()
     wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
-    set_secrets(tx, endpoint_id, wrapped, endpoint.secret, tx.now + OVERLAP_MS)
+    tx.update(
+        "endpoint", endpoint_id, secret=wrapped,
+        previous_secret=endpoint.secret, previous_secret_expires_at=tx.now + OVERLAP_MS,
+    )  # fmt: skip
     note_security(tx, actor, "endpoint_secret_rolled", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return secret
@@ -34,7 +37,7 @@ def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.previous_secret is None:
         return False
-    forget_previous_secret(tx, endpoint_id)
+    tx.update("endpoint", endpoint_id, previous_secret=None, previous_secret_expires_at=None)
     note_security(tx, actor, "endpoint_old_secret_revoked", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return (endpoint.previous_secret_expires_at or 0) > tx.now

@@ -6,7 +6,7 @@ from appliance.model.notices import SigningKeyChanged
 from appliance.store.connection import Transaction
 from appliance.store.readings import find_tonight
 from appliance.store.reservations import get_reservation, update_reservation
-from appliance.store.signing_keys import add_signing_key, mark_keys_leaked
+from appliance.store.signing_keys import add_signing_key
 from appliance.store.venue import list_coming
 from appliance.tokens import Keyring
 
@@ -23,7 +23,9 @@ def rotate_signing_key(
     tx.notices.append(SigningKeyChanged())
     note_security(tx, actor, "signing_key_rotated", kid=kid, leaked=leaked)
     if leaked:
-        mark_keys_leaked(tx)
+        sql = """UPDATE signing_key SET leaked_at = :now
+                 WHERE retired_at IS NOT NULL AND leaked_at IS NULL"""
+        tx.execute(sql, {"now": tx.now})
         for coming in list_coming(tx, find_tonight(tx).isoformat()):
             generation = get_reservation(tx, coming.id).generation
             raised = min(generation + 1, LAST_GENERATION)

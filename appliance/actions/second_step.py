@@ -1,18 +1,14 @@
 """Add and remove the second step of somebody's sign-in (docs/security.md, S7)."""
 
 from appliance.actions.note_security import CONSOLE, note_security
-from appliance.errors import NotFound
 from appliance.house_errors import ChangedMeanwhile, OfferOver
 from appliance.model.second_step import OFFER_MILLISECONDS, RECOVERY_CODES, tidy_recovery_code
 from appliance.model.totp import SECRET_BYTES, fitting_steps
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Transaction, known
 from appliance.store.second_steps import (
     delete_second_step,
     find_second_step,
     has_second_step,
-    insert_recovery_codes,
-    keep_offer,
-    put_in_force,
     spend_step,
 )
 from appliance.store.staff import find_staff
@@ -27,7 +23,10 @@ def offer_second_step(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes
     if has_second_step(tx, staff_id):
         raise ChangedMeanwhile
     secret = tx.tokens.random_bytes(SECRET_BYTES)
-    keep_offer(tx, staff_id, keyring.wrap(secret, tx.tokens.random_bytes(12)))
+    sql = """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
+             ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL"""
+    wrapped = keyring.wrap(secret, tx.tokens.random_bytes(12))
+    tx.execute(sql, {"id": staff_id, "secret": wrapped, "now": tx.now})
     return secret
 
 
@@ -53,18 +52,19 @@ def confirm_second_step(
         return None
     for step in steps:
         spend_step(tx, staff_id, step)
-    put_in_force(tx, staff_id)
+    sql = "UPDATE second_step SET since = :now WHERE staff_id = :id"
+    tx.execute(sql, {"id": staff_id, "now": tx.now})
     codes = [tx.tokens.new_recovery_code() for _ in range(RECOVERY_CODES)]
-    hashes = (hash_token(tidy_recovery_code(code)) for code in codes)
-    insert_recovery_codes(tx, staff_id, hashes)
+    for code in codes:
+        hashed = hash_token(tidy_recovery_code(code))
+        tx.insert("recovery_code", {"staff_id": staff_id, "hash": hashed})
     note_security(tx, f"staff:{staff_id}", "second_step_added")
     return codes
 
 
 def remove_second_step(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
     """The password alone is asked for again; whether there was a second step. NotFound."""
-    if find_staff(tx, staff_id) is None:
-        raise NotFound
+    known(find_staff(tx, staff_id))
     was_in_force = has_second_step(tx, staff_id)
     delete_second_step(tx, staff_id)
     if was_in_force:

@@ -14,9 +14,7 @@ from appliance.store.sessions import (
     count_failures,
     delete_session,
     delete_sessions,
-    insert_session,
     is_known_device,
-    know_device,
     list_sessions,
 )
 from appliance.store.staff import find_by_name, find_password, set_password
@@ -131,8 +129,14 @@ def start_session(
     """A fresh session of somebody who has shown who they are."""
     secret = tx.tokens.new_link_secret()
     device_secret = device_secret or tx.tokens.new_link_secret()
-    know_device(tx, hash_token(device_secret), staff_id)
-    insert_session(tx, hash_token(secret), tx.new_id(), staff_id, device)
+    sql = """INSERT INTO known_device (hash, staff_id, created_at)
+             VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING"""
+    tx.execute(sql, {"hash": hash_token(device_secret), "staff_id": staff_id, "now": tx.now})
+    tx.insert(
+        "session",
+        {"hash": hash_token(secret), "id": tx.new_id(), "staff_id": staff_id, "device": device,
+         "created_at": tx.now, "seen_at": tx.now},
+    )  # fmt: skip
     return OpenedSession(secret, device_secret)
 
 

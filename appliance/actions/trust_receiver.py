@@ -1,9 +1,9 @@
 """Trust a receiver: say what its certificate is checked against, for one in the house."""
 
 from appliance.actions.register_endpoint import EndpointsChanged
-from appliance.errors import ValidationError
+from appliance.errors import field_invalid
 from appliance.store.connection import Transaction
-from appliance.store.endpoints import get_endpoint, set_certificates
+from appliance.store.endpoints import get_endpoint
 
 
 def trust_receiver(
@@ -17,16 +17,8 @@ def trust_receiver(
     """
     endpoint = get_endpoint(tx, endpoint_id)
     if ca is not None and pin is not None:
-        raise ValidationError(
-            field="pin",
-            rule_fr="soit une autorité, soit une empreinte.",
-            rule="either an authority or a fingerprint.",
-        )
+        raise field_invalid("pin", "ca_or_pin")
     if (ca is not None or pin is not None) and endpoint.url[:5].lower() == "http:":
-        raise ValidationError(
-            field="url",
-            rule_fr="ce destinataire n'a pas de certificat : il parle http.",
-            rule="this receiver has no certificate: it speaks plain http.",
-        )
-    set_certificates(tx, endpoint_id, ca, pin)
+        raise field_invalid("url", "no_certificate")
+    tx.update("endpoint", endpoint_id, ca=ca, pin=pin)
     tx.notices.append(EndpointsChanged(endpoint_id))

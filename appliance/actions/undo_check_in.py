@@ -2,14 +2,14 @@
 
 import json
 
-from appliance.actions.announce_arrival import announce_reversal
+from appliance.actions.announce import announce
 from appliance.actions.log_scan import Decided, log_scan, recall
-from appliance.errors import NotFound, field_invalid
+from appliance.errors import field_invalid
 from appliance.house_errors import ChangedMeanwhile, NothingToUndo
 from appliance.model.scan import unheard_id
 from appliance.model.terminal import Terminal
 from appliance.model.verdict import Verdict, see
-from appliance.store.connection import Transaction
+from appliance.store.connection import Transaction, known
 from appliance.store.reservations import add_history, get_reservation, update_reservation
 from appliance.store.scans import Admission, find_admission, find_last_admission
 
@@ -17,23 +17,16 @@ WITHOUT_A_WORD_MS = 10_000
 
 
 def undo_check_in(
-    tx: Transaction,
-    terminal: Terminal,
-    scan_id: str,
-    reason: str | None,
-    *,
-    staff_id: str | None = None,
-) -> Decided:
+    tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None,
+    *, staff_id: str | None = None,
+) -> Decided:  # fmt: skip
     """Take back a scan: within 10 s by the same terminal without a word, else with a reason.
 
     `checkedInAt` becomes null when nobody of the party remains in. A second undo gets the
     answer of the first. NotFound for an unknown scan, NothingToUndo when it let nobody in,
     ValidationError when a reason is missing.
     """
-    admission = _find(tx, terminal, scan_id)
-    if admission is None:
-        raise NotFound
-    return _undo(tx, terminal, admission, reason, staff_id)
+    return _undo(tx, terminal, known(_find(tx, terminal, scan_id)), reason, staff_id)
 
 
 def undo_latest(
@@ -55,12 +48,9 @@ def undo_latest(
 
 
 def _undo(
-    tx: Transaction,
-    terminal: Terminal,
-    admission: Admission,
-    reason: str | None,
+    tx: Transaction, terminal: Terminal, admission: Admission, reason: str | None,
     staff_id: str | None,
-) -> Decided:
+) -> Decided:  # fmt: skip
     if admission.undo is not None:
         return recall(tx, admission.undo)
     if admission.admitted <= 0 or admission.reservation_id is None:
@@ -70,15 +60,9 @@ def _undo(
     actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
     decided = _take_back(tx, admission.reservation_id, admission.admitted, actor)
     log_scan(
-        tx,
-        terminal,
-        f"undo:{admission.seq}",
-        "undo",
-        decided.verdict,
-        reason=reason,
-        undoes=admission.seq,
-        staff_id=staff_id,
-    )
+        tx, terminal, f"undo:{admission.seq}", "undo", decided.verdict,
+        reason=reason, undoes=admission.seq, staff_id=staff_id,
+    )  # fmt: skip
     return decided
 
 
@@ -104,6 +88,6 @@ def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) ->
     update_reservation(tx, reservation_id, arrived=remaining, **changes)
     add_history(tx, reservation_id, "undone", actor, json.dumps({"people": people}))
     if not remaining:
-        announce_reversal(tx, reservation_id)
+        announce(tx, "reservation.checkin_reverted", reservation_id)  # if asked for
     verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
     return Decided(verdict, (reservation,))

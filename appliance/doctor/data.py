@@ -23,9 +23,10 @@ from appliance.doctor.check import (
 )
 from appliance.errors import Trouble
 from appliance.i18n import mark as _
-from appliance.store.examination import find_signing_key_age, list_damage, read_schema
+from appliance.store.examination import find_signing_key_age, read_schema
 from appliance.store.migrate import list_migrations
 from appliance.store.signing_keys import get_signing_key
+from appliance.store.snapshot import find_faults
 from appliance.store.start_check import find_missing_pages
 from appliance.tokens import Keyring
 from appliance.upkeep.erasure_list import LIST, find_unreadable
@@ -129,7 +130,7 @@ def integrity(context: CheckContext) -> Check:
         path = context.directory.database(environment)
         try:
             with context.file(environment) as reader:
-                damage = list_damage(reader)
+                damage = find_faults(reader.connection, "quick_check(20)")
                 reader.connection.execute("ROLLBACK")  # SQLite tells no reader how long a log is
                 missing = find_missing_pages(reader.connection, path)
                 damage += [missing] if missing else []

@@ -7,7 +7,7 @@ from appliance.doctor.check import Check, CheckContext, NotExamined, at_least, f
 from appliance.environment import EnvironmentName
 from appliance.errors import Trouble
 from appliance.i18n import mark as _
-from appliance.store.examination import find_newest_instant
+from appliance.store.clock_marks import find_latest_instant
 
 _MIB = 1 << 20
 _BACK_IN_TIME = 5 * 60 * 1000
@@ -97,6 +97,6 @@ def uplink(context: CheckContext) -> Check:
 def _newest(context: CheckContext, environment: EnvironmentName) -> int:
     try:
         with context.rows(environment) as reader:
-            return find_newest_instant(reader) or 0
+            return find_latest_instant(reader) or 0
     except NotExamined:
         return 0

@@ -27,12 +27,9 @@ def find_closure(venue: Venue, closings: Iterable[Closing], day: str) -> VenueIn
 
 
 def find_availability(
-    tables: Iterable[Table],
-    holds: Iterable[tuple[str, int, int, str]],
-    wanted: tuple[int, int],
-    *,
-    closed: bool = False,
-) -> list[TableAvailability]:
+    tables: Iterable[Table], holds: Iterable[tuple[str, int, int, str]], wanted: tuple[int, int],
+    *, closed: bool = False,
+) -> list[TableAvailability]:  # fmt: skip
     """The tables in their order; `holds` are (table id, starts, ends, source), earliest first.
 
     `wanted` are the minutes [starts, ends) that have to be free. While `closed`, no table is

@@ -90,18 +90,7 @@ def parse_booking(body: Mapping[str, Any]) -> Booking:
     if not isinstance(notify, bool):
         raise field_invalid("notifyCustomer", "true_or_false")
     return Booking(
-        table_id=table_id,
-        date=day,
-        slot=slot,
-        guests=guests,
-        customer_name=name,
-        customer_email=email,
-        customer_phone=phone,
-        notes=notes,
-        external_ref=external_ref,
-        idempotency_key=key,
-        notify_customer=notify,
-        language=language,
+        table_id, day, slot, guests, name, email, phone, notes, external_ref, key, notify, language
     )
 
 
@@ -152,6 +141,16 @@ def is_visible(text: str) -> bool:
 
 def _absent_if_empty(contact: Any) -> Any:
     return None if contact == "" else contact
+
+
+def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
+    """The refusals of what was typed of a customer, in fields that begin so; None is not asked."""
+    if name is not None and not is_visible(name):
+        raise CustomerNameRequired(field=f"{prefix}name")
+    if email is not None and not is_email(email):
+        raise InvalidEmail(field=f"{prefix}email")
+    check_phone(phone, f"{prefix}phone")
+    _check_length(name or "", f"{prefix}name", NAME_MAX)
 
 
 def check_phone(phone: object, field: str) -> None:

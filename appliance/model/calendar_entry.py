@@ -33,12 +33,8 @@ class CalendarEntry:
     def to_ics(self) -> str:
         """The file, with CRLF at the end of each line."""
         lines = [
-            "BEGIN:VCALENDAR",
-            "VERSION:2.0",
-            "PRODID:-//venuebox//guest//EN",
-            "CALSCALE:GREGORIAN",
-            "METHOD:PUBLISH",
-            "BEGIN:VEVENT",
+            "BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//venuebox//guest//EN", "CALSCALE:GREGORIAN",
+            "METHOD:PUBLISH", "BEGIN:VEVENT",
             f"UID:{self.reservation.id}",
             f"DTSTAMP:{_utc(self.reservation.updated_at)}",
             f"SEQUENCE:{self.reservation.version}",
@@ -48,9 +44,8 @@ class CalendarEntry:
             f"LOCATION:{_text(self.location)}",
             f"DESCRIPTION:{_text(self.description)}",
             f"URL:{self.url}",
-            "END:VEVENT",
-            "END:VCALENDAR",
-        ]
+            "END:VEVENT", "END:VCALENDAR",
+        ]  # fmt: skip
         return "".join(_fold(line) + "\r\n" for line in lines)
 
     def _when(self) -> tuple[str, str]:

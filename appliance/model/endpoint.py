@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.errors import ValidationError
+from appliance.errors import field_invalid
 from appliance.model.reservation import Reservation
 
 _PIN = re.compile(r"[0-9a-f]{64}")
@@ -55,11 +55,7 @@ def parse_ca(text: str) -> str:
     try:
         found = x509.load_pem_x509_certificates(text[:_CA_MAX].encode())
     except ValueError:
-        raise ValidationError(
-            field="ca",
-            rule_fr="certificats attendus en PEM, -----BEGIN CERTIFICATE-----.",
-            rule="certificates expected in PEM, -----BEGIN CERTIFICATE-----.",
-        ) from None
+        raise field_invalid("ca", "ca") from None
     return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)
 
 
@@ -70,9 +66,5 @@ def parse_pin(text: str) -> bytes:
     """
     digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
     if not _PIN.fullmatch(digits):
-        raise ValidationError(
-            field="pin",
-            rule_fr="empreinte SHA-256 du certificat attendue, 64 chiffres hexadécimaux.",
-            rule="SHA-256 fingerprint of the certificate expected, 64 hexadecimal digits.",
-        )
+        raise field_invalid("pin", "pin")
     return bytes.fromhex(digits)

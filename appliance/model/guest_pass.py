@@ -131,12 +131,8 @@ def _parse(raw: bytes) -> GuestPass | None:
     if raw[0] not in VERSIONS.values() or _MINUTES_A_DAY <= slot < _WHOLE_EVENING:
         return None
     return GuestPass(
-        version=raw[0],
-        kid=raw[1],
-        venue_tag=raw[2:6],
-        pass_id=raw[6:14],
+        version=raw[0], kid=raw[1], venue_tag=raw[2:6], pass_id=raw[6:14],
         evening=_FIRST_DAY + timedelta(days=int.from_bytes(raw[14:16], "big")),
         slot=None if slot == _WHOLE_EVENING else f"{slot // 60:02d}:{slot % 60:02d}",
-        guests=raw[18],
-        generation=raw[19],
-    )
+        guests=raw[18], generation=raw[19],
+    )  # fmt: skip

@@ -12,25 +12,18 @@ from appliance.model.venue import Slot, Venue
 _HOUR = 3_600_000
 
 
-def expected_at(
-    reservation: Reservation, slots: tuple[Slot, ...], venue: Venue, zone: ZoneInfo
+def cancel_deadline(
+    reservation: Reservation, slots: tuple[Slot, ...], venue: Venue, zone: ZoneInfo, hours: int
 ) -> int:
-    """When its guests are expected at the earliest, in ms since 1970.
+    """Until when a guest may cancel, in ms since 1970: `hours` before they are expected.
 
     Of a whole evening without slots that is the evening's end: nobody knows better.
     """
     day = date.fromisoformat(reservation.date)
-    hours = hours_of(reservation, slots, venue.evening_ends_at)
-    if hours is None:
-        return evening_end(day, zone, venue.evening_ends_at)
-    return minute_of(day, hours[0], zone)
-
-
-def cancel_deadline(
-    reservation: Reservation, slots: tuple[Slot, ...], venue: Venue, zone: ZoneInfo, hours: int
-) -> int:
-    """Until when a guest may cancel: `hours` before they are expected."""
-    return expected_at(reservation, slots, venue, zone) - hours * _HOUR
+    expected = hours_of(reservation, slots, venue.evening_ends_at)
+    if expected is None:
+        return evening_end(day, zone, venue.evening_ends_at) - hours * _HOUR
+    return minute_of(day, expected[0], zone) - hours * _HOUR
 
 
 def offered_slots(slots: Iterable[Slot], day: date) -> list[Slot]:

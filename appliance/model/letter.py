@@ -4,14 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 KINDS = (
-    "confirmation",
-    "requested",
-    "accepted",
-    "declined",
-    "cancelled",
-    "reminder",
-    "payment_due",
-)
+    "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
+)  # fmt: skip
 WITH_PASS = ("confirmation", "accepted", "reminder")  # the guest is expected: the pass goes along
 WITH_CALENDAR = (*WITH_PASS, "cancelled")  # which strikes the entry out again
 UNASKED = ("reminder",)  # a guest may want no more of these

@@ -6,6 +6,8 @@ import itertools
 import pyqrcode
 
 QUIET_ZONE = 4
+_PASS = {"error": "M", "mode": "alphanumeric"}
+_LINK = {"error": "L", "mode": "binary", "encoding": "ascii"}
 # Most consoles write light on dark: what is light in the code is written.
 _BLOCKS = {(0, 0): "█", (0, 1): "▀", (1, 0): "▄", (1, 1): " "}
 
@@ -17,10 +19,6 @@ def qr_svg(text: str) -> str:
     call it in a thread and keep the result.
     """
     return _svg(_modules(text))
-
-
-def _link(url: str) -> pyqrcode.QRCode:
-    return pyqrcode.create(url, error="L", mode="binary", encoding="ascii")
 
 
 def _svg(rows: list[list[int]]) -> str:
@@ -35,18 +33,18 @@ def _svg(rows: list[list[int]]) -> str:
 
 def link_svg(url: str) -> str:
     """An address as an SVG element, as `qr_svg` draws it: for a phone's own camera."""
-    return _svg(_link(url).code)
+    return _svg(_modules(url, is_link=True))
 
 
 def link_blocks(url: str) -> str:
     """An address in half blocks for a console, as `qr_blocks` draws it."""
-    return _blocks(_link(url).code)
+    return _blocks(_modules(url, is_link=True))
 
 
 def qr_png(text: str, scale: int) -> bytes:
     """The same as a PNG in two colours, `scale` pixels a module: for letters."""
     file = io.BytesIO()
-    _encode(text).png(file, scale=scale, quiet_zone=QUIET_ZONE)
+    pyqrcode.create(text, **_PASS).png(file, scale=scale, quiet_zone=QUIET_ZONE)
     return file.getvalue()
 
 
@@ -65,12 +63,9 @@ def _blocks(rows: list[list[int]]) -> str:
     )
 
 
-def _encode(text: str) -> pyqrcode.QRCode:
-    return pyqrcode.create(text, error="M", mode="alphanumeric")
-
-
-def _modules(text: str) -> list[list[int]]:
-    modules: list[list[int]] = _encode(text).code
+def _modules(text: str, *, is_link: bool = False) -> list[list[int]]:
+    kind = _LINK if is_link else _PASS
+    modules: list[list[int]] = pyqrcode.create(text, **kind).code
     return modules
 
 

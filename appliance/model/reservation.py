@@ -2,15 +2,7 @@
 
 from dataclasses import dataclass
 
-STATUSES = (
-    "requested",
-    "confirmed",
-    "completed",
-    "pending",
-    "partial",
-    "cancelled",
-    "declined",
-)
+STATUSES = ("requested", "confirmed", "completed", "pending", "partial", "cancelled", "declined")
 FREEING_STATUSES = ("cancelled", "declined")
 SOURCES = ("platform", "manual", "partner")
 _HALVES = frozenset({"عبد", "أبو", "ابو", "أم", "ابن", "abd", "abou", "abu", "oum", "umm"})

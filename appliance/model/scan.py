@@ -111,10 +111,7 @@ def classify(text: str) -> tuple[str, str]:
 
 
 def read_pass(
-    text: str,
-    environment: str,
-    venue_tag: bytes,
-    verify: Callable[[ReadPass], GuestPass | None],
+    text: str, environment: str, venue_tag: bytes, verify: Callable[[ReadPass], GuestPass | None]
 ) -> GuestPass | str:
     """The genuine pass that `text` spells, or the result that refuses it.
 

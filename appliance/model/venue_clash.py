@@ -108,11 +108,9 @@ def overlapping_slots(slots: Iterable[Slot], evening_ends_at: str) -> list[tuple
 
 
 def standing_clashes(
-    coming: Iterable[Coming],
-    tables: Iterable[Table],
-    slots: Iterable[Slot],
-    closings: Iterable[Closing],
-) -> Clashes:
+    coming: Iterable[Coming], tables: Iterable[Table],
+    slots: Iterable[Slot], closings: Iterable[Closing],
+) -> Clashes:  # fmt: skip
     """Who does not fit the venue as it is: kept all the same when it was changed."""
     by_id = {table.id: table for table in tables}
     slots, closings = tuple(slots), tuple(closings)

@@ -51,16 +51,10 @@ _TABLE: dict[str, Any] = {
 }  # fmt: skip
 _SLOT: dict[str, Any] = {"id": "", "name": "", "days_of_week": [*range(7)]}
 _VENUE: dict[str, Any] = {
-    "id": "",
-    "status": "active",
-    "reservation_mode": "free",
-    "auto_confirm": True,
-    "request_expiry_hours": 24,
-    "currency": "MAD",
-    "time_zone": "Africa/Casablanca",
-    "evening_ends_at": "06:00",
-    "policies": None,
-}
+    "id": "", "status": "active", "reservation_mode": "free", "auto_confirm": True,
+    "request_expiry_hours": 24, "currency": "MAD", "time_zone": "Africa/Casablanca",
+    "evening_ends_at": "06:00", "policies": None,
+}  # fmt: skip
 # What a box is before its owner has said what it is for.
 UNFURNISHED = VenueFile(**{**_VENUE, "name": "venuebox", "slug": "venuebox", "status": "inactive"})
 

@@ -4,13 +4,7 @@ import re
 from dataclasses import dataclass
 
 from appliance.model.venue import Table
-from appliance.model.venue_file import (
-    CAPACITY_MAX,
-    NAME_MAX,
-    NUMBER_MAX,
-    SPEND_MAX,
-    TYPE_MAX,
-)
+from appliance.model.venue_file import CAPACITY_MAX, NAME_MAX, NUMBER_MAX, SPEND_MAX, TYPE_MAX
 
 TABLES_MAX = 500
 _CAPACITY = (1, 4)  # where a line does not say

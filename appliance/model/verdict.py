@@ -4,46 +4,22 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from types import MappingProxyType
 
 from appliance.model.reservation import Reservation
 
-COLOURS: Mapping[str, str] = MappingProxyType(
-    {
-        "checked_in": "green",
-        "party_added": "green",
-        "already_checked_in": "amber",
-        "party_full": "amber",
-        "not_yet": "amber",
-        "too_late": "amber",
-        "not_confirmed": "amber",
-        "payment_due": "amber",
-        "ambiguous": "amber",
-        "cancelled": "red",
-        "declined": "red",
-        "revoked": "red",
-        "wrong_venue": "red",
-        "test_code": "red",
-        "bad_signature": "red",
-        "unknown_code": "red",
-        "undone": "grey",
-        "error": "grey",
-    }
-)
+COLOURS: Mapping[str, str] = {
+    "checked_in": "green", "party_added": "green",
+    "already_checked_in": "amber", "party_full": "amber", "not_yet": "amber", "too_late": "amber",
+    "not_confirmed": "amber", "payment_due": "amber", "ambiguous": "amber",
+    "cancelled": "red", "declined": "red", "revoked": "red", "wrong_venue": "red",
+    "test_code": "red", "bad_signature": "red", "unknown_code": "red",
+    "undone": "grey", "error": "grey",
+}  # fmt: skip
 # Staff may admit with a reason whoever the box knows.
-OVERRIDABLE = frozenset(
-    {
-        "already_checked_in",
-        "party_full",
-        "not_yet",
-        "too_late",
-        "not_confirmed",
-        "payment_due",
-        "cancelled",
-        "declined",
-        "revoked",
-    }
-)
+OVERRIDABLE = frozenset({
+    "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
+    "cancelled", "declined", "revoked",
+})  # fmt: skip
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _UNSETTLED = {"requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due"}
@@ -129,26 +105,15 @@ def _values(part: Seen | FirstCheckIn) -> list[str | int | None]:
 
 def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
     """`reservation` as the door sees it, with `arrived` people in."""
-    return Seen(
-        id=reservation.id,
-        date=reservation.date,
-        slot=reservation.slot,
-        table_id=reservation.table_id,
-        table_name=reservation.table_name,
-        guests=reservation.guests,
-        arrived=reservation.arrived if arrived is None else arrived,
-        status=reservation.status,
-    )
+    r = reservation
+    present = r.arrived if arrived is None else arrived
+    return Seen(r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status)
 
 
 def judge(
     reservation: Reservation,
-    *,
-    generation: int | None,
-    arrivals: int | None,
-    tonight: date,
-    too_early: bool,
-) -> str:
+    *, generation: int | None, arrivals: int | None, tonight: date, too_early: bool,
+) -> str:  # fmt: skip
     """The result for a known guest, by the checks of docs/decisions/door.md.
 
     `generation` is that of the pass shown, None without one. `arrivals` is how many are here,

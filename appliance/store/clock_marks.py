@@ -6,25 +6,21 @@ from appliance.store.connection import Reader, Transaction
 
 def find_clock_mark(reader: Reader) -> ClockMark | None:
     """What was written last, None in a new box."""
-    row = reader.row("SELECT at, boot, offset_ms FROM clock_mark")
-    return None if row is None else ClockMark(*row)
+    return reader.one(ClockMark, "SELECT at, boot, offset_ms FROM clock_mark")
 
 
 def find_latest_instant(reader: Reader) -> int | None:
     """When the box last wrote something of the house, in ms since 1970; None in a new box."""
-    latest: int | None = reader.value(
-        """SELECT max(at) FROM (
-               SELECT * FROM (SELECT at FROM scan ORDER BY seq DESC LIMIT 1) UNION ALL
-               SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1) UNION ALL
-               SELECT at FROM heartbeat)"""
-    )
+    sql = """SELECT max(at) FROM (
+                 SELECT * FROM (SELECT at FROM scan ORDER BY seq DESC LIMIT 1) UNION ALL
+                 SELECT * FROM (SELECT at FROM history ORDER BY seq DESC LIMIT 1) UNION ALL
+                 SELECT at FROM heartbeat)"""
+    latest: int | None = reader.value(sql)
     return latest
 
 
 def put_clock_mark(tx: Transaction, mark: ClockMark) -> None:
     """Write it over the one before."""
-    tx.execute(
-        """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
-           ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset""",
-        {"at": mark.at, "boot": mark.boot, "offset": mark.offset},
-    )
+    sql = """INSERT INTO clock_mark (id, at, boot, offset_ms) VALUES (1, :at, :boot, :offset)
+             ON CONFLICT (id) DO UPDATE SET at = :at, boot = :boot, offset_ms = :offset"""
+    tx.execute(sql, {"at": mark.at, "boot": mark.boot, "offset": mark.offset})

@@ -1,7 +1,7 @@
 """Rows of `condition`: what is wrong with the box just now, for whoever looks from outside."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from appliance.store.connection import Reader, Transaction
 
@@ -18,33 +18,22 @@ class Condition:
 
 def list_conditions(reader: Reader) -> list[Condition]:
     """What holds now, the oldest first."""
-    rows = reader.rows(
-        "SELECT name, subject, since, detail FROM condition ORDER BY since, name, subject"
-    )
-    return [Condition(*row) for row in rows]
+    sql = "SELECT name, subject, since, detail FROM condition ORDER BY since, name, subject"
+    return [Condition(*row) for row in reader.rows(sql)]
 
 
 def put_condition(tx: Transaction, condition: Condition) -> None:
     """Note that something holds; if it was noted before, it still holds since then."""
-    tx.execute(
-        """INSERT INTO condition (name, subject, since, detail)
-           VALUES (:name, :subject, :since, :detail)
-           ON CONFLICT (name, subject) DO UPDATE SET detail = :detail""",
-        {
-            "name": condition.name,
-            "subject": condition.subject,
-            "since": condition.since,
-            "detail": condition.detail,
-        },
-    )
+    sql = """INSERT INTO condition (name, subject, since, detail)
+             VALUES (:name, :subject, :since, :detail)
+             ON CONFLICT (name, subject) DO UPDATE SET detail = :detail"""
+    tx.execute(sql, asdict(condition))
 
 
 def drop_condition(tx: Transaction, name: str, subject: str) -> None:
     """Note that something holds no longer."""
-    tx.execute(
-        "DELETE FROM condition WHERE name = :name AND subject = :subject",
-        {"name": name, "subject": subject},
-    )
+    sql = "DELETE FROM condition WHERE name = :name AND subject = :subject"
+    tx.execute(sql, {"name": name, "subject": subject})
 
 
 def drop_conditions(tx: Transaction, names: Collection[str]) -> None:

@@ -1,8 +1,9 @@
 """Rows of `door_conflict`: who was let in twice by doors out of each other's reach."""
 
-from appliance.errors import NotFound
+from typing import Any
+
 from appliance.model.conflict import Admitted, Conflict
-from appliance.store.connection import Reader, Row, Transaction
+from appliance.store.connection import Reader, Transaction, known
 
 _SELECT = """
     SELECT c.id, c.kind, c.despite, c.reservation_id, c.arrived, c.guests,
@@ -22,84 +23,39 @@ def add_conflict(
     reservation_id: str | None, party: tuple[int, int],
 ) -> str:  # fmt: skip
     """Write down a conflict that the scan of that number made; its id. `party`: arrived, guests."""
-    conflict_id = tx.new_id()
+    conflict_id, (arrived, guests) = tx.new_id(), party
     tx.insert(
         "door_conflict",
-        {
-            "id": conflict_id,
-            "scan_seq": scan_seq,
-            "other_seq": other_seq,
-            "reservation_id": reservation_id,
-            "kind": kind,
-            "despite": despite,
-            "arrived": party[0],
-            "guests": party[1],
-            "found_at": tx.now,
-        },
-    )
+        {"id": conflict_id, "scan_seq": scan_seq, "other_seq": other_seq,
+         "reservation_id": reservation_id, "kind": kind, "despite": despite, "arrived": arrived,
+         "guests": guests, "found_at": tx.now},
+    )  # fmt: skip
     return conflict_id
 
 
 def find_conflict(reader: Reader, conflict_id: str) -> Conflict | None:
     """The conflict of that id."""
-    row = reader.row(f"{_SELECT} WHERE c.id = :id", {"id": conflict_id})
-    return None if row is None else _conflict(row)
+    return reader.one(_conflict, f"{_SELECT} WHERE c.id = :id", {"id": conflict_id})
 
 
 def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
     """The conflict of that id, or NotFound."""
-    found = find_conflict(reader, conflict_id)
-    if found is None:
-        raise NotFound
-    return found
+    return known(find_conflict(reader, conflict_id))
 
 
 def find_conflict_of_scan(reader: Reader, terminal_id: str, scan_id: str) -> Conflict | None:
     """The conflict that this terminal's scan made."""
-    row = reader.row(
-        f"{_SELECT} WHERE s.terminal_id = :terminal_id AND s.scan_id = :scan_id",
-        {"terminal_id": terminal_id, "scan_id": scan_id},
-    )
-    return None if row is None else _conflict(row)
+    sql = f"{_SELECT} WHERE s.terminal_id = :terminal_id AND s.scan_id = :scan_id"
+    return reader.one(_conflict, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def list_open_conflicts(reader: Reader) -> list[Conflict]:
     """Every conflict that nobody has acknowledged, the oldest first."""
     rows = reader.rows(f"{_SELECT} WHERE c.acknowledged_at IS NULL ORDER BY c.found_at, c.id")
-    return [_conflict(row) for row in rows]
+    return [_conflict(*row) for row in rows]
 
 
-def list_conflicts_of(reader: Reader, reservation_id: str) -> list[Conflict]:
-    """Every conflict about that party, acknowledged ones too."""
-    rows = reader.rows(
-        f"{_SELECT} WHERE c.reservation_id = :id ORDER BY c.found_at, c.id", {"id": reservation_id}
-    )
-    return [_conflict(row) for row in rows]
-
-
-def set_acknowledged(tx: Transaction, conflict_id: str, actor: str) -> bool:
-    """Note who has seen it; whether they were the first."""
-    changed = tx.execute(
-        """UPDATE door_conflict SET acknowledged_at = :now, acknowledged_by = :actor
-           WHERE id = :id AND acknowledged_at IS NULL""",
-        {"id": conflict_id, "now": tx.now, "actor": actor},
-    )
-    return changed > 0
-
-
-def _conflict(row: Row) -> Conflict:
-    id_, kind, despite, reservation_id, arrived, guests, *rest = row
-    this, other = tuple(rest[:3]), tuple(rest[3:6])
-    return Conflict(
-        id=id_,
-        kind=kind,
-        despite=despite,
-        reservation_id=reservation_id,
-        arrived=arrived,
-        guests=guests,
-        this=Admitted(*this),
-        other=None if other[0] is None else Admitted(*other),
-        found_at=rest[6],
-        acknowledged_at=rest[7],
-        reason=rest[8],
-    )
+def _conflict(*row: Any) -> Conflict:
+    (*head, terminal_id, terminal, at), other, tail = row[:9], row[9:12], row[12:]
+    second = None if other[0] is None else Admitted(*other)
+    return Conflict(*(*head, Admitted(terminal_id, terminal, at), second, *tail))

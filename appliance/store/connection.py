@@ -1,6 +1,6 @@
 """Connections to a box database, and what an action or a query is handed."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
@@ -9,7 +9,7 @@ import apsw
 import apsw.sqlite_extra
 
 from appliance.clock import Clock, ZoneDatabase
-from appliance.errors import Trouble
+from appliance.errors import NotFound, Trouble
 from appliance.store.unusable import describe_unopenable, is_unopenable
 from appliance.store.waiting import wait_for_others
 from appliance.tokens import Tokens
@@ -91,6 +91,13 @@ def configure(connection: apsw.Connection) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
+def known(found: T | None) -> T:
+    """What was looked up, or NotFound."""
+    if found is None:
+        raise NotFound
+    return found
+
+
 @cache
 def _insert_statement(table: str, columns: tuple[str, ...]) -> str:
     names = ", ".join(f'"{name}"' for name in columns)
@@ -125,6 +132,13 @@ class Reader:
         """The first column of the first row, or None."""
         found = self.row(sql, parameters)
         return None if found is None else found[0]
+
+    def one(
+        self, kind: Callable[..., T], sql: str, parameters: Mapping[str, Any] = _NOTHING
+    ) -> T | None:
+        """What `kind` makes of the columns of the first row, or None."""
+        found = self.row(sql, parameters)
+        return None if found is None else kind(*found)
 
 
 class Transaction(Reader):
@@ -172,6 +186,12 @@ class Transaction(Reader):
         self._save()
         self.connection.execute(_insert_statement(table, tuple(values)), values)
         return self.connection.last_insert_rowid()
+
+    def update(self, table: str, id_: str, **values: Any) -> None:
+        """Change columns of the row of that id. Their names come from the code as well."""
+        changes = ", ".join(f'"{name}" = :{name}' for name in values)
+        sql = f"UPDATE {table} SET {changes} WHERE id = :id_"  # noqa: S608
+        self.execute(sql, {**values, "id_": id_})
 
     def undo(self) -> None:
         """Take back every change of this action."""

@@ -6,6 +6,7 @@ is full, get no checksum: SQLite learns from the first page that there are any. 
 copied again, page by page, into one that has its first page already.
 """
 
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -37,8 +38,7 @@ def write_copy(connection: apsw.Connection, copy: Path) -> None:
 
 def _copy_pages(bare: Path, copy: Path) -> None:
     source = apsw.Connection(str(bare), flags=apsw.SQLITE_OPEN_READONLY, vfs=_WITHOUT_CHECKSUMS)
-    target = apsw.Connection(str(copy))
-    try:
+    with closing(source), closing(apsw.Connection(str(copy))) as target:
         copy.chmod(0o600)
         lay_out_pages(target, source.pragma("page_size"))
         target.pragma("journal_mode", "off")  # nobody relies on it before it is whole
@@ -46,6 +46,3 @@ def _copy_pages(bare: Path, copy: Path) -> None:
         target.execute("CREATE TABLE first_page(content)")
         with quota_as_full(target), target.backup("main", source, "main") as pages:
             pages.step()
-    finally:
-        target.close()
-        source.close()

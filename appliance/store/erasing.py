@@ -3,13 +3,22 @@
 import json
 from collections.abc import Collection
 from datetime import date
-from typing import Any
 
 from appliance.model.booking import plain_phone
 from appliance.store.connection import Reader, Transaction
 
 # What a line of the history may keep: numbers, names of columns, ids of tables.
 _IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
+_ERASE = (
+    """UPDATE letter
+       SET recipient = NULL,
+           trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
+           state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
+       WHERE reservation_id = :id""",
+    "UPDATE scan SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
+    "DELETE FROM claim WHERE reservation_id = :id",
+    "UPDATE erasure_request SET done_at = :now WHERE reservation_id = :id AND done_at IS NULL",
+)
 _PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
     OR customer_phone IS NOT NULL OR notes IS NOT NULL)"""
 
@@ -18,16 +27,13 @@ def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -
     """Reservations that name this email or phone, or whose letters went to that address."""
     found: dict[str, None] = {}
     if email is not None:
-        rows = reader.rows(
-            """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
-               UNION SELECT reservation_id FROM letter WHERE lower(recipient) = lower(:email)""",
-            {"email": email.strip()},
-        )
+        sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
+                 UNION SELECT reservation_id FROM letter WHERE lower(recipient) = lower(:email)"""
+        rows = reader.rows(sql, {"email": email.strip()})
         found |= dict.fromkeys(row[0] for row in rows)
     if phone is not None:
-        rows = reader.rows(
-            "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
-        )
+        sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
+        rows = reader.rows(sql)
         found |= dict.fromkeys(id_ for id_, stored in rows if is_same_phone(phone, stored))
     return list(found)
 
@@ -48,66 +54,31 @@ def is_same_phone(one: str, other: str) -> bool:
 
 def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
     """Reservations up to that evening of whose guests something personal is still stored."""
-    rows = reader.rows(
-        f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
-            ORDER BY date LIMIT :limit""",  # noqa: S608 - made of constants
-        {"last": last_evening.isoformat(), "limit": limit},
-    )
-    return [row[0] for row in rows]
+    sql = f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
+              ORDER BY date LIMIT :limit"""  # noqa: S608 - made of constants
+    return [row[0] for row in reader.rows(sql, {"last": last_evening.isoformat(), "limit": limit})]
 
 
-def erase_letters_of(tx: Transaction, reservation_id: str) -> None:
-    """No letter knows its address any more; what still waits is not sent."""
-    tx.execute(
-        """UPDATE letter
-           SET recipient = NULL,
-               trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
-               state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
-           WHERE reservation_id = :id""",
-        {"id": reservation_id},
-    )
+def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
+    """No letter, scan, browser or line of the history tells any more who the guest was.
 
-
-def erase_scans_of(tx: Transaction, reservation_id: str) -> None:
-    """The door log keeps its chain, and none of the reasons that people typed."""
-    tx.execute(
-        "UPDATE scan SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
-        {"id": reservation_id},
-    )
-
-
-def erase_history_of(tx: Transaction, reservation_id: str) -> None:
-    """The history keeps who did what and when, and only numbers and ids beside it."""
-    rows = list(
-        tx.rows(
-            "SELECT seq, detail FROM history WHERE reservation_id = :id AND detail IS NOT NULL",
-            {"id": reservation_id},
-        )
-    )
-    for seq, detail in rows:
-        kept = json.dumps(_impersonal(json.loads(detail)))
-        if kept != detail:
-            tx.execute(
-                "UPDATE history SET detail = :kept WHERE seq = :seq", {"kept": kept, "seq": seq}
-            )
-
-
-def erase_claims_of(tx: Transaction, reservation_id: str) -> None:
-    """No browser keeps it, and whoever asked for the erasure has it."""
-    tx.execute("DELETE FROM claim WHERE reservation_id = :id", {"id": reservation_id})
-    tx.execute(
-        """UPDATE erasure_request SET done_at = :now
-           WHERE reservation_id = :id AND done_at IS NULL""",
-        {"now": tx.now, "id": reservation_id},
-    )
+    A letter that waits is not sent. The door log keeps its chain and no reason that was typed; the
+    history who did what and when, and only numbers and ids beside it.
+    """
+    values = {"id": reservation_id, "now": tx.now}
+    for statement in _ERASE:
+        tx.execute(statement, values)
+    sql = "SELECT seq, detail FROM history WHERE reservation_id = :id AND detail IS NOT NULL"
+    for seq, detail in list(tx.rows(sql, values)):
+        kept = {name: value for name, value in json.loads(detail).items() if name in _IMPERSONAL}
+        change = {"kept": json.dumps(kept), "seq": seq}
+        tx.execute("UPDATE history SET detail = :kept WHERE seq = :seq", change)
 
 
 def add_erasure(tx: Transaction, reservation_id: str) -> None:
     """Remember that it was erased on demand, for a backup may bring it back."""
-    tx.execute(
-        "INSERT INTO erasure (reservation_id, at) VALUES (:id, :now) ON CONFLICT DO NOTHING",
-        {"id": reservation_id, "now": tx.now},
-    )
+    sql = "INSERT INTO erasure (reservation_id, at) VALUES (:id, :now) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"id": reservation_id, "now": tx.now})
 
 
 def list_erasures(reader: Reader) -> dict[str, int]:
@@ -117,17 +88,10 @@ def list_erasures(reader: Reader) -> dict[str, int]:
 
 def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
     """Those of these reservations that are stored here."""
-    rows = reader.rows(
-        "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))",
-        {"ids": json.dumps(list(reservation_ids))},
-    )
-    return [row[0] for row in rows]
+    sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
+    return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
 
 
 def _digits(text: str) -> str:
     digits = "".join(sign for sign in plain_phone(text) or "" if sign.isdecimal())
     return digits.removeprefix("00")
-
-
-def _impersonal(detail: Any) -> dict[str, Any]:
-    return {name: value for name, value in detail.items() if name in _IMPERSONAL}

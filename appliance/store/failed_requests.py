@@ -11,11 +11,9 @@ def find_failed_request(reader: Reader, delivery_id: str) -> tuple[int, bytes] |
 
     None when it has arrived, was never tried, or its guest was forgotten.
     """
-    row = reader.row(
-        """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
-           WHERE d.id = :id""",
-        {"id": delivery_id},
-    )
+    sql = """SELECT r.at, r.request FROM delivery d JOIN failed_request r ON r.delivery_seq = d.seq
+             WHERE d.id = :id"""
+    row = reader.row(sql, {"id": delivery_id})
     return None if row is None else (int(row[0]), bytes(row[1]))
 
 
@@ -23,17 +21,12 @@ def keep_failed_requests(tx: Transaction, records: Iterable[AttemptRecord]) -> N
     """Keep the request of each record in the place of the one before."""
     rows = [(r.delivery_seq, r.started_at, r.request) for r in records]
     if rows:
-        tx.execute_each(
-            """INSERT INTO failed_request (delivery_seq, at, request) VALUES (?, ?, ?)
-               ON CONFLICT (delivery_seq) DO UPDATE SET at = excluded.at,
-                   request = excluded.request""",
-            rows,
-        )
+        sql = "REPLACE INTO failed_request (delivery_seq, at, request) VALUES (?, ?, ?)"
+        tx.execute_each(sql, rows)
 
 
 def drop_failed_requests(tx: Transaction, delivery_seqs: Sequence[int]) -> None:
     """Forget the requests of these deliveries."""
     if delivery_seqs:
-        tx.execute_each(
-            "DELETE FROM failed_request WHERE delivery_seq = ?", [(seq,) for seq in delivery_seqs]
-        )
+        sql = "DELETE FROM failed_request WHERE delivery_seq = ?"
+        tx.execute_each(sql, [(seq,) for seq in delivery_seqs])

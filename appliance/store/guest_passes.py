@@ -23,16 +23,11 @@ def guest_pass_of(
     reservation: Reservation, environment_name: str, tag: bytes, kid: int
 ) -> GuestPass:
     """What the reservation's pass says, not yet signed."""
+    evening = date.fromisoformat(reservation.date)
     return GuestPass(
-        version=VERSIONS[environment_name],
-        kid=kid,
-        venue_tag=tag,
-        pass_id=reservation.pass_id,
-        evening=date.fromisoformat(reservation.date),
-        slot=reservation.slot,
-        guests=reservation.guests,
-        generation=reservation.generation,
-    )
+        VERSIONS[environment_name], kid, tag, reservation.pass_id, evening,
+        reservation.slot, reservation.guests, reservation.generation,
+    )  # fmt: skip
 
 
 def get_venue_tag(reader: Reader) -> bytes:

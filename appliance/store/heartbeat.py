@@ -1,18 +1,8 @@
 """The row of `heartbeat`: when this database was last proved writable."""
 
-from appliance.store.connection import Reader, Transaction
-
-
-def set_heartbeat(tx: Transaction) -> None:
-    """Write the present time."""
-    tx.execute(
-        """INSERT INTO heartbeat (id, at) VALUES (1, :now)
-           ON CONFLICT (id) DO UPDATE SET at = :now""",
-        {"now": tx.now},
-    )
+from appliance.store.connection import Reader
 
 
 def find_heartbeat(reader: Reader) -> int | None:
     """When it last beat, in ms since 1970."""
-    found: int | None = reader.value("SELECT at FROM heartbeat WHERE id = 1")
-    return found
+    return reader.one(int, "SELECT at FROM heartbeat WHERE id = 1")

@@ -11,11 +11,9 @@ Entry = dict[str, Any]
 
 def list_letters_held(reader: Reader, reservation_id: str) -> list[Entry]:
     """Its letters, the earliest first."""
-    rows = reader.rows(
-        """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
-           WHERE reservation_id = :id ORDER BY created_at, id""",
-        {"id": reservation_id},
-    )
+    sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
+             WHERE reservation_id = :id ORDER BY created_at, id"""
+    rows = reader.rows(sql, {"id": reservation_id})
     return [
         {"kind": kind, "to": recipient, "language": language, "state": state,
          "queuedAt": format_instant(queued), "sentAt": optional_instant(sent)}
@@ -25,12 +23,10 @@ def list_letters_held(reader: Reader, reservation_id: str) -> list[Entry]:
 
 def list_scans_held(reader: Reader, reservation_id: str) -> list[Entry]:
     """What the doors read of it, and what staff typed."""
-    rows = reader.rows(
-        """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
-           FROM scan s JOIN terminal t ON t.id = s.terminal_id
-           WHERE s.reservation_id = :id ORDER BY s.seq""",
-        {"id": reservation_id},
-    )
+    sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
+             FROM scan s JOIN terminal t ON t.id = s.terminal_id
+             WHERE s.reservation_id = :id ORDER BY s.seq"""
+    rows = reader.rows(sql, {"id": reservation_id})
     return [
         {"at": format_instant(at), "terminal": terminal, "kind": kind, "result": result,
          "admitted": admitted, "reason": reason}
@@ -40,30 +36,12 @@ def list_scans_held(reader: Reader, reservation_id: str) -> list[Entry]:
 
 def list_deliveries_held(reader: Reader, reservation_id: str) -> list[Entry]:
     """Which partners' systems were sent it; the host alone, for an address may hold a secret."""
-    rows = reader.rows(
-        """SELECT e.type, e.occurred_at, p.url, d.state
-           FROM event e JOIN delivery d ON d.event_seq = e.seq
-           JOIN endpoint p ON p.id = d.endpoint_id
-           WHERE e.reservation_id = :id ORDER BY d.seq""",
-        {"id": reservation_id},
-    )
+    sql = """SELECT e.type, e.occurred_at, p.url, d.state
+             FROM event e JOIN delivery d ON d.event_seq = e.seq
+             JOIN endpoint p ON p.id = d.endpoint_id
+             WHERE e.reservation_id = :id ORDER BY d.seq"""
+    rows = reader.rows(sql, {"id": reservation_id})
     return [
         {"event": kind, "at": format_instant(at), "host": urlsplit(url).hostname, "state": state}
         for kind, at, url, state in rows
     ]
-
-
-def count_claims(reader: Reader, reservation_id: str) -> int:
-    """In how many browsers its guest keeps it."""
-    found = reader.value(
-        "SELECT count(*) FROM claim WHERE reservation_id = :id", {"id": reservation_id}
-    )
-    return int(found)
-
-
-def when_erasure_was_asked(reader: Reader, reservation_id: str) -> int | None:
-    """When its guest asked to be forgotten, in ms since 1970."""
-    at: int | None = reader.value(
-        "SELECT at FROM erasure_request WHERE reservation_id = :id", {"id": reservation_id}
-    )
-    return at

@@ -35,35 +35,23 @@ def list_history(reader: Reader, reservation_id: str) -> list[HistoryEntry]:
 
     Staff belong to the house: their names are in the live database alone (see `staff_names`).
     """
-    rows = reader.rows(
-        """SELECT h.at, h.what, h.actor, coalesce(k.name, t.name), h.detail
-           FROM history h
-           LEFT JOIN api_key k ON h.actor = 'key:' || k.id
-           LEFT JOIN terminal t ON h.actor = 'terminal:' || t.id
-           WHERE h.reservation_id = :id ORDER BY h.seq DESC""",
-        {"id": reservation_id},
-    )
+    sql = """SELECT h.at, h.what, h.actor, coalesce(k.name, t.name), h.detail
+             FROM history h
+             LEFT JOIN api_key k ON h.actor = 'key:' || k.id
+             LEFT JOIN terminal t ON h.actor = 'terminal:' || t.id
+             WHERE h.reservation_id = :id ORDER BY h.seq DESC"""
+    rows = reader.rows(sql, {"id": reservation_id})
     return [
         HistoryEntry(at, what, actor, name, json.loads(detail) if detail else {})
         for at, what, actor, name, detail in rows
     ]
 
 
-def count_history(reader: Reader, reservation_id: str, actor: str) -> int:
-    """How many lines about that reservation are that actor's."""
-    sql = "SELECT count(*) FROM history WHERE reservation_id = :id AND actor = :actor"
-    row = reader.row(sql, {"id": reservation_id, "actor": actor})
-    return 0 if row is None else int(row[0])
-
-
 def list_payments(reader: Reader, reservation_id: str) -> list[Payment]:
     """What was paid for that reservation, in order; the staff's id stands for the name."""
-    rows = reader.rows(
-        """SELECT id, at, amount, method, staff_id, voided_at FROM payment
-           WHERE reservation_id = :id ORDER BY at, id""",
-        {"id": reservation_id},
-    )
-    return [Payment(*row) for row in rows]
+    sql = """SELECT id, at, amount, method, staff_id, voided_at FROM payment
+             WHERE reservation_id = :id ORDER BY at, id"""
+    return [Payment(*row) for row in reader.rows(sql, {"id": reservation_id})]
 
 
 def sum_payments(reader: Reader, reservation_id: str) -> int:

@@ -22,41 +22,30 @@ class KeyUse:
 def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
     """What was written of each key that called in the last seven days, by its id."""
     today = _day(reader, reader.now)
-    rows = reader.rows(
-        """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
-           FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id""",
-        {"today": today.isoformat(), "before": (today - timedelta(days=DAYS)).isoformat()},
-    )
+    sql = """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
+             FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id"""
+    before = (today - timedelta(days=DAYS)).isoformat()
+    rows = reader.rows(sql, {"today": today.isoformat(), "before": before})
     return {key_id: KeyUse(of_today or 0, week) for key_id, of_today, week in rows}
-
-
-def _add_requests(tx: Transaction, key_id: str, at: int, requests: int) -> None:
-    """Count calls of the venue's day of `at` (ms since 1970); what is older than a week goes."""
-    day = _day(tx, at)
-    tx.execute(
-        """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
-           ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + :requests""",
-        {"key_id": key_id, "day": day.isoformat(), "requests": requests},
-    )
-    tx.execute(
-        "DELETE FROM key_use WHERE key_id = :key_id AND day < :before",
-        {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()},
-    )
 
 
 def note_key_use(
     tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
 ) -> None:
-    """Note when a key was used, and how often since that was written last.
+    """Note when a key was used, and how often on each of the venue's last seven days.
 
     `counted` are pairs of an instant (ms since 1970) and how many calls there were from it.
-
     Unless the last call was `just_now`, only the counts are written.
     """
     if just_now:
         touch_key(tx, key_id)
     for at, requests in counted:
-        _add_requests(tx, key_id, at, requests)
+        day = _day(tx, at)
+        sql = """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
+                 ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + :requests"""
+        tx.execute(sql, {"key_id": key_id, "day": day.isoformat(), "requests": requests})
+        sql = "DELETE FROM key_use WHERE key_id = :key_id AND day < :before"
+        tx.execute(sql, {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()})
 
 
 def _day(reader: Reader, at: int) -> date:

@@ -28,48 +28,18 @@ def list_keys(reader: Reader) -> list[ApiKey]:
     return [_key(row) for row in rows]
 
 
-def insert_key(tx: Transaction, key: ApiKey, hash: bytes) -> None:  # noqa: A002 - the column's name
-    """Store a key by its SHA-256; the key itself is nowhere."""
-    tx.insert(
-        "api_key",
-        {
-            "id": key.id,
-            "lineage": key.lineage,
-            "name": key.name,
-            "hash": hash,
-            "prefix": key.prefix,
-            "last_four": key.last_four,
-            "scopes": " ".join(key.scopes),
-            "created_at": key.created_at,
-        },
-    )
-
-
 def touch_key(tx: Transaction, key_id: str) -> None:
     """Remember that the key is in use, to the minute: most calls change no row."""
-    tx.execute(
-        """UPDATE api_key SET last_used_at = :now
-           WHERE id = :id AND (last_used_at IS NULL OR abs(:now - last_used_at) >= :minute)""",
-        {"id": key_id, "now": tx.now, "minute": _MINUTE},
-    )
+    sql = """UPDATE api_key SET last_used_at = :now
+             WHERE id = :id AND (last_used_at IS NULL OR abs(:now - last_used_at) >= :minute)"""
+    tx.execute(sql, {"id": key_id, "now": tx.now, "minute": _MINUTE})
 
 
 def mark_key_revoked(tx: Transaction, key_id: str) -> None:
     """Revoke for good; a key that was revoked, or has ended, keeps its instant."""
-    tx.execute(
-        """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
-           WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)""",
-        {"id": key_id, "now": tx.now},
-    )
-
-
-def end_key(tx: Transaction, key_id: str, at: int) -> None:
-    """Let it work until `at`; a key that ends before that keeps its instant."""
-    tx.execute(
-        """UPDATE api_key SET revoked_at = -:at
-           WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)""",
-        {"id": key_id, "at": at},
-    )
+    sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
+             WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
+    tx.execute(sql, {"id": key_id, "now": tx.now})
 
 
 def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:

@@ -3,9 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from appliance.errors import NotFound
 from appliance.model.letter import Letter
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Transaction, known
 from appliance.tokens import first_id_of
 
 _COLUMNS = """
@@ -16,42 +15,30 @@ _COLUMNS = """
 
 def find_letter(reader: Reader, letter_id: str) -> Letter | None:
     """The letter of that id."""
-    row = reader.row(
-        f"SELECT {_COLUMNS} FROM letter WHERE id = :id",  # noqa: S608
-        {"id": letter_id},
-    )
-    return None if row is None else Letter(*row)
+    sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
+    return reader.one(Letter, sql, {"id": letter_id})
 
 
 def get_letter(reader: Reader, letter_id: str) -> Letter:
     """The letter of that id, or NotFound."""
-    found = find_letter(reader, letter_id)
-    if found is None:
-        raise NotFound
-    return found
+    return known(find_letter(reader, letter_id))
 
 
 def letter_state(reader: Reader, letter_id: str) -> str | None:
     """`waiting`, `sent`, `failed` or `kept`; None when there is no such letter."""
-    state: str | None = reader.value("SELECT state FROM letter WHERE id = :id", {"id": letter_id})
-    return state
+    return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": letter_id})
 
 
 def list_letters(reader: Reader, *, limit: int = 100) -> list[Letter]:
     """The newest letters of the outbox first, whatever their state."""
-    rows = reader.rows(
-        f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit",  # noqa: S608
-        {"limit": limit},
-    )
-    return [Letter(*row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
+    return [Letter(*row) for row in reader.rows(sql, {"limit": limit})]
 
 
 def list_waiting_letters(reader: Reader) -> list[Letter]:
     """Every letter that still has to be sent, the earliest due first."""
-    rows = reader.rows(
-        f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
-    )
-    return [Letter(*row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
+    return [Letter(*row) for row in reader.rows(sql)]
 
 
 def is_test_outbox(reader: Reader) -> bool:
@@ -61,21 +48,15 @@ def is_test_outbox(reader: Reader) -> bool:
 
 def was_written_to(reader: Reader, reservation_id: str) -> bool:
     """Whether the guest had a letter about this reservation, or one may be on its way."""
-    return bool(
-        reader.value(
-            """SELECT EXISTS (SELECT 1 FROM letter
-               WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')""",
-            {"id": reservation_id},
-        )
-    )
+    sql = """SELECT EXISTS (SELECT 1 FROM letter
+             WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
+    return bool(reader.value(sql, {"id": reservation_id}))
 
 
 def count_letters_to(reader: Reader, address: str, since: int) -> int:
     """How many letters were written to that mailbox since then; `me+tag@…` is `me@…`."""
-    rows = reader.rows(
-        "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL",
-        {"first": first_id_of(since)},
-    )
+    sql = "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL"
+    rows = reader.rows(sql, {"first": first_id_of(since)})
     wanted = _mailbox_of(address)
     return sum(_mailbox_of(recipient) == wanted for (recipient,) in rows)
 
@@ -87,21 +68,9 @@ def _mailbox_of(address: str) -> str:
 
 def find_letter_written_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
     """The id of the letter of that kind that this very transaction has queued."""
-    found: str | None = tx.value(
-        """SELECT id FROM letter
-           WHERE reservation_id = :id AND kind = :kind AND created_at = :now""",
-        {"id": reservation_id, "kind": kind, "now": tx.now},
-    )
-    return found
-
-
-def update_waiting_letter(tx: Transaction, letter_id: str, **values: str | int | None) -> None:
-    """Change columns of a letter that still waits; one that is sent or failed stays as it is."""
-    changes = ", ".join(f"{name} = :{name}" for name in values)
-    tx.execute(
-        f"UPDATE letter SET {changes} WHERE id = :id_ AND state = 'waiting'",  # noqa: S608
-        {**values, "id_": letter_id},
-    )
+    sql = """SELECT id FROM letter
+             WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
+    return tx.one(str, sql, {"id": reservation_id, "kind": kind, "now": tx.now})
 
 
 def count_letters(reader: Reader) -> dict[str, int]:
@@ -112,21 +81,16 @@ def count_letters(reader: Reader) -> dict[str, int]:
 
 def list_troubles(reader: Reader, limit: int) -> list[tuple[int, str]]:
     """When the latest letters that are not sent were written, and what they ran into."""
-    rows = reader.rows(
-        """SELECT created_at, trouble FROM letter
-           WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
-           ORDER BY created_at DESC LIMIT :limit""",
-        {"limit": limit},
-    )
-    return [(row[0], row[1]) for row in rows]
+    sql = """SELECT created_at, trouble FROM letter
+             WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
+             ORDER BY created_at DESC LIMIT :limit"""
+    return [(row[0], row[1]) for row in reader.rows(sql, {"limit": limit})]
 
 
 def add_no_reminders(tx: Transaction, address: str) -> None:
     """Send no reminder to this address any more."""
-    tx.execute(
-        "INSERT INTO no_reminders (address_hash, at) VALUES (:hash, :now) ON CONFLICT DO NOTHING",
-        {"hash": _hash(address), "now": tx.now},
-    )
+    sql = "INSERT INTO no_reminders (address_hash, at) VALUES (:hash, :now) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"hash": _hash(address), "now": tx.now})
 
 
 def wants_no_reminders(reader: Reader, address: str) -> bool:
@@ -137,11 +101,9 @@ def wants_no_reminders(reader: Reader, address: str) -> bool:
 
 def forget_no_reminders(tx: Transaction, address: str) -> None:
     """Keep nothing of an address that is erased, unless another reservation has it too."""
-    tx.execute(
-        """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
-               SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))""",
-        {"hash": _hash(address), "address": address},
-    )
+    sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
+                 SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""
+    tx.execute(sql, {"hash": _hash(address), "address": address})
 
 
 def _hash(address: str) -> bytes:

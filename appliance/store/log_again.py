@@ -9,7 +9,6 @@ byte for byte, and synced: either the disk has it then, or the box does not star
 
 import os
 from pathlib import Path
-from typing import Protocol
 
 import apsw
 
@@ -19,20 +18,8 @@ from appliance.store.unusable import describe_unusable
 _BLOCK = 1 << 20  # bytes
 
 
-class LogFile(Protocol):
-    """The log of a database. Each may raise OSError."""
-
-    def write_again(self) -> None:
-        """Write every byte where it already is."""
-        ...
-
-    def sync(self) -> None:
-        """Until the disk has it."""
-        ...
-
-
 class LogBeside:
-    """The log beside a database, which is there."""
+    """The log beside a database, which is there. Each method may raise OSError."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -48,7 +35,7 @@ class LogBeside:
         os.fsync(self._handle)
 
 
-def write_log_again(connection: apsw.Connection, log: LogFile) -> None:
+def write_log_again(connection: apsw.Connection, log: LogBeside) -> None:
     """Nobody adds to the log meanwhile. OSError or apsw.Error: it cannot be built upon."""
     connection.execute("BEGIN IMMEDIATE")
     try:

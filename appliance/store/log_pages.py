@@ -69,11 +69,9 @@ def page_log(
     """Page `number` (from 1) of what was scanned in [since, until)."""
     bounds: dict[str, Any] = {"since": since, "until": until, "refusals": _REFUSED}
     where = "s.at >= :since AND s.at < :until"
-    scans, admitted, refused = reader.row(
-        f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
-            FROM scan s WHERE {where}""",  # noqa: S608 - conditions from the code
-        bounds,
-    ) or (0, 0, 0)
+    sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
+              FROM scan s WHERE {where}"""  # noqa: S608 - conditions from the code
+    scans, admitted, refused = reader.row(sql, bounds) or (0, 0, 0)
     values = dict(bounds)
     if wanted.refused:
         where += f" AND {_IS_REFUSED}"
@@ -86,10 +84,8 @@ def page_log(
             OR lower(coalesce(vt.number, '')) = lower(:text))"""
         values["text"] = wanted.text
     total = reader.value(f"SELECT count(*) {_FROM} WHERE {where}", values)
-    rows = reader.rows(
-        f"""SELECT s.seq, s.at, s.happened_at, t.name, s.staff_id, s.kind, s.result, s.admitted,
-                   s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
-            {_FROM} WHERE {where} ORDER BY s.seq DESC LIMIT :size OFFSET :skip""",
-        {**values, "size": size, "skip": (number - 1) * size},
-    )
+    sql = f"""SELECT s.seq, s.at, s.happened_at, t.name, s.staff_id, s.kind, s.result, s.admitted,
+                     s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
+              {_FROM} WHERE {where} ORDER BY s.seq DESC LIMIT :size OFFSET :skip"""
+    rows = reader.rows(sql, {**values, "size": size, "skip": (number - 1) * size})
     return LogPage(tuple(LogEntry(*row) for row in rows), total, scans, admitted, refused)

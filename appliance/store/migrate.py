@@ -7,11 +7,7 @@ from pathlib import Path
 import apsw
 
 from appliance.errors import Trouble
-from appliance.store.connection import (
-    check_engine,
-    check_pages,
-    lay_out_pages,
-)
+from appliance.store.connection import check_engine, check_pages, lay_out_pages
 from appliance.store.snapshot import read_schema_number
 from appliance.store.unusable import (
     describe_missing,

@@ -23,12 +23,9 @@ class Mismatch:
 
 def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
     """The latest reservations of which that is true."""
-    rows = reader.rows(
-        """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
-                  t.number, r.created_at
-           FROM reservation r JOIN venue_table t ON t.id = r.table_id
-           WHERE r.body_mismatches > 0 AND r.lineage IS NOT NULL
-           ORDER BY r.created_at DESC LIMIT :limit""",
-        {"limit": limit},
-    )
-    return [Mismatch(*row) for row in rows]
+    sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
+                    t.number, r.created_at
+             FROM reservation r JOIN venue_table t ON t.id = r.table_id
+             WHERE r.body_mismatches > 0 AND r.lineage IS NOT NULL
+             ORDER BY r.created_at DESC LIMIT :limit"""
+    return [Mismatch(*row) for row in reader.rows(sql, {"limit": limit})]

@@ -1,6 +1,6 @@
 """Rows of `pairing`: one-time offers that make a browser a terminal (docs/security.md, S13)."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from appliance.store.connection import Reader, Transaction
 
@@ -21,22 +21,7 @@ class Pairing:
 def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
     """Open an offer; offers that can no longer be taken make room."""
     tx.execute(f"DELETE FROM pairing WHERE NOT ({_OPEN})", {"now": tx.now})  # noqa: S608
-    tx.insert(
-        "pairing",
-        {
-            "secret_hash": pairing.secret_hash,
-            "code_hash": pairing.code_hash,
-            "terminal_name": pairing.terminal_name,
-            "role": pairing.role,
-            "expires_at": expires_at,
-        },
-    )
-
-
-def is_code_taken(reader: Reader, code_hash: bytes) -> bool:
-    """Whether an offer that is kept has these digits, one that nobody can type any more too."""
-    sql = "SELECT EXISTS (SELECT 1 FROM pairing WHERE code_hash = :hash)"
-    return bool(reader.value(sql, {"hash": code_hash}))
+    tx.insert("pairing", asdict(pairing) | {"expires_at": expires_at})
 
 
 def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None:
@@ -44,9 +29,17 @@ def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None
     return _find(reader, "secret_hash = :hash", secret_hash)
 
 
-def find_pairing_by_code(reader: Reader, code_hash: bytes) -> Pairing | None:
-    """The offer of those digits, unless it is used, expired, or had five wrong tries."""
-    return _find(reader, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
+def take_code(tx: Transaction, code_hash: bytes) -> Pairing | None:
+    """The offer of those digits, unless it is used, expired, or had five wrong tries.
+
+    Wrong digits count against every open offer: nobody knows which one they were meant for. The
+    fifth closes the digits of an offer; its link goes on.
+    """
+    found = _find(tx, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
+    if found is None:
+        sql = f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}"  # noqa: S608
+        tx.execute(sql, {"now": tx.now})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,49 +54,21 @@ class Offer:
 
 def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
     """How the offer of that link stands; None once it is forgotten."""
-    row = reader.row(
-        f"""SELECT terminal_name, role, expires_at,
-                   CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
-                        ELSE 'over' END
-            FROM pairing WHERE secret_hash = :hash""",  # noqa: S608
-        {"hash": secret_hash, "now": reader.now},
-    )
-    return None if row is None else Offer(*row)
+    sql = f"""SELECT terminal_name, role, expires_at,
+                     CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
+                          ELSE 'over' END
+              FROM pairing WHERE secret_hash = :hash"""  # noqa: S608
+    return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
 
 
 def list_open_offers(reader: Reader) -> list[Offer]:
     """Every offer that a phone may still take, the next to end first."""
-    rows = reader.rows(
-        f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
-            WHERE {_OPEN} ORDER BY expires_at""",  # noqa: S608
-        {"now": reader.now},
-    )
-    return [Offer(*row) for row in rows]
-
-
-def use_pairing(tx: Transaction, pairing: Pairing) -> None:
-    """Close the offer: neither its link nor its digits are worth anything from now on."""
-    tx.execute(
-        "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash",
-        {"now": tx.now, "hash": pairing.secret_hash},
-    )
-
-
-def charge_open_pairings(tx: Transaction) -> None:
-    """Count wrong digits against every open offer: nobody knows which one they were meant for.
-
-    The fifth closes the digits of an offer; its link goes on.
-    """
-    tx.execute(
-        f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}",  # noqa: S608
-        {"now": tx.now},
-    )
+    sql = f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
+              WHERE {_OPEN} ORDER BY expires_at"""  # noqa: S608
+    return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
 
 
 def _find(reader: Reader, which: str, found_by: bytes) -> Pairing | None:
-    row = reader.row(
-        f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
-            WHERE {which} AND {_OPEN}""",  # noqa: S608 - conditions of this file
-        {"hash": found_by, "now": reader.now},
-    )
-    return None if row is None else Pairing(*row)
+    sql = f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
+              WHERE {which} AND {_OPEN}"""  # noqa: S608 - conditions of this file
+    return reader.one(Pairing, sql, {"hash": found_by, "now": reader.now})

@@ -22,14 +22,9 @@ _REPLACED = -1  # a generation that no reservation is at: what a leaked key sign
 
 
 def read_code(
-    reader: Reader,
-    keyring: Keyring,
-    environment_name: str,
-    text: str,
-    *,
-    by_name: bool,
-    at: int | None = None,
-) -> Reading:
+    reader: Reader, keyring: Keyring, environment_name: str, text: str,
+    *, by_name: bool, at: int | None = None,
+) -> Reading:  # fmt: skip
     """A guest pass, an access link, an access code of tonight or, if `by_name`, a guest's name.
 
     `at`: when it was read, in ms since 1970, if not now; tonight is the evening of then.
@@ -82,12 +77,10 @@ def _find_by_code(reader: Reader, access_code: str, evening: str) -> tuple[str, 
 
 
 def _find_codes(reader: Reader, codes: Iterable[str], evening: str) -> tuple[str, ...]:
-    rows = reader.rows(
-        """SELECT id FROM reservation
-           WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
-           ORDER BY access_code""",
-        {"codes": json.dumps(list(codes)), "evening": evening},
-    )
+    sql = """SELECT id FROM reservation
+             WHERE access_code IN (SELECT value FROM json_each(:codes)) AND date = :evening
+             ORDER BY access_code"""
+    rows = reader.rows(sql, {"codes": json.dumps(list(codes)), "evening": evening})
     return tuple(row[0] for row in rows)
 
 

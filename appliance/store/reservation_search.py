@@ -13,8 +13,9 @@ from appliance.store.connection import Reader
 from appliance.store.reservations import RESERVATION_COLUMNS, RESERVATION_FROM
 from appliance.store.venue import list_tables
 
-Order = Literal["evening", "latest-evening", "newest"]
+Order = Literal["slot", "evening", "latest-evening", "newest"]
 _ORDERS = {
+    "slot": "r.date, r.slot, r.created_at, r.id",  # as partners list them (interface, section 4)
     "evening": "r.date, r.starts, r.created_at, r.id",
     "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
     "newest": "r.created_at DESC, r.id DESC",
@@ -58,37 +59,27 @@ def list_found(reader: Reader, wanted: Wanted) -> list[int]:
     if wanted.text:
         return [found.seq for found in _iterate(reader, wanted)]
     where, values = _conditions(reader, wanted)
-    rows = reader.rows(
-        f"SELECT r.seq FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}",  # noqa: S608
-        values,
-    )
-    return [row[0] for row in rows]
+    sql = f"SELECT r.seq FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}"  # noqa: S608
+    return [row[0] for row in reader.rows(sql, values)]
 
 
 def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
     """Those reservations, in that order, but for those that are gone."""
-    found = []
-    for seq in seqs:
-        row = reader.row(
-            f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq", {"seq": seq}
-        )
-        if row is not None:
-            found.append(Reservation(*row))
-    return found
+    sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq"
+    found = (reader.one(Reservation, sql, {"seq": seq}) for seq in seqs)
+    return [reservation for reservation in found if reservation is not None]
 
 
 def _iterate(
     reader: Reader, wanted: Wanted, begin: int = 0, limit: int = -1
 ) -> Iterator[Reservation]:
     where, values = _conditions(reader, wanted)
-    rows = reader.rows(
-        f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
-            ORDER BY {_ORDERS[wanted.order]} LIMIT :limit OFFSET :begin""",
-        {**values, "limit": limit, "begin": min(begin, 2**62)},
-    )
+    sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
+              ORDER BY {_ORDERS[wanted.order]} LIMIT :limit OFFSET :begin"""
+    rows = reader.rows(sql, {**values, "limit": limit, "begin": min(begin, 2**62)})
     for row in rows:
         found = Reservation(*row)
-        if fits(found, wanted.text):
+        if not wanted.text or fits(found, wanted.text):
             yield found
 
 
@@ -97,7 +88,11 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
     values: dict[str, Any] = {}
     if wanted.text:  # of whom nothing is known any more, that is of most, only the table is left
         conditions.append(_KNOWN)
-        values["tables"] = json.dumps(_list_named_tables(reader, fold(wanted.text).split()))
+        words = fold(wanted.text).split()
+        values["tables"] = json.dumps([
+            table.id for table in list_tables(reader)
+            if any(names_table(table.name, table.number, word) for word in words)
+        ])  # fmt: skip
     if wanted.first is not None:
         conditions.append("r.date >= :first")
         values["first"] = wanted.first
@@ -110,12 +105,3 @@ def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
             conditions.append(f"r.{column} IN ({', '.join(':' + name for name in names)})")
             values |= dict(zip(names, chosen, strict=True))
     return " AND ".join(conditions), values
-
-
-def _list_named_tables(reader: Reader, words: list[str]) -> list[str]:
-    """The ids of the tables that any of the words names."""
-    return [
-        table.id
-        for table in list_tables(reader)
-        if any(names_table(table.name, table.number, word) for word in words)
-    ]

@@ -1,15 +1,15 @@
 """Rows of `reservation`: found, listed, inserted, moved from state to state."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import apsw
 
-from appliance.errors import NotFound, TableTaken
+from appliance.errors import TableTaken
 from appliance.model.notices import ReservationChanged
 from appliance.model.reservation import Issued, Reservation
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Transaction, known
 
 RESERVATION_COLUMNS = """
     r.seq, r.id, r.status, r.source, r.table_id, t.name, r.date, r.slot, r.starts, r.ends,
@@ -30,20 +30,15 @@ def find_reservation(reader: Reader, reservation_id: str) -> Reservation | None:
 
 def get_reservation(reader: Reader, reservation_id: str) -> Reservation:
     """The reservation of that id, or NotFound."""
-    found = find_reservation(reader, reservation_id)
-    if found is None:
-        raise NotFound
-    return found
+    return known(find_reservation(reader, reservation_id))
 
 
 def find_reservations(reader: Reader, ids: Collection[str]) -> dict[str, Reservation]:
     """Those of these ids that there are, by id; read at once."""
-    rows = reader.rows(
-        f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
-            CROSS JOIN reservation r ON r.id = wanted.value
-            JOIN venue_table t ON t.id = r.table_id""",  # noqa: S608
-        {"ids": json.dumps(list(ids))},
-    )
+    sql = f"""SELECT {RESERVATION_COLUMNS} FROM json_each(:ids) wanted
+              CROSS JOIN reservation r ON r.id = wanted.value
+              JOIN venue_table t ON t.id = r.table_id"""  # noqa: S608
+    rows = reader.rows(sql, {"ids": json.dumps(list(ids))})
     return {found.id: found for found in (Reservation(*row) for row in rows)}
 
 
@@ -62,93 +57,33 @@ def find_issued(reader: Reader, lineage: str, key: str) -> tuple[Issued, bytes |
 
     The hash of an erased guest's request is gone.
     """
-    row = reader.row(
-        """SELECT id, issued_code, link_expires_at, email_outcome, request_hash
-           FROM reservation WHERE lineage = :lineage AND idempotency_key = :key""",
-        {"lineage": lineage, "key": key},
-    )
+    sql = """SELECT id, issued_code, link_expires_at, email_outcome, request_hash
+             FROM reservation WHERE lineage = :lineage AND idempotency_key = :key"""
+    row = reader.row(sql, {"lineage": lineage, "key": key})
     return None if row is None else (Issued(*row[:4]), row[4])
 
 
 def list_evening(reader: Reader, date: str) -> list[Reservation]:
     """Every reservation of one evening, in list order, refused and cancelled ones too."""
-    rows = reader.rows(
-        f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.date = :date
-            ORDER BY r.slot, r.created_at, r.id""",
-        {"date": date},
-    )
-    return [Reservation(*row) for row in rows]
-
-
-def page_reservations(
-    reader: Reader,
-    *,
-    first: str | None,
-    last: str | None,
-    statuses: Sequence[str],
-    page: int,
-    limit: int,
-) -> tuple[list[Reservation], int]:
-    """A page of the list and the total (interface, section 4): date, slot, createdAt, id."""
-    conditions, parameters = ["1"], {"limit": limit, "offset": min((page - 1) * limit, 2**62)}
-    values: dict[str, Any] = dict(parameters)
-    if first is not None:
-        conditions.append("r.date >= :first")
-        values["first"] = first
-    if last is not None:
-        conditions.append("r.date <= :last")
-        values["last"] = last
-    if statuses:
-        names = [f"status_{i}" for i in range(len(statuses))]
-        conditions.append(f"r.status IN ({', '.join(':' + name for name in names)})")
-        values |= dict(zip(names, statuses, strict=True))
-    where = " AND ".join(conditions)
-    total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
-    rows = reader.rows(
-        f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
-            ORDER BY r.date, r.slot, r.created_at, r.id LIMIT :limit OFFSET :offset""",
-        values,
-    )
-    return [Reservation(*row) for row in rows], int(total)
+    sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.date = :date
+              ORDER BY r.slot, r.created_at, r.id"""
+    return [Reservation(*row) for row in reader.rows(sql, {"date": date})]
 
 
 def list_holds(reader: Reader, date: str) -> list[tuple[str, int, int, str]]:
     """Who holds what on a date, earliest created first: (table id, starts, ends, source)."""
-    rows = reader.rows(
-        f"""SELECT table_id, starts, ends, source FROM reservation
-            WHERE date = :date AND {_HOLDING} ORDER BY created_at, seq""",  # noqa: S608
-        {"date": date},
-    )
-    return list(rows)
+    sql = f"""SELECT table_id, starts, ends, source FROM reservation
+              WHERE date = :date AND {_HOLDING} ORDER BY created_at, seq"""  # noqa: S608
+    return list(reader.rows(sql, {"date": date}))
 
 
-def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int) -> bool:
-    """Whether anyone holds the table during [starts, ends) of that evening."""
-    found = reader.row(
-        f"""SELECT 1 FROM reservation
-            WHERE date = :date AND table_id = :table_id AND {_HOLDING}
-                AND starts < :ends AND :starts < ends LIMIT 1""",  # noqa: S608
-        {"date": date, "table_id": table_id, "starts": starts, "ends": ends},
-    )
-    return found is not None
-
-
-def is_held_by_another(reader: Reader, reservation: Reservation, table_id: str) -> bool:
-    """Whether anyone else holds that table while `reservation` would."""
-    found = reader.row(
-        f"""SELECT 1 FROM reservation
-            WHERE date = :date AND table_id = :table_id AND {_HOLDING}
-                AND starts < :ends AND :starts < ends AND seq <> :seq LIMIT 1""",  # noqa: S608
-        {"date": reservation.date, "table_id": table_id, "starts": reservation.starts,
-         "ends": reservation.ends, "seq": reservation.seq},
-    )  # fmt: skip
-    return found is not None
-
-
-def code_is_in_use(reader: Reader, access_code: str) -> bool:
-    """Whether a stored reservation has this code."""
-    sql = "SELECT 1 FROM reservation WHERE access_code = :code"
-    return reader.row(sql, {"code": access_code}) is not None
+def is_held(reader: Reader, table_id: str, date: str, starts: int, ends: int, but: int = 0) -> bool:
+    """Whether anyone holds the table during [starts, ends) of that evening, `seq` `but` apart."""
+    sql = f"""SELECT 1 FROM reservation
+              WHERE date = :date AND table_id = :table_id AND {_HOLDING}
+                  AND starts < :ends AND :starts < ends AND seq <> :but LIMIT 1"""  # noqa: S608
+    span = {"date": date, "table_id": table_id, "starts": starts, "ends": ends, "but": but}
+    return reader.row(sql, span) is not None
 
 
 def insert_reservation(tx: Transaction, values: dict[str, Any]) -> None:
@@ -171,11 +106,9 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
     """Change columns of one row; `updated_at` and `version` follow by themselves."""
     changes = ", ".join(f"{name} = :{name}" for name in values)
     try:
-        tx.execute(
-            f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
-                WHERE id = :id_""",  # noqa: S608
-            {**values, "now_": tx.now, "id_": reservation_id},
-        )
+        sql = f"""UPDATE reservation SET {changes}, updated_at = :now_, version = version + 1
+                  WHERE id = :id_"""  # noqa: S608
+        tx.execute(sql, {**values, "now_": tx.now, "id_": reservation_id})
     except apsw.ConstraintError as error:
         raise refused_by_schema(error) from error
     tx.notices.append(ReservationChanged(reservation_id, moved="date" in values))
@@ -183,18 +116,14 @@ def update_reservation(tx: Transaction, reservation_id: str, **values: Any) -> N
 
 def set_email_outcome(tx: Transaction, reservation_id: str, outcome: str) -> None:
     """Note how the first letter went, once; nothing of the reservation itself changes."""
-    tx.execute(
-        "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL",
-        {"outcome": outcome, "id": reservation_id},
-    )
+    sql = "UPDATE reservation SET email_outcome = :outcome WHERE id = :id AND email_outcome IS NULL"
+    tx.execute(sql, {"outcome": outcome, "id": reservation_id})
 
 
 def count_body_mismatch(tx: Transaction, reservation_id: str) -> None:
     """Count a replay that came with another body: the portal warns of it."""
-    tx.execute(
-        "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id",
-        {"id": reservation_id},
-    )
+    sql = "UPDATE reservation SET body_mismatches = body_mismatches + 1 WHERE id = :id"
+    tx.execute(sql, {"id": reservation_id})
 
 
 def add_history(
@@ -209,7 +138,8 @@ def add_history(
 
 
 def _one(reader: Reader, condition: str, parameters: dict[str, Any]) -> Reservation | None:
-    row = reader.row(
-        f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {condition}", parameters
+    return reader.one(
+        Reservation,
+        f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {condition}",
+        parameters,
     )
-    return None if row is None else Reservation(*row)

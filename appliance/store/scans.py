@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from appliance.store.connection import Reader, Transaction
+from appliance.store.connection import Reader, Row, Transaction
 
 START = bytes(32)
 CHAINED = (
@@ -32,60 +32,41 @@ class Admission:
 
 def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
     """What this terminal was answered to this scan, as JSON."""
-    verdict: str | None = reader.value(
-        "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id",
-        {"terminal_id": terminal_id, "scan_id": scan_id},
-    )
-    return verdict
-
-
-def find_scan_seq(reader: Reader, terminal_id: str, scan_id: str) -> int | None:
-    """The number of this terminal's scan of that id."""
-    seq: int | None = reader.value(
-        "SELECT seq FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id",
-        {"terminal_id": terminal_id, "scan_id": scan_id},
-    )
-    return seq
+    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
+    return reader.one(str, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int) -> int | None:
     """The number of the first scan, not taken back since, that let some of a party in."""
-    seq: int | None = reader.value(
-        """SELECT min(seq) FROM scan s
-           WHERE reservation_id = :id AND admitted > 0 AND seq < :before
-               AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)""",
-        {"id": reservation_id, "before": before},
-    )
+    sql = """SELECT min(seq) FROM scan s
+             WHERE reservation_id = :id AND admitted > 0 AND seq < :before
+                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"""
+    seq: int | None = reader.value(sql, {"id": reservation_id, "before": before})
     return seq
 
 
 def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
     """The scan of that id: this terminal's own, else the latest of another terminal."""
-    row = reader.row(
-        """SELECT s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted, u.verdict
-           FROM terminal t
-           JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
-           LEFT JOIN scan u ON u.undoes = s.seq
-           ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1""",
-        {"terminal_id": terminal_id, "scan_id": scan_id},
-    )
-    return None if row is None else Admission(*row)
+    sql = """SELECT s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted, u.verdict
+             FROM terminal t
+             JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
+             LEFT JOIN scan u ON u.undoes = s.seq
+             ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""
+    return reader.one(Admission, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
 
 
 def find_first_admission(
     reader: Reader, reservation_id: str
 ) -> tuple[int, str | None, str | None] | None:
     """When the first of a party still in came in, at which terminal, let in by which staff."""
-    row = reader.row(
-        """SELECT coalesce(s.happened_at, s.at), t.name, staff.name
-           FROM scan s
-           JOIN terminal t ON t.id = s.terminal_id
-           LEFT JOIN staff ON staff.id = s.staff_id
-           WHERE s.reservation_id = :id AND s.admitted > 0
-               AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
-           ORDER BY s.seq LIMIT 1""",
-        {"id": reservation_id},
-    )
+    sql = """SELECT coalesce(s.happened_at, s.at), t.name, staff.name
+             FROM scan s
+             JOIN terminal t ON t.id = s.terminal_id
+             LEFT JOIN staff ON staff.id = s.staff_id
+             WHERE s.reservation_id = :id AND s.admitted > 0
+                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
+             ORDER BY s.seq LIMIT 1"""
+    row = reader.row(sql, {"id": reservation_id})
     return None if row is None else (row[0], row[1], row[2])
 
 
@@ -93,30 +74,25 @@ def list_first_admissions(
     reader: Reader, date: str
 ) -> dict[str, tuple[int, str | None, str | None]]:
     """What `find_first_admission` tells, of every party of that evening that is in, by its id."""
-    rows = reader.rows(
-        """SELECT s.reservation_id, coalesce(s.happened_at, s.at), t.name, staff.name
-           FROM reservation r
-           JOIN scan s ON s.seq = (
-               SELECT min(a.seq) FROM scan a
-               WHERE a.reservation_id = r.id AND a.admitted > 0
-                   AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = a.seq))
-           JOIN terminal t ON t.id = s.terminal_id
-           LEFT JOIN staff ON staff.id = s.staff_id
-           WHERE r.date = :date AND r.arrived > 0""",
-        {"date": date},
-    )
-    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+    sql = """SELECT s.reservation_id, coalesce(s.happened_at, s.at), t.name, staff.name
+             FROM reservation r
+             JOIN scan s ON s.seq = (
+                 SELECT min(a.seq) FROM scan a
+                 WHERE a.reservation_id = r.id AND a.admitted > 0
+                     AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = a.seq))
+             JOIN terminal t ON t.id = s.terminal_id
+             LEFT JOIN staff ON staff.id = s.staff_id
+             WHERE r.date = :date AND r.arrived > 0"""
+    return {row[0]: (row[1], row[2], row[3]) for row in reader.rows(sql, {"date": date})}
 
 
 def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] | None:
     """The latest scan, not taken back since, that let some of a party in: terminal, scan id."""
-    row = reader.row(
-        """SELECT terminal_id, scan_id FROM scan s
-           WHERE reservation_id = :id AND admitted > 0
-               AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
-           ORDER BY seq DESC LIMIT 1""",
-        {"id": reservation_id},
-    )
+    sql = """SELECT terminal_id, scan_id FROM scan s
+             WHERE reservation_id = :id AND admitted > 0
+                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
+             ORDER BY seq DESC LIMIT 1"""
+    row = reader.row(sql, {"id": reservation_id})
     return None if row is None else (row[0], row[1])
 
 
@@ -139,21 +115,24 @@ def find_broken_link(reader: Reader) -> int | None:
 
     Where old rows were removed, the first that is kept is taken at its word.
     """
-    previous = None
     rows = reader.rows(f"SELECT hash, {', '.join(CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
-    for found, *row in rows:
-        if previous is None and row[0] != 1:
-            previous = found
-            continue
-        if found != follow(previous or START, row):
-            return int(row[0])
-        previous = found
-    return None
+    return find_break(rows, follow)
 
 
 def follow(previous: bytes, row: list[Any]) -> bytes:
     """The hash of a row, of which `row` has the chained columns, after that of the one before."""
     return hashlib.sha256(previous + _encode(row).encode()).digest()
+
+
+def find_break(rows: Iterable[Row], chain: Callable[[bytes, list[Any]], bytes]) -> int | None:
+    """The number of the first of `rows` (hash, seq, …) that does not `chain` to the one before."""
+    previous = None
+    for found, *row in rows:
+        taken_at_its_word = previous is None and row[0] != 1
+        if not taken_at_its_word and found != chain(previous or START, row):
+            return int(row[0])
+        previous = found
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +176,9 @@ def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Str
 
     A clock that was set back leaves scans of another time inside: the chain is not cut for them.
     """
-    row = reader.row(
-        """SELECT min(seq), max(seq) FROM scan
-           WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)""",
-        {"since": since, "until": until},
-    )
+    sql = """SELECT min(seq), max(seq) FROM scan
+             WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""
+    row = reader.row(sql, {"since": since, "until": until})
     if row is None or row[0] is None:
         return None
     previous: bytes | None = START
@@ -213,18 +190,16 @@ def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Str
 def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
     """The rows after number `after` up to `last`, in their order, at most `limit`."""
     columns = ", ".join(f"s.{name}" for name in CHAINED)
-    rows = reader.rows(
-        f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
-                   r.customer_name, r.access_code
-            FROM scan s
-            LEFT JOIN terminal t ON t.id = s.terminal_id
-            LEFT JOIN staff ON staff.id = s.staff_id
-            LEFT JOIN reservation r ON r.id = s.reservation_id
-            LEFT JOIN venue_table vt ON vt.id = r.table_id
-            WHERE s.seq > :after AND s.seq <= :last
-            ORDER BY s.seq LIMIT :limit""",  # noqa: S608 - names of columns, from the code
-        {"after": after, "last": last, "limit": limit},
-    )
+    sql = f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
+                     r.customer_name, r.access_code
+              FROM scan s
+              LEFT JOIN terminal t ON t.id = s.terminal_id
+              LEFT JOIN staff ON staff.id = s.staff_id
+              LEFT JOIN reservation r ON r.id = s.reservation_id
+              LEFT JOIN venue_table vt ON vt.id = r.table_id
+              WHERE s.seq > :after AND s.seq <= :last
+              ORDER BY s.seq LIMIT :limit"""  # noqa: S608 - names of columns, from the code
+    rows = reader.rows(sql, {"after": after, "last": last, "limit": limit})
     for row in rows:
         yield LoggedScan(row[: len(CHAINED)], *row[len(CHAINED) :])
 

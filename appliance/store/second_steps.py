@@ -1,7 +1,5 @@
 """Rows of `second_step`, `spent_step`, `recovery_code` and `asked_code`."""
 
-from collections.abc import Iterable
-
 from appliance.model.second_step import ASKED_MILLISECONDS, AskedCode, SecondStep
 from appliance.store.connection import Reader, Transaction
 
@@ -10,10 +8,11 @@ _KEPT_STEPS = 2880  # of a day
 
 def find_second_step(reader: Reader, staff_id: str) -> SecondStep | None:
     """That person's, in force or only offered."""
-    row = reader.row(
-        "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id", {"id": staff_id}
+    return reader.one(
+        SecondStep,
+        "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id",
+        {"id": staff_id},
     )
-    return None if row is None else SecondStep(*row)
 
 
 def has_second_step(reader: Reader, staff_id: str) -> bool:
@@ -27,22 +26,6 @@ def list_second_steps(reader: Reader) -> set[str]:
     return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
 
 
-def keep_offer(tx: Transaction, staff_id: str, wrapped: bytes) -> None:
-    """Offer a secret, in place of what was offered before; never of what is in force."""
-    tx.execute(
-        """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
-           ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL""",
-        {"id": staff_id, "secret": wrapped, "now": tx.now},
-    )
-
-
-def put_in_force(tx: Transaction, staff_id: str) -> None:
-    """What was offered is asked for from now on."""
-    tx.execute(
-        "UPDATE second_step SET since = :now WHERE staff_id = :id", {"id": staff_id, "now": tx.now}
-    )
-
-
 def delete_second_step(tx: Transaction, staff_id: str) -> None:
     """Forget the secret and all that belongs to it."""
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
@@ -54,17 +37,9 @@ def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
     spent = {"id": staff_id, "step": step}
     sql = "INSERT INTO spent_step (staff_id, step) VALUES (:id, :step) ON CONFLICT DO NOTHING"
     is_first = tx.execute(sql, spent) > 0
-    tx.execute(
-        "DELETE FROM spent_step WHERE staff_id = :id AND step < :step",
-        {**spent, "step": step - _KEPT_STEPS},
-    )
+    sql = "DELETE FROM spent_step WHERE staff_id = :id AND step < :step"
+    tx.execute(sql, {**spent, "step": step - _KEPT_STEPS})
     return is_first
-
-
-def insert_recovery_codes(tx: Transaction, staff_id: str, hashes: Iterable[bytes]) -> None:
-    """Codes that work once each."""
-    for code in hashes:
-        tx.insert("recovery_code", {"staff_id": staff_id, "hash": code})
 
 
 def spend_recovery_code(tx: Transaction, staff_id: str, code: bytes) -> bool:
@@ -91,19 +66,7 @@ def insert_asked_code(tx: Transaction, asked_hash: bytes, staff_id: str, device:
 
 def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
     """Who is asked on the form with that secret; None when it is over, used or unknown."""
-    row = reader.row(
-        """SELECT staff_id, device, is_counted FROM asked_code
-           WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest""",
-        {"hash": asked_hash, "now": reader.now, "latest": reader.now + ASKED_MILLISECONDS},
-    )
-    return None if row is None else AskedCode(row[0], row[1], bool(row[2]))
-
-
-def expect_another_code(tx: Transaction, asked_hash: bytes) -> None:
-    """The code was wrong: the next one is a try of its own."""
-    tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
-
-
-def delete_asked_code(tx: Transaction, asked_hash: bytes) -> None:
-    """The form is done with."""
-    tx.execute("DELETE FROM asked_code WHERE hash = :hash", {"hash": asked_hash})
+    sql = """SELECT staff_id, device, is_counted FROM asked_code
+             WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest"""
+    latest = reader.now + ASKED_MILLISECONDS
+    return reader.one(AskedCode, sql, {"hash": asked_hash, "now": reader.now, "latest": latest})

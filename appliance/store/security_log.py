@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from appliance.store.connection import Reader, Transaction
+from appliance.store.scans import START, find_break
 
-_START = bytes(32)
 _CHAINED = "seq, at, actor, what, detail"
 FOUND = 5000
 
@@ -27,7 +27,7 @@ class SecurityEntry:
 def add_security_entry(tx: Transaction, actor: str, what: str, detail: dict[str, Any]) -> int:
     """Append a line at `tx.now`; its number."""
     last = tx.row("SELECT seq, hash FROM security_log ORDER BY seq DESC LIMIT 1")
-    seq, previous = (1, _START) if last is None else (last[0] + 1, last[1])
+    seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
     words = json.dumps(detail, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     row = {"seq": seq, "at": tx.now, "actor": actor, "what": what, "detail": words}
     tx.insert("security_log", {**row, "hash": _chain(previous, tuple(row.values()))})
@@ -38,11 +38,9 @@ def list_security_entries(
     reader: Reader, limit: int, *, before: int | None = None
 ) -> list[SecurityEntry]:
     """The newest first; `before` is a number, for the next page."""
-    rows = reader.rows(
-        f"""SELECT {_CHAINED} FROM security_log
-            WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit""",  # noqa: S608
-        {"before": before, "limit": limit},
-    )
+    sql = f"""SELECT {_CHAINED} FROM security_log
+              WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
+    rows = reader.rows(sql, {"before": before, "limit": limit})
     return [
         SecurityEntry(seq, at, actor, what, json.loads(detail))
         for seq, at, actor, what, detail in rows
@@ -54,28 +52,18 @@ def find_broken_security_link(reader: Reader) -> int | None:
 
     Where old lines were removed, the first that is kept is taken at its word.
     """
-    previous = None
     rows = reader.rows(f"SELECT hash, {_CHAINED} FROM security_log ORDER BY seq")  # noqa: S608
-    for found, *row in rows:
-        taken_at_its_word = previous is None and row[0] != 1
-        if not taken_at_its_word and found != _chain(previous or _START, row):
-            return int(row[0])
-        previous = found
-    return None
+    return find_break(rows, _chain)
 
 
 def find_old_security_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
     """Lines that stand before any of that instant or later; the last of all stays."""
-    return list(
-        reader.rows(
-            """SELECT seq FROM security_log
-               WHERE seq < coalesce(
-                   (SELECT min(seq) FROM security_log WHERE at >= :before),
-                   (SELECT max(seq) FROM security_log))
-               ORDER BY seq LIMIT :limit""",
-            {"before": before, "limit": FOUND},
-        )
-    )
+    sql = """SELECT seq FROM security_log
+             WHERE seq < coalesce(
+                 (SELECT min(seq) FROM security_log WHERE at >= :before),
+                 (SELECT max(seq) FROM security_log))
+             ORDER BY seq LIMIT :limit"""
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
 def drop_security_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:

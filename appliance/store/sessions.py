@@ -1,6 +1,7 @@
 """Rows of `session`, `known_device` and `sign_in_failure`: who is signed in, and who guesses."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from appliance.model.notices import SessionEnded
 from appliance.model.session import IDLE_MILLISECONDS, LONGEST_MILLISECONDS, Session
@@ -12,40 +13,21 @@ _IS_OVER = "seen_at <= :seen OR created_at <= :created"
 _FROM = "session x JOIN staff s ON s.id = x.staff_id AND s.disabled_at IS NULL"
 
 
-def insert_session(
-    tx: Transaction, session_hash: bytes, session_id: str, staff_id: str, device: str
-) -> None:
-    """A new session, stored by the SHA-256 of its cookie."""
-    tx.insert(
-        "session",
-        {"hash": session_hash, "id": session_id, "staff_id": staff_id, "device": device,
-         "created_at": tx.now, "seen_at": tx.now},
-    )  # fmt: skip
-
-
 def find_session(reader: Reader, session_hash: bytes) -> Session | None:
     """The session with that cookie, over or not; None when its person left."""
-    row = reader.row(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash",  # noqa: S608
-        {"hash": session_hash},
-    )
-    return None if row is None else _session(row)
+    sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.hash = :hash"  # noqa: S608
+    return reader.one(_session, sql, {"hash": session_hash})
 
 
 def list_sessions(reader: Reader, staff_id: str) -> list[Session]:
     """That person's sessions, the latest used first."""
-    rows = reader.rows(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC",  # noqa: S608
-        {"id": staff_id},
-    )
-    return [_session(row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM {_FROM} WHERE x.staff_id = :id ORDER BY x.seen_at DESC"  # noqa: S608
+    return [_session(*row) for row in reader.rows(sql, {"id": staff_id})]
 
 
 def touch_session(tx: Transaction, session_id: str) -> None:
     """Note that it was used now."""
-    tx.execute(
-        "UPDATE session SET seen_at = :now WHERE id = :id", {"now": tx.now, "id": session_id}
-    )
+    tx.update("session", session_id, seen_at=tx.now)
 
 
 def delete_session(tx: Transaction, staff_id: str, session_id: str) -> bool:
@@ -72,13 +54,8 @@ def delete_other_sessions(tx: Transaction, staff_id: str, session_id: str) -> in
 
 def count_sessions(reader: Reader) -> dict[str, int]:
     """In how many browsers each person is signed in now."""
-    now = reader.now
-    rows = reader.rows(
-        """SELECT staff_id, count(*) FROM session
-           WHERE seen_at > :seen AND created_at > :created GROUP BY staff_id""",
-        {"seen": now - IDLE_MILLISECONDS, "created": now - LONGEST_MILLISECONDS},
-    )
-    return {row[0]: row[1] for row in rows}
+    sql = f"SELECT staff_id, count(*) FROM session WHERE NOT ({_IS_OVER}) GROUP BY staff_id"  # noqa: S608
+    return dict(reader.rows(sql, _over(reader, 0)))
 
 
 def has_old_sign_ins(reader: Reader, guessed_before: int) -> bool:
@@ -95,15 +72,6 @@ def delete_old_sign_ins(tx: Transaction, guessed_before: int) -> int:
     return sessions + tx.execute("DELETE FROM sign_in_failure WHERE at < :guessed", over)
 
 
-def know_device(tx: Transaction, device_hash: bytes, staff_id: str) -> None:
-    """Remember that this person signed in with that browser."""
-    tx.execute(
-        """INSERT INTO known_device (hash, staff_id, created_at)
-           VALUES (:hash, :staff_id, :now) ON CONFLICT DO NOTHING""",
-        {"hash": device_hash, "staff_id": staff_id, "now": tx.now},
-    )
-
-
 def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
     """Whether this person signed in with that browser before."""
     sql = "SELECT 1 FROM known_device WHERE hash = :hash AND staff_id = :staff_id"
@@ -118,30 +86,24 @@ def is_device_of_house(reader: Reader, device_hash: bytes) -> bool:
 
 def count_failures(reader: Reader, account: bytes, device: bytes) -> tuple[int, int]:
     """Wrong passwords in a row for that account and device, and when the latest was."""
-    row = reader.row(
-        "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device",
-        {"account": account, "device": device},
-    )
-    return (0, 0) if row is None else (row[0], row[1])
+    sql = "SELECT wrong, at FROM sign_in_failure WHERE account = :account AND device = :device"
+    wrong, at = reader.row(sql, {"account": account, "device": device}) or (0, 0)
+    return wrong, at
 
 
 def add_failure(tx: Transaction, account: bytes, device: bytes) -> None:
     """One more wrong password."""
-    tx.execute(
-        """INSERT INTO sign_in_failure (account, device, wrong, at)
-           VALUES (:account, :device, 1, :now)
-           ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now""",
-        {"account": account, "device": device, "now": tx.now},
-    )
+    sql = """INSERT INTO sign_in_failure (account, device, wrong, at)
+             VALUES (:account, :device, 1, :now)
+             ON CONFLICT DO UPDATE SET wrong = wrong + 1, at = :now"""
+    tx.execute(sql, {"account": account, "device": device, "now": tx.now})
 
 
 def clear_failures(tx: Transaction, account: bytes, device: bytes | None = None) -> None:
     """Forget wrong passwords: of one device, or of all."""
-    tx.execute(
-        """DELETE FROM sign_in_failure
-           WHERE account = :account AND (:device IS NULL OR device = :device)""",
-        {"account": account, "device": device},
-    )
+    sql = """DELETE FROM sign_in_failure
+             WHERE account = :account AND (:device IS NULL OR device = :device)"""
+    tx.execute(sql, {"account": account, "device": device})
 
 
 def _tell_ended(tx: Transaction, rows: Iterable[Row]) -> int:
@@ -160,6 +122,5 @@ def _over(reader: Reader, guessed_before: int) -> dict[str, int]:
     }
 
 
-def _session(row: Row) -> Session:
-    id_, device, created_at, seen_at, *person = row
-    return Session(id_, staff_member(tuple(person)), device, created_at, seen_at)
+def _session(id_: str, device: str, created_at: int, seen_at: int, *person: Any) -> Session:
+    return Session(id_, staff_member(*person), device, created_at, seen_at)

@@ -1,7 +1,6 @@
 """The row of `setup`: how far a new box has come, and the one-time link of its first owner."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from appliance.store.connection import Reader, Transaction
@@ -31,26 +30,17 @@ def is_closed(reader: Reader) -> bool:
 
 def begin_setup(tx: Transaction, *, closed: bool) -> None:
     """Make the row, unless there is one."""
-    tx.execute(
-        "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING",
-        {"closed": int(closed)},
-    )
+    sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"closed": int(closed)})
 
 
 def set_setup_link(tx: Transaction, link_hash: bytes | None, expires_at: int | None) -> None:
     """Which link works, until when; every other one is dead."""
-    tx.execute(
-        "UPDATE setup SET link_hash = :hash, link_expires_at = :expires_at",
-        {"hash": link_hash, "expires_at": expires_at},
-    )
+    sql = "UPDATE setup SET link_hash = :hash, link_expires_at = :expires_at"
+    tx.execute(sql, {"hash": link_hash, "expires_at": expires_at})
 
 
 def is_setup_link(reader: Reader, link_hash: bytes) -> bool:
     """Whether that link works now."""
     sql = "SELECT 1 FROM setup WHERE link_hash = :hash AND link_expires_at > :now"
     return reader.row(sql, {"hash": link_hash, "now": reader.now}) is not None
-
-
-def set_setup_steps(tx: Transaction, steps: Sequence[str]) -> None:
-    """Which steps are behind."""
-    tx.execute("UPDATE setup SET steps = :steps", {"steps": json.dumps(list(steps))})

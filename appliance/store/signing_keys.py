@@ -43,15 +43,12 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
     private_key = Ed25519PrivateKey.from_private_bytes(raw)
     tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
     tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # of 255 keys ago
+    public_key = private_key.public_key().public_bytes_raw()
     tx.insert(
         "signing_key",
-        {
-            "kid": kid,
-            "public_key": private_key.public_key().public_bytes_raw(),
-            "private_key": keyring.wrap(raw, tx.tokens.random_bytes(12)),
-            "created_at": tx.now,
-        },
-    )
+        {"kid": kid, "public_key": public_key, "created_at": tx.now,
+         "private_key": keyring.wrap(raw, tx.tokens.random_bytes(12))},
+    )  # fmt: skip
     return kid
 
 
@@ -60,10 +57,7 @@ def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519Priva
     row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
     if row is None:
         raise Trouble("there is no key to sign guest passes with: the box was not initialised")
-    try:
-        return row[0], keyring.open_signing_key(row[1])
-    except ValueError:
-        raise _foreign_keys() from None
+    return row[0], _open(keyring, row[1])
 
 
 def find_first_instant(reader: Reader) -> int | None:
@@ -79,59 +73,39 @@ def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519Pri
     signing it again, in a third of the time that verifying takes; a terminal, which holds
     public keys only, cannot.
     """
-    wrapped = reader.value(
-        f"SELECT private_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}",  # noqa: S608
-        {"kid": kid, "oldest": _oldest(reader)},
-    )
-    try:
-        return None if wrapped is None else keyring.open_signing_key(wrapped)
-    except ValueError:
-        raise _foreign_keys() from None
+    sql = f"SELECT private_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}"  # noqa: S608
+    wrapped = reader.value(sql, {"kid": kid, "oldest": _oldest(reader)})
+    return wrapped and _open(keyring, wrapped)
 
 
 def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
     """The key of that id if it has leaked: what it signed is known, and worth nothing."""
-    wrapped = reader.value(
-        "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL",
-        {"kid": kid},
-    )
-    try:
-        return None if wrapped is None else keyring.open_signing_key(wrapped)
-    except ValueError:
-        raise _foreign_keys() from None
-
-
-def mark_keys_leaked(tx: Transaction) -> None:
-    """From now on nothing that a retired key has signed is good."""
-    tx.execute(
-        """UPDATE signing_key SET leaked_at = :now
-           WHERE retired_at IS NOT NULL AND leaked_at IS NULL""",
-        {"now": tx.now},
-    )
+    sql = "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL"
+    wrapped = reader.value(sql, {"kid": kid})
+    return wrapped and _open(keyring, wrapped)
 
 
 def list_key_ages(reader: Reader) -> list[KeyAge]:
     """Every key, the one that signs first."""
-    rows = reader.rows(
-        f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
-            ORDER BY retired_at IS NOT NULL, retired_at DESC, kid""",  # noqa: S608
-        {"oldest": _oldest(reader)},
-    )
+    sql = f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
+              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
+    rows = reader.rows(sql, {"oldest": _oldest(reader)})
     return [KeyAge(*(*head, bool(verifies))) for *head, verifies in rows]
 
 
 def list_public_keys(reader: Reader) -> list[PublicKey]:
     """Every key that verifies at present, the one that signs first."""
-    rows = reader.rows(
-        f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
-            ORDER BY retired_at IS NOT NULL, retired_at DESC, kid""",  # noqa: S608
-        {"oldest": _oldest(reader)},
-    )
-    return [PublicKey(*row) for row in rows]
+    sql = f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
+              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
+    return [PublicKey(*row) for row in reader.rows(sql, {"oldest": _oldest(reader)})]
 
 
-def _foreign_keys() -> Trouble:
-    return Trouble("the guest pass key cannot be opened: secrets/master.key is another box's")
+def _open(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
+    try:
+        return keyring.open_signing_key(wrapped)
+    except ValueError:
+        foreign = "the guest pass key cannot be opened: secrets/master.key is another box's"
+        raise Trouble(foreign) from None
 
 
 def _oldest(reader: Reader) -> str:

@@ -1,5 +1,6 @@
 """A whole, consistent copy of a database, and questions that prove a copy good."""
 
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -19,11 +20,8 @@ def copy_database(path: Path, copy: Path) -> None:
     room.
     """
     try:
-        connection = open_for_command(path)
-        try:
+        with closing(open_for_command(path)) as connection:
             write_copy(connection, copy)
-        finally:
-            connection.close()
     except apsw.FullError as error:
         raise OSError(f"no room for a copy of {path.name}") from error
     except DAMAGE as error:
@@ -34,70 +32,55 @@ def copy_database(path: Path, copy: Path) -> None:
 
 def count_rows(path: Path) -> dict[str, int]:
     """How many rows each table has."""
-    connection = open_connection(path, writable=False)
-    try:
-        tables = [
-            row[0]
-            for row in connection.execute(
-                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-            )
-        ]
-        return {
-            table: int(next(connection.execute(f'SELECT count(*) FROM "{table}"'))[0])  # noqa: S608 - names of our own schema
-            for table in sorted(tables)
-        }
-    finally:
-        connection.close()
+    sql = """SELECT name FROM sqlite_schema
+             WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"""
+    with _opened(path) as connection:
+        tables = [str(row[0]) for row in connection.execute(sql)]
+        counts = (connection.execute(f'SELECT count(*) FROM "{name}"') for name in tables)  # noqa: S608 - of our own schema
+        return {name: int(next(found)[0]) for name, found in zip(tables, counts, strict=True)}
 
 
-def list_faults(path: Path, *, whole: bool = True, most: int = 5) -> list[str]:
+def list_faults(path: Path) -> list[str]:
     """What is wrong with a database file: nothing in a sound one.
 
-    Every page is read, and with that its checksum. `whole` also compares indexes with tables
-    and rows with those that they belong to.
+    Every page is read, and with that its checksum; indexes are compared with tables, and rows
+    with those that they belong to.
     """
     try:
-        connection = open_connection(path, writable=False)
-        try:
-            check = f"PRAGMA {'integrity' if whole else 'quick'}_check({most})"
-            found = [str(row[0]) for row in connection.execute(check)]
-            faults = [] if found == ["ok"] else found
-            if whole:
-                orphans = {str(row[0]) for row in connection.execute("PRAGMA foreign_key_check")}
-                faults += [f"rows of {table} belong to nothing" for table in sorted(orphans)]
-            return faults
-        finally:
-            connection.close()
+        with _opened(path) as connection:
+            return find_faults(connection, "integrity_check(5)")
     except (*DAMAGE, apsw.CantOpenError) as error:
         return [str(error)]
 
 
 def describe_venue(path: Path) -> tuple[str, str, str]:
     """Name, slug and id of the venue in this file, of whatever schema."""
-    connection = open_connection(path, writable=False)
-    try:
+    with _opened(path) as connection:
         row = next(connection.execute("SELECT name, slug, id FROM venue"), None)
-    finally:
-        connection.close()
-    if row is None:  # it was never furnished
-        return "venuebox", "venuebox", ""
-    return str(row[0]), str(row[1]), str(row[2])
+    # None: it was never furnished.
+    return ("venuebox", "venuebox", "") if row is None else (row[0], row[1], row[2])
 
 
 def make_live(path: Path) -> None:
     """Let a copy be served from now on: with a write-ahead log, as every live file."""
-    connection = open_connection(path)
-    try:
+    with closing(open_connection(path)) as connection:
         connection.pragma("journal_mode", "wal")
-    finally:
-        connection.close()
     path.chmod(0o600)
 
 
 def read_schema_number(path: Path) -> int:
     """The number of the file's schema."""
-    connection = open_connection(path, writable=False)
-    try:
+    with _opened(path) as connection:
         return int(connection.pragma("user_version"))
-    finally:
-        connection.close()
+
+
+def find_faults(connection: apsw.Connection, check: str) -> list[str]:
+    """What `check`, a PRAGMA of SQLite, finds, and which tables have rows that lack another."""
+    found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
+    orphans = {str(row[0]) for row in connection.execute("PRAGMA foreign_key_check")}
+    damage = [] if found == ["ok"] else found
+    return damage + [f"rows of {table} that belong to nothing" for table in sorted(orphans)]
+
+
+def _opened(path: Path) -> closing[apsw.Connection]:
+    return closing(open_connection(path, writable=False))

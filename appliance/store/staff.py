@@ -1,16 +1,11 @@
 """Rows of `staff` and of `invitation`, the one-time links on which a password is set."""
 
 from appliance.model.staff import StaffMember
-from appliance.store.connection import Reader, Row, Transaction
+from appliance.store.connection import Reader, Transaction
 
 STAFF_COLUMNS = (
     "s.id, s.name, s.role, s.password IS NOT NULL, s.created_at, s.disabled_at, s.language"
 )
-
-
-def insert_staff(tx: Transaction, staff_id: str, name: str, role: str) -> None:
-    """A person without a password."""
-    tx.insert("staff", {"id": staff_id, "name": name, "role": role, "created_at": tx.now})
 
 
 def insert_invitation(tx: Transaction, link_hash: bytes, staff_id: str, expires_at: int) -> None:
@@ -20,25 +15,20 @@ def insert_invitation(tx: Transaction, link_hash: bytes, staff_id: str, expires_
 
 def find_invited(reader: Reader, link_hash: bytes) -> StaffMember | None:
     """Whom a link invites, or None: unknown, used and expired ones are alike."""
-    row = reader.row(
-        f"""SELECT {STAFF_COLUMNS}
-            FROM invitation i JOIN staff s ON s.id = i.staff_id
-            WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
-                AND s.disabled_at IS NULL""",  # noqa: S608
-        {"hash": link_hash, "now": reader.now},
-    )
-    return None if row is None else staff_member(row)
+    sql = f"""SELECT {STAFF_COLUMNS}
+              FROM invitation i JOIN staff s ON s.id = i.staff_id
+              WHERE i.hash = :hash AND i.used_at IS NULL AND i.expires_at > :now
+                  AND s.disabled_at IS NULL"""  # noqa: S608
+    return reader.one(staff_member, sql, {"hash": link_hash, "now": reader.now})
 
 
 def find_by_name(reader: Reader, name: str) -> tuple[StaffMember, str] | None:
     """Who signs in under `name`, with the Argon2id hash; None without a password or disabled."""
-    row = reader.row(
-        f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
-            WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
-                AND s.disabled_at IS NULL""",  # noqa: S608
-        {"name": name},
-    )
-    return None if row is None else (staff_member(row[:-1]), row[-1])
+    sql = f"""SELECT {STAFF_COLUMNS}, s.password FROM staff s
+              WHERE s.name = :name COLLATE NOCASE AND s.password IS NOT NULL
+                  AND s.disabled_at IS NULL"""  # noqa: S608
+    row = reader.row(sql, {"name": name})
+    return None if row is None else (staff_member(*row[:-1]), row[-1])
 
 
 def find_password(reader: Reader, staff_id: str) -> str | None:
@@ -50,84 +40,56 @@ def find_password(reader: Reader, staff_id: str) -> str | None:
 
 def find_staff(reader: Reader, staff_id: str) -> StaffMember | None:
     """The person with that id."""
-    row = reader.row(
-        f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id",  # noqa: S608
-        {"id": staff_id},
-    )
-    return None if row is None else staff_member(row)
+    sql = f"SELECT {STAFF_COLUMNS} FROM staff s WHERE s.id = :id"  # noqa: S608
+    return reader.one(staff_member, sql, {"id": staff_id})
 
 
 def list_staff(reader: Reader) -> list[StaffMember]:
     """Everybody, those who left last."""
-    rows = reader.rows(
-        f"""SELECT {STAFF_COLUMNS} FROM staff s
-            ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE""",  # noqa: S608
-        {},
-    )
-    return [staff_member(row) for row in rows]
+    sql = f"""SELECT {STAFF_COLUMNS} FROM staff s
+              ORDER BY s.disabled_at IS NOT NULL, s.name COLLATE NOCASE"""  # noqa: S608
+    return [staff_member(*row) for row in reader.rows(sql)]
 
 
 def has_owner(reader: Reader) -> bool:
     """Whether an owner can sign in: until then, nobody has taken this box into use."""
     sql = """SELECT 1 FROM staff
              WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL LIMIT 1"""
-    return reader.row(sql, {}) is not None
+    return reader.row(sql) is not None
 
 
 def set_language(tx: Transaction, staff_id: str, language: str) -> None:
     """In which language that person reads the portal."""
-    tx.execute(
-        "UPDATE staff SET language = :language WHERE id = :id",
-        {"id": staff_id, "language": language},
-    )
-
-
-def set_role(tx: Transaction, staff_id: str, role: str) -> None:
-    """What that person may do: one of ROLES."""
-    tx.execute("UPDATE staff SET role = :role WHERE id = :id", {"role": role, "id": staff_id})
-
-
-def set_disabled(tx: Transaction, staff_id: str, at: int | None) -> None:
-    """Since when nobody is let in as that person; None: they are."""
-    tx.execute("UPDATE staff SET disabled_at = :at WHERE id = :id", {"at": at, "id": staff_id})
+    tx.update("staff", staff_id, language=language)
 
 
 def list_locked(reader: Reader, accounts: dict[str, bytes], wrong: int) -> set[str]:
     """Of people, each id with its account, those for whom so many wrong passwords were typed."""
-    rows = reader.rows(
-        "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong", {"wrong": wrong}
-    )
-    locked = {account for (account,) in rows}
+    sql = "SELECT DISTINCT account FROM sign_in_failure WHERE wrong >= :wrong"
+    locked = {account for (account,) in reader.rows(sql, {"wrong": wrong})}
     return {staff_id for staff_id, account in accounts.items() if account in locked}
 
 
 def list_open_invitations(reader: Reader) -> dict[str, int]:
     """Who holds a link that works, and until when."""
-    rows = reader.rows(
-        """SELECT staff_id, max(expires_at) FROM invitation
-           WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id""",
-        {"now": reader.now},
-    )
-    return {row[0]: row[1] for row in rows}
+    sql = """SELECT staff_id, max(expires_at) FROM invitation
+             WHERE used_at IS NULL AND expires_at > :now GROUP BY staff_id"""
+    return {row[0]: row[1] for row in reader.rows(sql, {"now": reader.now})}
 
 
-def staff_member(row: Row) -> StaffMember:
+def staff_member(
+    id_: str, name: str, role: str, password: int, made: int, left: int | None, language: str
+) -> StaffMember:
     """The person in a row of STAFF_COLUMNS."""
-    id_, name, role, has_password, created_at, disabled_at, language = row
-    return StaffMember(id_, name, role, bool(has_password), created_at, disabled_at, language)
+    return StaffMember(id_, name, role, bool(password), made, left, language)
 
 
 def set_password(tx: Transaction, staff_id: str, password_hash: str) -> None:
     """Store an Argon2id hash in its standard encoding."""
-    tx.execute(
-        "UPDATE staff SET password = :password WHERE id = :id",
-        {"id": staff_id, "password": password_hash},
-    )
+    tx.update("staff", staff_id, password=password_hash)
 
 
 def use_invitations(tx: Transaction, staff_id: str) -> None:
     """Every open link of that person is spent."""
-    tx.execute(
-        "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL",
-        {"id": staff_id, "now": tx.now},
-    )
+    sql = "UPDATE invitation SET used_at = :now WHERE staff_id = :id AND used_at IS NULL"
+    tx.execute(sql, {"id": staff_id, "now": tx.now})

@@ -13,14 +13,9 @@ _ROOM = 256 * 1024  # what SQLite needs beside a database, and some
 _BESIDE = {apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMSIZE, apsw.SQLITE_IOERR_SHMMAP}
 
 UNUSABLE = (
-    apsw.BusyError,
-    apsw.CantOpenError,
-    apsw.CorruptError,
-    apsw.FullError,
-    apsw.IOError,
-    apsw.NotADBError,
-    apsw.ReadOnlyError,
-)
+    apsw.BusyError, apsw.CantOpenError, apsw.CorruptError, apsw.FullError, apsw.IOError,
+    apsw.NotADBError, apsw.ReadOnlyError,
+)  # fmt: skip
 
 
 @contextmanager

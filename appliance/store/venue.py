@@ -1,11 +1,11 @@
 """The venue's rows: itself, its tables, its slots."""
 
 import json
+from typing import Any
 
-from appliance.errors import NotFound
 from appliance.model.venue import Closing, Slot, Table, Venue
 from appliance.model.venue_clash import Coming
-from appliance.store.connection import Reader, Row
+from appliance.store.connection import Reader, known
 
 _TABLE_COLUMNS = """
     id, number, name, capacity_min, capacity_max, minimum_spend, type, bookable
@@ -14,41 +14,32 @@ _TABLE_COLUMNS = """
 
 def get_venue(reader: Reader) -> Venue:
     """The venue that this box serves."""
-    row = reader.row(
-        """SELECT id, name, slug, status, reservation_mode, auto_confirm,
-                  request_expiry_hours, currency, time_zone, evening_ends_at, policies, address,
-                  map_url
-           FROM venue"""
-    )
+    sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
+                    currency, time_zone, evening_ends_at, policies, address, map_url
+             FROM venue"""
+    row = reader.row(sql)
     if row is None:
         raise LookupError("the box has no venue yet")
     *head, auto_confirm, hours, currency, zone, ends_at, policies, address, map_url = row
-    known = json.loads(policies) if policies else None
-    tail = (bool(auto_confirm), hours, currency, zone, ends_at, known, address, map_url)
-    return Venue(*(*head, *tail))
+    tail = (hours, currency, zone, ends_at, policies and json.loads(policies), address, map_url)
+    return Venue(*(*head, bool(auto_confirm), *tail))
 
 
 def list_tables(reader: Reader) -> list[Table]:
     """Every table, in the venue's order."""
     rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
-    return [_table(row) for row in rows]
+    return [_table(*row) for row in rows]
 
 
 def find_table(reader: Reader, table_id: str) -> Table | None:
     """The table of that id."""
-    row = reader.row(
-        f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id",  # noqa: S608
-        {"id": table_id},
-    )
-    return None if row is None else _table(row)
+    sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
+    return reader.one(_table, sql, {"id": table_id})
 
 
 def get_table(reader: Reader, table_id: str) -> Table:
     """The table of that id, or NotFound."""
-    found = find_table(reader, table_id)
-    if found is None:
-        raise NotFound
-    return found
+    return known(find_table(reader, table_id))
 
 
 def list_used_tables(reader: Reader) -> set[str]:
@@ -58,26 +49,20 @@ def list_used_tables(reader: Reader) -> set[str]:
 
 def list_slots(reader: Reader) -> list[Slot]:
     """Every slot, in the venue's order."""
-    rows = reader.rows(
-        'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
-    )
+    sql = 'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
+    rows = reader.rows(sql)
     return [Slot(*(*head, tuple(json.loads(days)))) for *head, days in rows]
 
 
 def get_slot(reader: Reader, slot_id: str) -> Slot:
     """The slot of that id, or NotFound."""
-    for slot in list_slots(reader):
-        if slot.id == slot_id:
-            return slot
-    raise NotFound
+    return known(next((slot for slot in list_slots(reader) if slot.id == slot_id), None))
 
 
 def list_closings(reader: Reader) -> list[Closing]:
     """The days on which nothing can be booked, the earliest first."""
-    rows = reader.rows(
-        "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
-    )
-    return [Closing(*row) for row in rows]
+    sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
+    return [Closing(*row) for row in reader.rows(sql)]
 
 
 def find_closing(reader: Reader, day: str) -> Closing | None:
@@ -87,16 +72,13 @@ def find_closing(reader: Reader, day: str) -> Closing | None:
 
 def list_coming(reader: Reader, since: str) -> list[Coming]:
     """What is still to be kept from the evening `since` on, in its order."""
-    rows = reader.rows(
-        """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
-           FROM reservation r JOIN venue_table t ON t.id = r.table_id
-           WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
-           ORDER BY r.date, r.slot, r.created_at, r.id""",
-        {"since": since},
-    )
-    return [Coming(*row) for row in rows]
+    sql = """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
+             FROM reservation r JOIN venue_table t ON t.id = r.table_id
+             WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
+             ORDER BY r.date, r.slot, r.created_at, r.id"""
+    return [Coming(*row) for row in reader.rows(sql, {"since": since})]
 
 
-def _table(row: Row) -> Table:
+def _table(*row: Any) -> Table:
     *head, bookable = row
     return Table(*(*head, bool(bookable)))

@@ -8,7 +8,6 @@ knows.
 """
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -18,22 +17,16 @@ _FRAME = 24  # bytes before each page
 _EXPLAINED = 1  # a commit that was being written when the power went
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
-    salt: bytes
-    commits: tuple[int, ...]  # numbers of the frames that end a commit, from 1
-
-
 def count_lost_commits(connection: apsw.Connection, path: Path) -> int:
     """How many acknowledged commits the log of `path` holds behind a damaged frame; mostly 0.
 
     `connection` is open on `path` and has read from it. A log that a cut explains counts 0.
     """
-    log = _read_log(path.with_name(f"{path.name}-wal"))
-    if log is None:
+    commits = _find_commits(path.with_name(f"{path.name}-wal"))
+    if not commits:
         return 0
     good, _ = connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_NOOP)
-    lost = sum(number > good for number in log.commits)
+    lost = sum(number > good for number in commits)
     return lost if lost > _EXPLAINED else 0
 
 
@@ -69,30 +62,22 @@ def count_good_frames(log: bytes) -> int:
     return good
 
 
-def _read_log(path: Path) -> _Log | None:
+def _find_commits(path: Path) -> list[int]:
+    """The numbers of the frames that end a commit, from 1."""
+    frames = []
     try:
         with path.open("rb") as file:
             header = file.read(HEADER)
-            if len(header) < HEADER:
-                return None
-            page_size = _page_size(header)
-            frames = []
-            while len(frame := file.read(_FRAME)) == _FRAME:
+            page_size = _page_size(header) if len(header) == HEADER else 0
+            while page_size and len(frame := file.read(_FRAME)) == _FRAME:
                 frames.append(frame)
                 file.seek(page_size, 1)
     except FileNotFoundError:
-        return None
+        return []
     if not frames:
-        return None
+        return []
     salt = header[16:24] if _is_whole(header) else frames[0][8:16]
-    return _Log(
-        salt,
-        tuple(
-            number
-            for number, frame in enumerate(frames, 1)
-            if frame[8:16] == salt and frame[4:8] != bytes(4)
-        ),
-    )
+    return [n for n, frame in enumerate(frames, 1) if frame[8:16] == salt and any(frame[4:8])]
 
 
 def _page_size(header: bytes) -> int:

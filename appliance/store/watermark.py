@@ -14,7 +14,6 @@ import os
 import struct
 import zlib
 from pathlib import Path
-from typing import Protocol
 
 import apsw
 
@@ -25,28 +24,11 @@ _BYTES = _MARK.size + 4
 _SALT = slice(16, 24)
 
 
-class WatermarkFiles(Protocol):
-    """A log and the watermark beside it. Each may raise OSError."""
-
-    def read_head(self) -> bytes:
-        """The first bytes of the log, its salts among them."""
-        ...
-
-    def read_log(self) -> bytes:
-        """All of the log."""
-        ...
-
-    def read_mark(self) -> bytes:
-        """The watermark, of whatever content."""
-        ...
-
-    def write_mark(self, mark: bytes) -> None:
-        """Put it in place of the one before, without a sync."""
-        ...
-
-
 class FilesBeside:
-    """The files beside a database. What is not there yet is made when it is written."""
+    """A log and its watermark beside a database; the mark is made when it is first written.
+
+    Each method may raise OSError.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -70,7 +52,8 @@ class FilesBeside:
     def write_mark(self, mark: bytes) -> None:
         """Into the page cache: it survives the process, not the power."""
         if self._mark < 0:
-            self._mark = _open_mark(self._path)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._mark = os.open(watermark_file(self._path), flags, 0o600)
         os.pwrite(self._mark, mark, 0)
 
     def tidy(self) -> None:
@@ -90,7 +73,7 @@ class FilesBeside:
 class Watermark:
     """Rises with each commit of a connection, and with those that others made before it."""
 
-    def __init__(self, connection: apsw.Connection, files: WatermarkFiles) -> None:
+    def __init__(self, connection: apsw.Connection, files: FilesBeside) -> None:
         self._connection = connection
         self._files = files
 
@@ -103,7 +86,7 @@ class Watermark:
             self._files.write_mark(_encode(salt, _count_frames(self._connection)))
 
 
-def count_missing_frames(connection: apsw.Connection, files: WatermarkFiles) -> int:
+def count_missing_frames(connection: apsw.Connection, files: FilesBeside) -> int:
     """How many acknowledged frames the log lacks that SQLite found; 0 unless it was damaged.
 
     `connection` has read from the database. Others may write to it meanwhile.
@@ -150,8 +133,3 @@ def _is_whole(mark: bytes) -> bool:
 
 def _beside(path: Path, what: str) -> Path:
     return path.with_name(f"{path.name}-{what}")
-
-
-def _open_mark(path: Path) -> int:
-    """Made 0600."""
-    return os.open(watermark_file(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

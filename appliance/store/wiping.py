@@ -6,6 +6,7 @@ copies that stay in a page when its rows move to another one go with the VACUUM 
 
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -57,14 +58,11 @@ def cut_log(path: Path) -> bool:
 
     Call it from a thread.
     """
-    connection = open_connection(path)
     try:
-        with quota_as_full(connection):
+        with closing(open_connection(path)) as connection, quota_as_full(connection):
             return _cut_log(connection)
     except apsw.FullError:
         return False
-    finally:
-        connection.close()
 
 
 def _cut_log(connection: apsw.Connection) -> bool:

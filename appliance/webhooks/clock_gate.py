@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from appliance.accidents import log_accident
+from appliance.actions.beat import beat
 from appliance.actions.confirm_clock import CLOCK_LEAPT
 from appliance.clock import Clock
 from appliance.clock_trust import BoxClock, ClockMark
@@ -18,8 +19,8 @@ from appliance.store.clock_marks import find_clock_mark, find_latest_instant, pu
 from appliance.store.conditions import list_conditions
 from appliance.store.connection import Transaction
 from appliance.store.database import ChangedBeside, Database
-from appliance.store.heartbeat import set_heartbeat
-from appliance.store.waits import list_waiting_endpoints, settle_some_waits
+from appliance.store.endpoints import list_active_endpoints
+from appliance.store.waits import settle_some_waits
 from appliance.webhooks.conditions import CLOCK_HELD, CLOCK_UNCONFIRMED, Conditions
 from appliance.webhooks.ladder import DELAYS_MS, longest_wait
 from appliance.webhooks.outside import Outside
@@ -233,10 +234,10 @@ async def settle_waits(database: Database, uptime: Uptime) -> None:
         now = uptime.milliseconds()
         return settle_some_waits(tx, endpoint_id, after, uptime.boot, now, _LONGEST)
 
-    for endpoint_id in await database.read(list_waiting_endpoints):
+    for endpoint in await database.read(list_active_endpoints):
         after: tuple[int, int] | None = (0, 0)
         while after is not None:
-            after = await database.write(settle, endpoint_id, after)
+            after = await database.write(settle, endpoint.id, after)
 
 
 def recall_clock(clock: BoxClock, database: Database) -> None:
@@ -253,4 +254,4 @@ def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
     """With the time: where nobody writes for months, the next start sees no leap in that."""
     put_clock_mark(tx, mark)
     if is_sure:
-        set_heartbeat(tx)
+        beat(tx)

@@ -1,6 +1,6 @@
 """`/v1/reservations`: list, create, cancel (interface, sections 2.5 to 2.7 and 4)."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -11,7 +11,7 @@ from appliance.model.api_key import ApiKey
 from appliance.model.booking import Booking, parse_booking, parse_uuid
 from appliance.model.reservation import Reservation
 from appliance.store.connection import Reader
-from appliance.store.reservations import page_reservations
+from appliance.store.reservation_search import Wanted, page_found
 from appliance.store.venue import get_venue
 from terminal_bridge.body import read_object
 from terminal_bridge.context import ENVIRONMENT
@@ -87,5 +87,6 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
 
 
 def _read_page(reader: Reader, query: ReservationQuery) -> tuple[bool, list[Reservation], int]:
-    items, total = page_reservations(reader, **asdict(query))
+    wanted = Wanted(query.first, query.last, tuple(query.statuses), order="slot")
+    items, total = page_found(reader, wanted, query.page, query.limit)
     return get_venue(reader).shows_contacts, items, total

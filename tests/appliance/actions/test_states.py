@@ -12,7 +12,7 @@ from appliance.box import Box
 from appliance.errors import NotFound, ValidationError, WrongState
 from appliance.house_errors import UnusualAmount
 from appliance.model.reservation import STATUSES
-from appliance.store.erasing import erase_history_of
+from appliance.store.erasing import erase_texts_of
 from appliance.store.history import list_history, list_payments, sum_payments
 from appliance.store.keys import find_key
 from appliance.store.reservations import get_reservation, update_reservation
@@ -238,7 +238,7 @@ async def test_who_voided_it_and_why_is_written_and_the_reason_goes_with_the_gue
     look = box.live.database.peek
     assert look(noted) == [("staff:x", {"amount": 200, "reason": "faute de frappe"})]
     assert look(audit) == [("staff:x", {"amount": "200 MAD", "reservation": id_})]
-    await box.live.database.write(erase_history_of, id_)
+    await box.live.database.write(erase_texts_of, id_)
     assert look(noted) == [("staff:x", {"amount": 200})]
 
 

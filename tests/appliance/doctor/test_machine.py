@@ -59,7 +59,7 @@ def test_a_clock_that_nobody_keeps_right_is_warned_of(ward, state, status):
 
 def test_a_clock_behind_what_the_box_has_written_is_a_failure(ward):
     ward.become(clock=StoppedClock("2026-01-01T00:00:00Z"))
-    ward.write("UPDATE signing_key SET created_at = 1795287600000")
+    ward.write("REPLACE INTO heartbeat (id, at) VALUES (1, 1795287600000)")
 
     assert ward.status("clock") == "fail"
 

@@ -7,7 +7,6 @@ import pytest
 import stripe
 
 from appliance.errors import InvalidWebhookUrl
-from appliance.store.endpoints import insert_endpoint
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.dispatcher import Dispatcher
 
@@ -146,7 +145,7 @@ async def add_endpoint(world, url):
     def copy(tx):
         secret = world.environment.keyring.wrap(b"whsec_x", tx.tokens.random_bytes(12))
         values = {"id": tx.new_id(), "url": url, "secret": secret, "created_at": tx.now}
-        insert_endpoint(tx, {**values, "events": ["reservation.created"]})
+        tx.insert("endpoint", {**values, "events": '["reservation.created"]', "active": 1})
 
     await world.database.write(copy)
 
