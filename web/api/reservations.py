@@ -87,6 +87,6 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
 
 
 def _read_page(reader: Reader, query: ReservationQuery) -> tuple[bool, list[Reservation], int]:
-    wanted = Wanted(query.first, query.last, tuple(query.statuses), order="slot")
+    wanted = Wanted(query.first, query.last, query.statuses, order="slot")
     items, total = page_found(reader, wanted, query.page, query.limit)
     return get_venue(reader).shows_contacts, items, total
