@@ -83,3 +83,4 @@ def restrict_references(
         return
     set_own_refs(tx, endpoint_id, own_refs=own_refs)
     note_security(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))
