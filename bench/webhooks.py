@@ -5,12 +5,13 @@ Part of `python -m bench.dispatcher`.
 
 import asyncio
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from appliance.store.deliveries import page_untried
+from appliance.store.deliveries import iterate_untried
 from appliance.store.endpoints import get_endpoint
 from appliance.store.reservations import find_reservation
 from appliance.store.venue import get_venue
@@ -42,7 +43,7 @@ async def throughput(folder: Path, sinks: Sinks, events: int) -> float:
 def _bodies(reader: Any) -> list[bytes]:
     """A hundred of the bodies that are queued."""
     [endpoint_id] = reader.row("SELECT id FROM endpoint LIMIT 1")
-    found = page_untried(reader, endpoint_id, {}, 100, 0)
+    found = islice(iterate_untried(reader, endpoint_id, 0), 100)
     venue, endpoint = get_venue(reader), get_endpoint(reader, endpoint_id)
     return [
         event_body(d, find_reservation(reader, d.reservation_id or ""), venue, endpoint)

@@ -81,7 +81,7 @@ def _check_table(table: Table | None, guests: int) -> None:
 def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
     if booking.slot is None:
         return None
-    slot = find_slot(list_slots(tx), booking.slot, booking.date)
+    slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
     if slot is None:
         raise InvalidSlot(field="slot")
     return slot

@@ -74,3 +74,4 @@ def restrict_references(
         return
     tx.update("endpoint", endpoint_id, own_refs=int(own_refs))
     note_security(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))

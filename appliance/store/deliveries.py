@@ -6,7 +6,7 @@ replayed is due at uptime 0, which is now.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from appliance.model.delivery import AttemptRecord, DueDelivery
@@ -19,21 +19,13 @@ _SELECT = """
 """
 
 
-_DUE = f"""{_SELECT}
-    WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id
-        AND d.seq NOT IN (SELECT value FROM json_each(:started))
-        AND (e.reservation_id IS NULL
-            OR e.reservation_id NOT IN (SELECT value FROM json_each(:busy)))
-        AND"""  # noqa: S608 - constants
+_DUE = f"{_SELECT} WHERE d.state = 'pending' AND d.endpoint_id = :endpoint_id AND"
 
 
-def page_untried(
-    reader: Reader, endpoint_id: str, under_way: Mapping[int, str | None], limit: int, after: int
-) -> list[DueDelivery]:
+def iterate_untried(reader: Reader, endpoint_id: str, after: int) -> Iterator[DueDelivery]:
     """Deliveries of an endpoint that were never tried, oldest first, with a `seq` beyond `after`.
 
-    None of those that are `under_way` (reservations by `seq`), none about a reservation of which
-    one is, and none about a reservation of which one up to `after` was not tried yet.
+    None about a reservation of which one up to `after` was not tried yet.
     """
     rows = reader.rows(
         f"""{_DUE} d.due_uptime IS NULL AND d.seq > :after
@@ -42,30 +34,19 @@ def page_untried(
                         ON o.event_seq = f.seq
                     WHERE f.reservation_id = e.reservation_id AND o.endpoint_id = :endpoint_id
                         AND o.state = 'pending' AND o.due_uptime IS NULL AND o.seq <= :after))
-            ORDER BY d.seq LIMIT :limit""",  # noqa: S608 - constants
-        {**_but(endpoint_id, under_way), "after": after, "limit": limit},
+            ORDER BY d.seq""",  # noqa: S608 - constants
+        {"endpoint_id": endpoint_id, "after": after},
     )
-    return [DueDelivery(*row) for row in rows]
+    return (DueDelivery(*row) for row in rows)
 
 
-def page_retries(
-    reader: Reader, endpoint_id: str, under_way: Mapping[int, str | None], limit: int, uptime: int
-) -> list[DueDelivery]:
-    """Deliveries of an endpoint whose next attempt is due at `uptime`, longest due first.
-
-    Without those that `under_way` keeps back, as above.
-    """
+def iterate_retries(reader: Reader, endpoint_id: str, uptime: int) -> Iterator[DueDelivery]:
+    """Deliveries of an endpoint whose next attempt is due at `uptime`, longest due first."""
     rows = reader.rows(
-        f"{_DUE} d.due_uptime <= :uptime ORDER BY d.due_uptime, d.seq LIMIT :limit",
-        {**_but(endpoint_id, under_way), "uptime": uptime, "limit": limit},
+        f"{_DUE} d.due_uptime <= :uptime ORDER BY d.due_uptime, d.seq",
+        {"endpoint_id": endpoint_id, "uptime": uptime},
     )
-    return [DueDelivery(*row) for row in rows]
-
-
-def _but(endpoint_id: str, under_way: Mapping[int, str | None]) -> dict[str, Any]:
-    busy = [reservation_id for reservation_id in under_way.values() if reservation_id is not None]
-    started = json.dumps(list(under_way))
-    return {"endpoint_id": endpoint_id, "started": started, "busy": json.dumps(busy)}
+    return (DueDelivery(*row) for row in rows)
 
 
 def newest_delivery(reader: Reader) -> int:

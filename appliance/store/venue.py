@@ -47,10 +47,11 @@ def list_used_tables(reader: Reader) -> set[str]:
     return {row[0] for row in reader.rows("SELECT DISTINCT table_id FROM reservation")}
 
 
-def list_slots(reader: Reader) -> list[Slot]:
-    """Every slot, in the venue's order."""
-    sql = 'SELECT id, name, start, "end", days_of_week FROM slot ORDER BY position, start'
-    rows = reader.rows(sql)
+def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
+    """Every slot, or those that begin at `start`, in the venue's order."""
+    sql = """SELECT id, name, start, "end", days_of_week FROM slot
+             WHERE :start IS NULL OR start = :start ORDER BY position, start"""
+    rows = reader.rows(sql, {"start": start})
     return [Slot(*(*head, tuple(json.loads(days)))) for *head, days in rows]
 
 

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from typing import Any, cast
@@ -30,6 +29,7 @@ EXCERPT_MAX = 1024
 _BODY_MAX = 16 * 1024  # of an answer, read only to use its connection again
 _BLOCK = 4096
 _INFORMATIONAL_MAX = 16
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=None)  # `Client.post` has its own
 _NEXT_SECONDS = 0.25  # after which the next address is tried beside the one before
 
 # How far from the receiver a failure arose: its own answer counts most. That this machine has no
@@ -93,15 +93,7 @@ class Client:
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
         }
-        self._session = aiohttp.ClientSession(
-            connector=_Connector(self._dial, budgets.idle),
-            headers=self._headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `post` has its own
-            auto_decompress=False,
-            read_bufsize=_BLOCK,
-            trust_env=False,
-        )
+        self._connector = _Connector(self._dial, budgets.idle)
         self._in_use = 0
         self._closed = False
         self.addresses: Sequence[IpAddress] | None = (
@@ -129,7 +121,6 @@ class Client:
         """
         call = _Call()
         started = self._loop.time()
-        _CALL.set(call)
         self._in_use += 1
         try:
             try:
@@ -138,9 +129,7 @@ class Client:
             except _FAILURES as error:
                 if limit.expired():
                     return Outcome(call.phase, "timeout", remote_address=call.remote_address)
-                cause = error.__cause__ if call.phase != WAIT else None  # what `_dial` raised
-                known = cause if isinstance(cause, OSError) else error
-                return failed(known, call.phase, call.remote_address)
+                return failed(error, call.phase, call.remote_address)
             remaining = started + self._budgets.total - self._loop.time()
             excerpt = await self._read(response, max(0.0, min(remaining, self._budgets.drain)))
             if call.connection is not None and call.connection.call is call:  # nobody took it over
@@ -156,24 +145,33 @@ class Client:
     async def close(self) -> None:
         """Close the idle connections; those in use are closed after their answer."""
         self._closed = True
-        if not self._in_use and self._session.connector is not None:
-            await self._session.connector.close(abort_ssl=True)
-            self._session.detach()
+        if not self._in_use:
+            await self._connector.close(abort_ssl=True)
 
     async def _send(self, request: Request, call: "_Call") -> aiohttp.ClientResponse:
         while True:
             try:
-                return await self._answer(request)
+                return await self._answer(request, call)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 # Closed by the receiver while it was idle: that is no answer. The next
                 # connection is a fresh one, or one more of those that were idle.
                 if call.dialled or call.connection is None or call.connection.heard:
                     raise
 
-    async def _answer(self, request: Request) -> aiohttp.ClientResponse:
-        response = await self._session.post(
-            self._url, data=request.body, headers=request.headers, allow_redirects=False
-        )
+    async def _answer(self, request: Request, call: "_Call") -> aiohttp.ClientResponse:
+        """One exchange, without what a `ClientSession` adds: redirects, cookies, its own timers."""
+        headers = {**self._headers, **request.headers}
+        outgoing = _Outgoing("POST", self._url, headers=headers, data=request.body, loop=self._loop)
+        outgoing.call = call
+        connection = await self._connector.connect(outgoing, [], _NO_TIMEOUT)
+        try:
+            cast("_Connection", connection.protocol).expect_answer(call)
+            response = await outgoing.send(connection)
+            await response.start(connection)
+        except BaseException:
+            outgoing.terminate()
+            connection.close()
+            raise
         if response.status < 200:
             response.close()
             raise aiohttp.ClientError
@@ -198,9 +196,8 @@ class Client:
             response.close()
         return excerpt
 
-    async def _dial(self) -> ResponseHandler:
+    async def _dial(self, call: "_Call") -> ResponseHandler:
         """A connection to an address that the guard permits, over TLS where the URL says so."""
-        call = _CALL.get()
         call.dialled = True
         receiver = self.receiver
         call.phase = DNS if receiver.address is None else GUARD
@@ -242,18 +239,21 @@ class _Call:
         return self.connection.remote_address if self.connection is not None else None
 
 
-_CALL: ContextVar[_Call] = ContextVar("call")
+class _Outgoing(aiohttp.ClientRequest):
+    """A request, and whose it is."""
+
+    call: _Call
 
 
 class _Connector(aiohttp.BaseConnector):
     """Pools connections that `dial` makes: nothing of aiohttp looks up or dials by itself."""
 
-    def __init__(self, dial: Callable[[], Awaitable[ResponseHandler]], idle: float) -> None:
+    def __init__(self, dial: Callable[[_Call], Awaitable[ResponseHandler]], idle: float) -> None:
         super().__init__(limit=0, keepalive_timeout=idle)
         self._dial = dial
 
-    async def _create_connection(self, *_request: object) -> ResponseHandler:
-        return await self._dial()
+    async def _create_connection(self, req: aiohttp.ClientRequest, *_: object) -> ResponseHandler:
+        return await self._dial(cast("_Outgoing", req).call)
 
 
 class _Connection(ResponseHandler):
@@ -269,12 +269,11 @@ class _Connection(ResponseHandler):
         peer = transport.get_extra_info("peername")
         self.remote_address = peer[0] if peer else None
 
-    def set_response_params(self, **params: Any) -> None:
-        """Called with each request, before it is sent."""
-        call = _CALL.get()
+    def expect_answer(self, call: _Call) -> None:
+        """Before each request is sent."""
         call.connection, call.phase = self, WAIT
         self.call, self.heard, self._informational = call, False, 0
-        super().set_response_params(**params)
+        self.set_response_params(read_until_eof=True, auto_decompress=False, read_bufsize=_BLOCK)
 
     def data_received(self, data: bytes) -> None:
         if self.call is None:

@@ -22,7 +22,7 @@ from appliance.model.endpoint import Endpoint
 from appliance.model.venue import Venue
 from appliance.store.connection import Reader
 from appliance.store.database import ChangedBeside
-from appliance.store.endpoints import get_endpoint, list_active_endpoints
+from appliance.store.endpoints import list_active_endpoints
 from appliance.store.reservations import find_reservation
 from appliance.store.venue import get_venue
 from appliance.webhooks.client import Client
@@ -227,38 +227,36 @@ class Dispatcher:
         uptime = self._uptime.milliseconds()
         waiting = [queue for queue in self._queues.values() if queue.wants(uptime)]
         if waiting and (now := self.clock_gate.time_to_sign()) is not None:
-            attempts: list[_Attempt] = []
-            try:
-                self._database.peek(self._choose, waiting, uptime, now, attempts)
-            except Exception as error:  # noqa: BLE001 - what could be read is sent all the same
-                log_accident("reading deliveries", error)
-                for queue in waiting:
+            for queue in sorted(waiting, key=lambda queue: queue.in_flight):
+                attempts: list[_Attempt] = []
+                try:
+                    self._database.peek(self._choose, queue, uptime, now, attempts)
+                except Exception as error:  # noqa: BLE001 - what could be read is sent all the same
+                    log_accident("reading deliveries", error)
                     queue.pause(uptime + _AGAIN_MS)
-            for attempt in attempts:
-                self._launch(attempt)
+                for attempt in attempts:
+                    self._launch(attempt)
         times = [queue.wakes_at(uptime) for queue in self._queues.values()]
         self._set_alarm(min((at for at in times if at is not None), default=None))
 
     def _choose(
         self,
         reader: Reader,
-        queues: list[EndpointQueue],
+        queue: EndpointQueue,
         uptime: int,
         now: int,
         attempts: list[_Attempt],
     ) -> None:
         """Append to `attempts` what starts now; each is begun in its queue, even if this raises."""
-        venue: Venue | None = None  # each is read once, where anything starts
         places = IN_FLIGHT_MAX - sum(queue.in_flight for queue in self._queues.values())
-        for queue in sorted(queues, key=lambda queue: queue.in_flight):
-            endpoint: Endpoint | None = None
-            for delivery in queue.choose(reader, uptime, min(places, queue.room)):
-                venue = venue or get_venue(reader)
-                endpoint = endpoint or get_endpoint(reader, queue.endpoint_id)
-                body = _render(reader, delivery, venue, endpoint)
-                queue.begin(delivery)
-                places -= 1
-                attempts.append(_Attempt(queue, delivery, body, now))
+        venue: Venue | None = None  # read once, where anything starts
+        endpoint = queue.endpoint
+        assert endpoint is not None  # noqa: S101 - a queue without one wants nothing
+        for delivery in queue.choose(reader, uptime, min(places, queue.room)):
+            venue = venue or get_venue(reader)
+            body = _render(reader, delivery, venue, endpoint)
+            queue.begin(delivery)
+            attempts.append(_Attempt(queue, delivery, body, now))
 
     def _launch(self, attempt: _Attempt) -> None:
         if attempt.body is None:

@@ -1,15 +1,15 @@
 """What is sent to one endpoint, in which order, and how much of it at once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterator
 
 from appliance.model.delivery import DueDelivery, Outcome
 from appliance.model.endpoint import Endpoint
 from appliance.store.connection import Reader
 from appliance.store.deliveries import (
     find_next_retry,
+    iterate_retries,
+    iterate_untried,
     newest_delivery,
-    page_retries,
-    page_untried,
 )
 from appliance.tokens import Keyring
 from appliance.webhooks.client import Client, Request
@@ -106,45 +106,51 @@ class EndpointQueue:
 
     def choose(self, reader: Reader, uptime: int, room: int) -> Iterator[DueDelivery]:
         """What starts now, at most `room`. Each has to `begin` before the next is asked for."""
-        self._is_contended = bool(self._under_way)
         if self._fell_behind:
             self._backlog_end, self._fell_behind = newest_delivery(reader), False
         retries, places, share = self._has_retries(uptime), self.in_flight + room, room
         if retries or self._backlog_end:
             self._odd_is_fresh = not self._odd_is_fresh
             share = (room + self._odd_is_fresh) // 2
-        fresh = self._page_untried(reader, share, self._backlog_end)
-        yield from self._startable(fresh)
+        yield from self._untried(reader, share, self._backlog_end)
         if retries:
-            yield from self._due_retries(reader, uptime, places - self.in_flight)
-        # What was passed over stays so until all that was under way is recorded.
-        self._retries_are_contended = retries or (
-            self._retries_are_contended and bool(self._under_way)
-        )
+            rows = iterate_retries(reader, self.endpoint_id, uptime)
+            more, self._retries_are_contended = yield from self._startable(
+                rows, places - self.in_flight
+            )
+            if not more:
+                self.next_retry = find_next_retry(reader, self.endpoint_id, uptime)
         left = places - self.in_flight
         if self._backlog_end or (self._may_have_untried and left):
-            yield from self._startable(self._page_untried(reader, left, 0))
+            yield from self._untried(reader, left, 0)
             if not self._may_have_untried:
                 self._backlog_end = 0
 
-    def _page_untried(self, reader: Reader, limit: int, after: int) -> list[DueDelivery]:
-        rows = page_untried(reader, self.endpoint_id, self._under_way, limit, after)
-        self._may_have_untried = len(rows) == limit
-        return rows
+    def _untried(self, reader: Reader, limit: int, after: int) -> Iterator[DueDelivery]:
+        rows = iterate_untried(reader, self.endpoint_id, after)
+        self._may_have_untried, self._is_contended = yield from self._startable(rows, limit)
 
-    def _due_retries(self, reader: Reader, uptime: int, limit: int) -> Iterator[DueDelivery]:
-        rows = page_retries(reader, self.endpoint_id, self._under_way, limit, uptime)
-        if len(rows) < limit:
-            self.next_retry = find_next_retry(reader, self.endpoint_id, uptime)
-        return self._startable(rows)
+    def _startable(
+        self, rows: Iterator[DueDelivery], limit: int
+    ) -> Generator[DueDelivery, None, tuple[bool, bool]]:
+        """At most `limit` of `rows`, without what has to wait until an outcome is recorded.
 
-    def _startable(self, rows: Iterable[DueDelivery]) -> Iterator[DueDelivery]:
-        """Without what has to wait for another one about the same reservation."""
+        That is what is under way, which may be pending still by then, and what is about the
+        same reservation. Returns whether there may be more, and whether some of it waits.
+        """
+        is_contended = False
         for delivery in rows:
-            if (delivery.reservation_id or "") in self._under_way.values():
-                self._is_contended = True
-            else:
+            if delivery.seq in self._under_way or self._is_busy(delivery.reservation_id):
+                is_contended = True
+            elif limit:
+                limit -= 1
                 yield delivery
+            else:
+                return True, True
+        return False, is_contended
+
+    def _is_busy(self, reservation_id: str | None) -> bool:
+        return reservation_id is not None and reservation_id in self._under_way.values()
 
     def _has_retries(self, uptime: int) -> bool:
         return self.next_retry is not None and self.next_retry <= uptime

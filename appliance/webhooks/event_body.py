@@ -23,8 +23,9 @@ def event_body(
 
     Without a reservation it is a `webhook.test`, with a full sample.
     """
-    data = _sample(delivery.occurred_at)
-    if reservation is not None:
+    if reservation is None:
+        data = _sample(delivery.occurred_at)
+    else:
         data = _reservation(reservation, tell_reference=endpoint.may_read_reference(reservation))
     data["venue"] = {"id": venue.id, "name": venue.name}
     body = {

@@ -4,6 +4,7 @@ import errno
 import socket
 import ssl
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 import aiohttp
 
@@ -66,6 +67,7 @@ def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one 
     return "protocol"
 
 
+@lru_cache(maxsize=8)  # answers of one second say the same
 def _instant(date: str | None) -> int | None:
     """The instant that a Date header names, in ms since 1970."""
     if date is None:

@@ -80,6 +80,7 @@ class Recorder:
                 continue
             except Exception as error:  # noqa: BLE001 - they are sent again after a restart
                 log_accident(f"writing the outcomes of {len(batch)} webhooks", error)
+                await self._pause(_AGAIN_SECONDS)
             del self._waiting[: len(batch)]
             self._on_recorded(batch)
         self._task = None

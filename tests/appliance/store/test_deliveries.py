@@ -8,8 +8,8 @@ from appliance.model.delivery import STATES
 from appliance.store.deliveries import (
     cancel_pending,
     find_next_retry,
-    page_retries,
-    page_untried,
+    iterate_retries,
+    iterate_untried,
 )
 from appliance.store.delivery_pages import DeliveryFilter, count_deliveries, page_deliveries
 
@@ -135,26 +135,19 @@ def seqs(deliveries):
 async def test_the_untried_come_in_the_order_they_were_written(box, endpoint_id):
     peek = box.live.database.peek
 
-    assert seqs(peek(page_untried, endpoint_id, {}, 10, 0)) == [2, 3, 8, 9]
-    assert seqs(peek(page_untried, endpoint_id, {}, 2, 2)) == [3, 8]
-    assert seqs(peek(page_untried, "another endpoint", {}, 10, 0)) == []
+    assert seqs(peek(iterate_untried, endpoint_id, 0)) == [2, 3, 8, 9]
+    assert seqs(peek(iterate_untried, endpoint_id, 2)) == [3, 8, 9]
+    assert seqs(peek(iterate_untried, "another endpoint", 0)) == []
 
 
 async def test_retries_come_when_they_are_due_the_longest_due_first(box, endpoint_id):
     peek = box.live.database.peek
 
-    assert seqs(peek(page_retries, endpoint_id, {}, 10, 599)) == []
-    assert seqs(peek(page_retries, endpoint_id, {}, 10, 700)) == [6, 4]
+    assert seqs(peek(iterate_retries, endpoint_id, 599)) == []
+    assert seqs(peek(iterate_retries, endpoint_id, 700)) == [6, 4]
     assert peek(find_next_retry, endpoint_id, 599) == 600
     assert peek(find_next_retry, endpoint_id, 600) == 700
     assert peek(find_next_retry, endpoint_id, 900) is None
-
-
-async def test_what_is_under_way_is_not_read_again(box, endpoint_id):
-    peek = box.live.database.peek
-
-    assert seqs(peek(page_untried, endpoint_id, {2: None, 8: "another"}, 10, 0)) == [3, 9]
-    assert seqs(peek(page_retries, endpoint_id, {6: None}, 10, 700)) == [4]
 
 
 async def test_a_delivery_is_pending_until_it_is_finished_or_cancelled(box, endpoint_id):
