@@ -6,6 +6,7 @@ from appliance.errors import (
     RateLimited,
     ScopeMissing,
     Unauthorized,
+    Unavailable,
     WrongState,
 )
 
