@@ -43,7 +43,7 @@ async def test_a_name_that_is_not_listed_is_not_found(browser, path):
 async def test_another_content_has_another_address(tmp_path):
     (tmp_path / "guest.css").write_text("a{}")
     before = StaticFiles(tmp_path).url("guest.css")
-    (tmp_path / "guest.css").write_text("b{}")
+    (tmp_path / "guest.css").write_text("b{c:d}")
     assert StaticFiles(tmp_path).url("guest.css") != before
 
 
