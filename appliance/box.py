@@ -4,15 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.clock import Clock, ZoneDatabase
-from appliance.clock_trust import BoxClock
-from appliance.environment import Environment, EnvironmentName, Links, path_prefix
-from appliance.live import Feed
-from appliance.settings import Settings
-from appliance.store.database import Database
-from appliance.store.migrate import migrate
-from appliance.store.start_check import check_before_serving
-from appliance.tokens import Keyring, Tokens
+from appliance.clock import BoxClock, Clock, ZoneDatabase
+from appliance.core.settings import Settings
+from appliance.core.tokens import EnvironmentName, Keyring, Tokens
+from appliance.database.database import Database
+from appliance.database.integrity import check_before_serving
+from appliance.database.migrate import migrate
+from appliance.door.live_feed import Feed
+from appliance.environment import Environment, Links, path_prefix
 
 
 @dataclass(frozen=True, slots=True)

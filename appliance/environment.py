@@ -2,16 +2,13 @@
 
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
 from urllib.parse import urlsplit
 
-from appliance.alone import https_base, is_alone, is_public, speaks_tls
-from appliance.live import Feed
-from appliance.settings import ServerSettings, Settings
-from appliance.store.database import Database
-from appliance.tokens import Keyring
-
-EnvironmentName = Literal["live", "test"]
+from appliance.core.network import https_base, is_alone, is_public, speaks_tls
+from appliance.core.settings import ServerSettings, Settings
+from appliance.core.tokens import EnvironmentName, Keyring
+from appliance.database.database import Database
+from appliance.door.live_feed import Feed
 
 
 @dataclass(slots=True, eq=False)

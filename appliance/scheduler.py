@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from appliance.accidents import log_accident
 from appliance.clock import Clock
-from appliance.errors import Refusal, Trouble
-from appliance.store.connection import Reader
-from appliance.store.database import Database
+from appliance.core.errors import Refusal, Trouble, log_accident
+from appliance.database.connection import Reader
+from appliance.database.database import Database
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.store.connection import check_pages
+from appliance.database.connection import check_pages
 from bench import box, peers, plain, venue
 from bench.children import BenchError, Child, Children, ask, free_port, wait_until_answers
 from bench.load import Load, run_load

@@ -17,7 +17,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.store.connection import check_pages
+from appliance.database.connection import check_pages
 from bench import box, peers, publish
 from bench.children import BenchError, Child, Children, free_port, wait_until_answers
 from bench.load import Load, faster, median_of, require_wrk, run_load

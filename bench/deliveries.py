@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from appliance.actions.announce import announce
-from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import SystemClock
 from appliance.environment import Environment
-from appliance.store.deliveries import cancel_pending
+from appliance.outbox import announce
 from appliance.webhooks.client import Budgets
+from appliance.webhooks.deliveries import cancel_pending
+from appliance.webhooks.dependencies import make_outside
 from appliance.webhooks.dispatcher import Dispatcher
-from appliance.webhooks.outside import make_outside
+from appliance.webhooks.endpoints import register_endpoint
 from tests.builders import TONIGHT, table_id
 from tests.conftest import opened_box, with_settings
 

@@ -21,17 +21,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from appliance.actions.announce import EVENT_TYPES
-from appliance.actions.check_in import check_in
-from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.data_directory import DataDirectory
-from appliance.model.scan import Scan
-from appliance.store.connection import Transaction, open_connection
-from appliance.store.readings import read_code
-from appliance.store.session import session
-from appliance.store.terminals import find_by_token
-from appliance.tokens import Keyring, Tokens, hash_token
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring, Tokens, hash_token
+from appliance.database.connection import Transaction, open_connection
+from appliance.database.integrity import session
+from appliance.door.check_in import check_in
+from appliance.door.scan import Scan, read_code
+from appliance.door.terminals import find_by_token
+from appliance.outbox import EVENT_TYPES
+from appliance.webhooks.endpoints import register_endpoint
 from bench.children import BenchError, Children, free_port, wait_until_answers
 from bench.doors_client import Terminals
 from tests.journeys.box_process import ROOMY, clean_environ, found_box

@@ -7,9 +7,9 @@ from pathlib import Path
 import apsw
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.data_directory import DataDirectory
-from appliance.model.guest_pass import VERSIONS, GuestPass, encode_pass, venue_tag
-from appliance.tokens import Keyring
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring
+from appliance.door.guest_pass import VERSIONS, GuestPass, encode_pass, venue_tag
 
 
 def write_passes(folder: Path, tonight: dt.date, target: Path) -> Path:

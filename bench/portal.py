@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from aiohttp import ClientSession
 from playwright.async_api import Page
 
-from appliance.actions.check_in import check_in
 from appliance.clock import StoppedClock
-from appliance.model.reservation import Reservation
-from appliance.model.scan import Reading, Scan
-from appliance.store.connection import Transaction
-from appliance.store.terminals import get_portal_terminal, insert_portal_terminal
+from appliance.database.connection import Transaction
+from appliance.door.check_in import check_in
+from appliance.door.scan import Reading, Scan
+from appliance.door.terminals import get_portal_terminal, insert_portal_terminal
+from appliance.reservations.model import Reservation
 from tests.appliance.arrivals import add_reservation
 from tests.browser.chromium import running_chromium
 from tests.browser.portal_world import PortalWorld, portal_world

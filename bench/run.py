@@ -15,7 +15,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from appliance.store.connection import check_pages
+from appliance.database.connection import check_pages
 from bench import beside_plain, box, doors, growth, machine, outside, peers, publish, report
 from bench import standing as at_rest
 from bench import statements as statements_of

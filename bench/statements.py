@@ -20,15 +20,15 @@ import apsw
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import StoppedClock, newest_zone_database
+from appliance.core.tokens import Keyring, Tokens
+from appliance.database.connection import Transaction
+from appliance.database.integrity import session
+from appliance.door.signing_keys import pass_text
+from appliance.door.terminals import issue_terminal
+from appliance.reservations.rows import list_evening
 from appliance.scheduler import Scheduler
-from appliance.store.connection import Transaction
-from appliance.store.guest_passes import pass_text
-from appliance.store.reservations import list_evening
-from appliance.store.session import session
-from appliance.tokens import Keyring, Tokens
+from appliance.webhooks.endpoints import register_endpoint
 from bench import past, venue
 from tests.builders import TONIGHT, a_body
 from tests.conftest import MASTER_KEY, Running, furnished_template, running_box, with_settings

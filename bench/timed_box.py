@@ -12,7 +12,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from terminal_bridge import routes
+from terminal_bridge.api import routes
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import aiohttp
 
-from appliance.store.deliveries import iterate_untried
-from appliance.store.endpoints import get_endpoint
-from appliance.store.reservations import find_reservation
-from appliance.store.venue import get_venue
-from appliance.webhooks.event_body import event_body
+from appliance.reservations.rows import find_reservation
+from appliance.venue.rows import get_venue
+from appliance.webhooks.deliveries import iterate_untried
+from appliance.webhooks.endpoints import get_endpoint
+from appliance.webhooks.payload import event_body
 from bench.deliveries import a_sender
 from bench.sinks import Sinks
 

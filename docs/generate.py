@@ -22,25 +22,25 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance import errors, house_errors
-from appliance.actions.announce import EVENT_TYPES
-from appliance.backup.shelf import Record, write_record
+from appliance.backup.catalogue import Record, write_record
 from appliance.box import Box, open_box
 from appliance.clock import StoppedClock, newest_zone_database
+from appliance.core import errors
+from appliance.core import errors as house_errors
+from appliance.core.errors import Refusal
+from appliance.core.scanner_settings import EXAMPLE
+from appliance.core.settings import Settings, describe_settings
+from appliance.core.tokens import Tokens
+from appliance.database.migrate import migrate
+from appliance.doctor.check import Counts
+from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict, phrase
 from appliance.environment import path_prefix
-from appliance.errors import Refusal
-from appliance.model.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict
-from appliance.model.verdict_sentences import phrase
-from appliance.settings import Settings, describe_settings
-from appliance.settings_readers import EXAMPLE
-from appliance.store.metrics import Counts
-from appliance.store.migrate import migrate
-from appliance.tokens import Tokens
+from appliance.http.request import PRINCIPALS, Principal
+from appliance.outbox import EVENT_TYPES
 from web.api.openapi import build_document, describe_callbacks, describe_servers
 from web.application import build_application
 from web.main import make_parser
-from web.metrics import collect
-from web.principals import PRINCIPALS, Principal
+from web.monitoring import collect
 from web.routes import PARTNER_ROUTE_TABLE
 
 DOCS = Path(__file__).resolve().parent

@@ -7,9 +7,9 @@ import jinja2
 from aiohttp import web
 
 from appliance.box import Box
+from appliance.http.request import PRINCIPALS, Principal
 from appliance.tls.certificates import Certificates
 from web import application, rendering
-from web.principals import PRINCIPALS, Principal
 from web.rendering import TEMPLATES
 from web.routes import Handler
 

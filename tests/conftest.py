@@ -19,10 +19,10 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.box import Box, open_box
 from appliance.clock import StoppedClock, newest_zone_database
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
+from appliance.database.migrate import migrate
 from appliance.environment import Environment
-from appliance.settings import Settings
-from appliance.store.migrate import migrate
-from appliance.tokens import Tokens
 from tests.builders import a_key, furnish
 from tests.late_connections import watch_event_loops
 from tests.ports import held_port

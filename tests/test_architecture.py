@@ -14,45 +14,25 @@ PACKAGES = ("appliance", "terminal_bridge", "web")
 
 # A room may import from its own layer and from those before it. A new room is placed here first.
 LAYERS = (
-    {
-        "appliance",
-        "appliance.accidents",
-        "appliance.alone",
-        "appliance.durable",
-        "appliance.errors",
-        "appliance.file_ownership",
-        "appliance.house_errors",
-        "appliance.i18n",
-        "appliance.log_files",
-        "appliance.clock",
-        "appliance.clock_steps",
-        "appliance.clock_trust",
-        "appliance.rate_limit",
-        "appliance.tokens",
-        "appliance.settings",
-        "appliance.settings_readers",
-        "appliance.typesetting",
-    },
-    {"appliance.model"},
-    {"appliance.store"},
-    {"appliance.live"},
-    {
-        "appliance.environment",
-        "appliance.data_directory",
-        "appliance.poke",
-        "appliance.box",
-        "appliance.scheduler",
-    },
-    {
-        "appliance.actions",
-        "appliance.backup",
-        "appliance.doctor",
-        "appliance.door_log",
-        "appliance.mail",
-        "appliance.tls",
-        "appliance.upkeep",
-        "appliance.webhooks",
-    },
+    {"appliance", "appliance.core"},
+    {"appliance.clock", "appliance.clock_signals", "appliance.logs"},
+    {"appliance.database", "appliance.scheduler"},
+    {"appliance.alerts"},
+    {"appliance.outbox"},
+    {"appliance.staff"},
+    {"appliance.venue"},
+    {"appliance.api_keys"},
+    {"appliance.reservations"},
+    {"appliance.door"},
+    {"appliance.environment", "appliance.box"},
+    {"appliance.http"},
+    {"appliance.webhooks"},
+    {"appliance.email"},
+    {"appliance.privacy"},
+    {"appliance.tls"},
+    {"appliance.backup"},
+    {"appliance.doctor"},
+    {"appliance.jobs"},
     {"appliance.commands"},
     {"terminal_bridge"},
     {"web"},
@@ -107,20 +87,23 @@ def test_packaging_never_shadows_the_library_of_that_name():
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("appliance/store/tables.py", "from appliance.actions.reserve import reserve"),
-        ("appliance/store/tables.py", "import appliance.actions.reserve"),
-        ("appliance/store/tables.py", "from appliance.actions import reserve"),
-        ("appliance/store/tables.py", "from appliance import actions"),
-        ("appliance/store/tables.py", "from ..actions import reserve"),
-        ("appliance/store/__init__.py", "from ..actions.reserve import reserve"),
-        ("appliance/store/tables.py", "def late():\n    from appliance.actions import reserve"),
+        ("appliance/database/tables.py", "from appliance.reservations.create import reserve"),
+        ("appliance/database/tables.py", "import appliance.reservations.create"),
+        ("appliance/database/tables.py", "from appliance.reservations import create"),
+        ("appliance/database/tables.py", "from appliance import reservations"),
+        ("appliance/database/tables.py", "from ..reservations import create"),
+        ("appliance/database/__init__.py", "from ..reservations.create import reserve"),
         (
-            "appliance/store/tables.py",
-            "if TYPE_CHECKING:\n    from appliance.actions.reserve import reserve",
+            "appliance/database/tables.py",
+            "def late():\n    from appliance.reservations import create",
         ),
-        ("appliance/errors.py", "from appliance.model.venue import Venue"),
-        ("appliance/actions/reserve.py", "from appliance.commands import keys"),
-        ("appliance/actions/reserve.py", "from terminal_bridge.protocol import scan"),
+        (
+            "appliance/database/tables.py",
+            "if TYPE_CHECKING:\n    from appliance.reservations.create import reserve",
+        ),
+        ("appliance/core/errors.py", "from appliance.venue.model import Venue"),
+        ("appliance/reservations/create.py", "from appliance.commands import keys"),
+        ("appliance/reservations/create.py", "from terminal_bridge.protocol import scan"),
         ("terminal_bridge/protocol.py", "from web.routes import ROUTES"),
     ],
 )
@@ -135,9 +118,9 @@ def test_an_arrow_that_runs_forward_is_left_alone(tmp_path):
         tmp_path,
         {
             "web/routes.py": "from aiohttp import web\nfrom terminal_bridge.protocol import scan",
-            "terminal_bridge/protocol.py": "from appliance.actions.reserve import reserve",
-            "appliance/actions/reserve.py": "from appliance.store import tables",
-            "appliance/store/tables.py": "from ..model.venue import Venue\nimport apsw",
+            "terminal_bridge/protocol.py": "from appliance.reservations.create import reserve",
+            "appliance/reservations/create.py": "from appliance.database import tables",
+            "appliance/database/tables.py": "from ..core.errors import Refusal\nimport apsw",
         },
     )
 
@@ -149,15 +132,15 @@ def test_a_circle_inside_one_layer_is_found(tmp_path):
     a_tree(
         tmp_path,
         {
-            "appliance/actions/reserve.py": "from appliance.mail import letters",
-            "appliance/mail/letters.py": "from appliance.actions.reserve import reserve",
+            "appliance/reservations/create.py": "from appliance.reservations import change",
+            "appliance/reservations/change.py": "from appliance.reservations.create import reserve",
         },
     )
 
     assert back_arrows(tmp_path) == []
     assert set(circle(inner_arrows(tmp_path))) == {
-        "appliance.actions.reserve",
-        "appliance.mail.letters",
+        "appliance.reservations.create",
+        "appliance.reservations.change",
     }
 
 
@@ -171,9 +154,9 @@ def test_the_package_web_under_its_bare_name_is_found(tmp_path, source):
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("appliance/store/tables.py", "import sqlite3"),
+        ("appliance/database/tables.py", "import sqlite3"),
         ("terminal_bridge/spool.py", "from sqlite3 import connect"),
-        ("web/reading.py", "import aiosqlite"),
+        ("web/api/query.py", "import aiosqlite"),
     ],
 )
 def test_another_sqlite_library_is_found(tmp_path, path, source):
@@ -192,14 +175,14 @@ def a_tree(root: Path, sources: dict[str, str]) -> None:
     """A project of these files, with the modules they may import standing there empty."""
     around = (
         "appliance/__init__.py",
-        "appliance/errors.py",
-        "appliance/model/venue.py",
-        "appliance/store/__init__.py",
-        "appliance/store/tables.py",
-        "appliance/actions/__init__.py",
-        "appliance/actions/reserve.py",
+        "appliance/core/errors.py",
+        "appliance/venue/model.py",
+        "appliance/database/__init__.py",
+        "appliance/database/tables.py",
+        "appliance/reservations/__init__.py",
+        "appliance/reservations/create.py",
         "appliance/commands/key.py",
-        "appliance/mail/letters.py",
+        "appliance/reservations/change.py",
         "terminal_bridge/protocol.py",
         "web/routes.py",
     )
@@ -303,7 +286,7 @@ def modules_of(root: Path) -> dict[str, Path]:
 
 
 def room_of(module: str) -> str:
-    """`appliance.store.database` is in `appliance.store`; the other two packages are one room."""
+    """`appliance.database.wal` is in `appliance.database`; the other two packages are one room."""
     return ".".join(module.split(".")[: 2 if top(module) == "appliance" else 1])
 
 

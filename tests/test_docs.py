@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from appliance.clock import newest_zone_database
-from appliance.model.venue_file import parse_venue_file
-from appliance.model.verdict import COLOURS
-from appliance.settings import describe_settings
+from appliance.core.settings import describe_settings
+from appliance.door.verdict import COLOURS
+from appliance.venue.venue_file import parse_venue_file
 from tests.readme import README, ROOT, code, documents, example, rows
 from web.api.openapi import build_document, describe_servers
-from web.documents import headings
+from web.docs import headings
 from web.main import make_parser
 from web.portal.navigation import AREAS
 from web.routes import PARTNER_ROUTE_TABLE

@@ -8,58 +8,58 @@ from functools import partial, update_wrapper
 from aiohttp import web
 
 from appliance.box import Box
-from appliance.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory
+from appliance.email.worker import Postman
 from appliance.environment import Environment
-from appliance.mail.postman import Postman
-from appliance.rate_limit import RateLimit
+from appliance.http.json import BODY_LIMIT
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import (
+    ANYBODY,
+    CALLER_OF,
+    ENVIRONMENT,
+    PAIRING_TRIES,
+    PRINCIPALS,
+    SEARCH_PHONES,
+    Principal,
+)
+from appliance.jobs.nightly import Nights, Retention
+from appliance.jobs.reservation_states import make_chores
+from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
-from appliance.store.venue import get_venue
 from appliance.tls.certificates import Certificates
-from appliance.upkeep.chores import make_chores
-from appliance.upkeep.erasures import Erasures
-from appliance.upkeep.nights import Nights
-from appliance.upkeep.retention import Retention
+from appliance.venue.rows import get_venue
 from appliance.webhooks.dispatcher import Dispatcher
-from terminal_bridge.body import BODY_LIMIT
-from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, READERS, SEARCH_PHONES
-from terminal_bridge.pairing import pairing_tries
-from terminal_bridge.readers.box import readers_of
-from terminal_bridge.routes import TERMINAL_ROUTES
-from web.authentication import KEY, Gate
+from terminal_bridge.api.pairing import pairing_tries
+from terminal_bridge.api.routes import TERMINAL_ROUTES
+from terminal_bridge.scanners.at_box import readers_of
+from terminal_bridge.scanners.scanners import READERS
+from web.api.authentication import KEY, Gate
 from web.context import SERVICES, Services, Turns
 from web.docs import DOCS_ROUTES
-from web.door.routes import DOOR_ROUTES
-from web.first_start import FIRST_START, FirstStart, keep_closed
-from web.guest.desk import open_desks
-from web.guest.no_reminders import NO_REMINDERS_ROUTES
+from web.door_app import DOOR_ROUTES
+from web.error_pages import lead_back
+from web.first_run import FIRST_START, FirstStart, keep_closed
+from web.guest.my_reservations import NO_REMINDERS_ROUTES
+from web.guest.rate_limits import open_desks
 from web.guest.routes import GUEST_ROUTES
-from web.health import Health
-from web.hosts import HOSTS, Hosts
-from web.metrics import Metrics
-from web.middleware import REQUESTS, Handler, answer_everything
-from web.names.secure import SECURE, Secure, kept_secret, led_to_https
-from web.names.tls import renewal
-from web.names.trust import CERTIFICATES, TRUST_ROUTES
-from web.portal.box.backing_up import BACKING_UP, BackingUp
-from web.portal.box.examining import EXAMINER, Examiner
-from web.portal.box.saved import SAVED, Saved, read_file
-from web.portal.context import BOX
-from web.portal.guard import guarded
-from web.portal.once import ONCE, Once
+from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_https
+from web.listeners import renewal
+from web.middleware import HOSTS, REQUESTS, Handler, Hosts, answer_everything
+from web.monitoring import Health, Metrics
+from web.portal.box_jobs import BACKING_UP, EXAMINER, BackingUp, Examiner
+from web.portal.box_settings import SAVED, Saved, read_file
+from web.portal.forms import ONCE, Once
+from web.portal.guard import PASSWORDS, Passwords, guarded
 from web.portal.one_time_link import one_time_link_routes
-from web.portal.outbox import OUTBOX_ROUTES
-from web.portal.passwords import PASSWORDS, Passwords
 from web.portal.routes import PORTAL_ROUTES
+from web.portal.session import BOX
 from web.portal.sign_in import sign_in_routes
-from web.principals import ANYBODY, PRINCIPALS, Principal
-from web.proxies import ProxyWatch
-from web.public_page import HOME_ROUTES
-from web.rendering import prepare_pages
+from web.portal.test_outbox import OUTBOX_ROUTES
+from web.public_pages import HOME_ROUTES
+from web.rendering import STATIC_ROUTES, prepare_pages
 from web.routes import PARTNER_ROUTE_TABLE, Route
-from web.sandbox.handlers import SandboxPages
-from web.sandbox.sandbox import Sandbox
-from web.static_files import STATIC_ROUTES
-from web.unknown import lead_back
+from web.sandbox import Sandbox, SandboxPages
+from web.trust_guide import CERTIFICATES, TRUST_ROUTES
 
 _PHONES_PER_MINUTE = 30  # that a terminal may look for: all last digits in more than five hours
 _STOP_WITHIN = 3.0  # seconds for deliveries in flight when the application stops

@@ -12,11 +12,10 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from appliance.accidents import log_accident
-from appliance.errors import InternalError, MalformedRequest
+from appliance.core.errors import InternalError, MalformedRequest, log_accident
+from appliance.http.json import refuse
+from appliance.http.request import household_of, is_in, is_loopback, networks_of
 from web.middleware import set_headers
-from web.peer import household_of, is_in, is_loopback, networks_of
-from web.wire import refuse
 
 # What is read is parsed at once, and 256 KiB of the smallest chunks take 50 ms.
 READ_AT_ONCE = 16 * 1024

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from appliance.email.worker import Postman
 from appliance.environment import Environment
-from appliance.mail.postman import Postman
 from appliance.webhooks.dispatcher import Dispatcher
-from web.authentication import Gate
+from web.api.authentication import Gate
 
 
 class Turns:

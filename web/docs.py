@@ -1,24 +1,218 @@
-"""The documents of the project (`/docs`), the partner interface to try, and OpenAPI."""
+"""The documents of the project (`/docs`), the API explorer, and the OpenAPI document."""
 
 import asyncio
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from urllib.parse import urlsplit
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup
 
+from appliance.database.connection import Reader
 from appliance.environment import path_prefix
-from appliance.model.availability import find_closure
-from appliance.model.evening import tonight
-from appliance.model.guest_terms import offered_slots
-from appliance.store.connection import Reader
-from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
-from terminal_bridge.context import ENVIRONMENT
+from appliance.http.json import answer
+from appliance.http.request import ENVIRONMENT, claims_https
+from appliance.reservations.availability import find_closure
+from appliance.reservations.guest_terms import offered_slots
+from appliance.venue.model import tonight
+from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
 from web.api.openapi import Wish, build_document, describe_servers
-from web.documents import FRONT, all_documents
-from web.peer import claims_https
-from web.public_page import public_page
+from web.public_pages import public_page
 from web.routes import PARTNER_ROUTE_TABLE
-from web.wire import answer
+
+DOCUMENTS = Path(__file__).parent / "static" / "documents"
+FRONT = "index"
+# In this order; a folder that is not named here comes after these.
+_SECTIONS = {
+    "": "Start here",
+    "guide": "Guide",
+    "partners": "Partners",
+    "operations": "Operations",
+    "reference": "Reference",
+    "contributing": "Contributing",
+    "decisions": "Decisions",
+}
+_PROGRAM = r"<li><a href=\"(/static/documents/(?:\w+/)*examples/(\w+)/([\w.]+))\">[^<]+</a></li>\n"
+_PROGRAMS = re.compile(rf"<ul>\n(?:{_PROGRAM})+</ul>")
+_LANGUAGES = {"curl": "curl", "python": "Python", "node": "Node", "php": "PHP"}
+_FRENCH = re.compile(r'<h2 id="en-bref">.*?(?=\n<h2|\Z)', re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s#]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file of docs/. `name` is its path without the ending, such as `partners/guide`."""
+
+    name: str
+    title: str
+
+    @property
+    def section(self) -> str:
+        """The title of the section that its folder is."""
+        folder = self.name.rpartition("/")[0].partition("/")[0]
+        return _SECTIONS.get(folder, folder.capitalize())
+
+    def address(self, prefix: str) -> str:
+        """Where the box serves it; `prefix` is that of the environment."""
+        return f"{prefix}/docs" if self.name == FRONT else f"{prefix}/docs/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A document in HTML without its title, and its sections: (fragment, title)."""
+
+    document: Document
+    body: Markup
+    contents: Sequence[tuple[str, str]] = field(default_factory=tuple)
+
+
+class Documents:
+    """The Markdown files below a folder, read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._texts = {
+            path.relative_to(folder).with_suffix("").as_posix(): path.read_text("utf-8")
+            for path in sorted(folder.rglob("*.md"))
+        }
+        links = _LINK.findall(self._texts.get(FRONT, ""))
+        named = [FRONT, *(posixpath.normpath(path).removesuffix(".md") for path in links)]
+        order = {name: number for number, name in enumerate(named)}
+        known = [Document(name, _title(text, name)) for name, text in self._texts.items()]
+        known.sort(key=lambda each: (_place(each.name), order.get(each.name, len(order))))
+        self._documents = {each.name: each for each in known}
+        self._pages: dict[tuple[str, str], Page] = {}  # of known names only: it cannot grow
+
+    def sections(self) -> Sequence[tuple[str, Sequence[Document]]]:
+        """(title, its documents): in the order in which the front page links to them, then by name.
+
+        The front page itself comes first.
+        """
+        grouped = groupby(self._documents.values(), key=lambda each: each.section)
+        return [(title, list(documents)) for title, documents in grouped]
+
+    def page(self, name: str, prefix: str) -> Page | None:
+        """The page of a document, with links for the environment at `prefix`. Rendered once."""
+        document = self._documents.get(name)
+        if document is None:
+            return None
+        if (name, prefix) not in self._pages:
+            self._pages[name, prefix] = self._render(document, prefix)
+        return self._pages[name, prefix]
+
+    def _render(self, document: Document, prefix: str) -> Page:
+        """HTML in the text is text. What may be wider than a phone scrolls by itself."""
+        markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+        tokens = markdown.parse(self._texts[document.name])
+        contents = [(name, title) for tag, name, title in _name_headings(tokens) if tag == "h2"]
+        for token in tokens:
+            token.children = self._with_links(token.children, document, prefix)
+        html = markdown.renderer.render(tokens, markdown.options, {})
+        html = re.sub(r"\A\s*<h1.*?</h1>\n", "", html)  # the page's head has the title
+        html = _PROGRAMS.sub(lambda found: self._programs(found[0]), html)
+        html = _FRENCH.sub(r'<div lang="fr">\g<0></div>', html)
+        scrolls = '<div class="scrolls" tabindex="0" role="group" aria-label="Table">'
+        html = html.replace("<table>", f"{scrolls}<table>").replace("</table>", "</table></div>")
+        html = html.replace("<pre>", '<pre tabindex="0">')
+        return Page(document, Markup(html), contents)  # noqa: S704 - its texts are escaped
+
+    def _with_links(
+        self, tokens: list[Token] | None, document: Document, prefix: str
+    ) -> list[Token] | None:
+        """Links as the box can follow them; what it does not carry is named and not linked."""
+        if tokens is None:
+            return None
+        kept, dropped = [], False
+        for token in tokens:
+            if token.type == "image":
+                token.attrs["src"] = self._resolve(str(token.attrs["src"]), document, prefix) or ""
+            if token.type == "link_open":
+                address = self._resolve(str(token.attrs["href"]), document, prefix)
+                dropped = address is None
+                token.attrs["href"] = address or ""
+            if not (dropped and token.type in {"link_open", "link_close"}):
+                kept.append(token)
+        return kept
+
+    def _resolve(self, address: str, document: Document, prefix: str) -> str | None:
+        parts = urlsplit(address)
+        if parts.scheme or parts.netloc or parts.path.startswith("/") or not parts.path:
+            return address
+        folder = posixpath.dirname(document.name)
+        path = posixpath.normpath(posixpath.join(folder, unquote(parts.path)))
+        fragment = f"#{parts.fragment}" if parts.fragment else ""
+        if (self._folder / path).is_dir():
+            inside = (name for name in self._documents if name.startswith(f"{path}/"))
+            path = FRONT if path == "." else next(inside, path)
+        found = self._documents.get(path.removesuffix(".md"))
+        if found:
+            return found.address(prefix) + fragment
+        is_ours = not path.startswith("..") and (self._folder / path).is_file()
+        return f"/static/documents/{path}" if is_ours else None
+
+    def _programs(self, items: str) -> str:
+        """A list of nothing but example programs, shown as the programs."""
+        parts = ['<div class="programs">']
+        for address, language, name in re.findall(_PROGRAM, items):
+            path = self._folder / address.removeprefix("/static/documents/")
+            source = Markup.escape(path.read_text("utf-8"))
+            link = f'<a href="{address}" download>{name}</a>'
+            parts += [
+                f'<section class="program" data-language="{language}">',
+                f'<p class="program-name">{_LANGUAGES.get(language, language)} {link}</p>',
+                f'<pre><code class="language-{language}">{source}</code></pre>',
+                "</section>",
+            ]
+        return "\n".join([*parts, "</div>"])
+
+
+@cache
+def all_documents() -> Documents:
+    """Those that this box carries."""
+    return Documents(DOCUMENTS)
+
+
+def headings(text: str) -> list[tuple[str, str]]:
+    """(fragment, title) of each heading of a Markdown text."""
+    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
+    return [(fragment, title) for _tag, fragment, title in _name_headings(tokens)]
+
+
+def _name_headings(tokens: list[Token]) -> list[tuple[str, str, str]]:
+    """Give each heading the fragment that code hosts give it: (tag, fragment, title) of each."""
+    seen: Counter[str] = Counter()
+    found = []
+    for at, token in enumerate(tokens):
+        if token.type != "heading_open":
+            continue
+        title = "".join(child.content for child in tokens[at + 1].children or ())
+        fragment = re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-")
+        name = f"{fragment}-{seen[fragment]}" if seen[fragment] else fragment
+        seen[fragment] += 1
+        token.attrs["id"] = name
+        found.append((token.tag, name, title))
+    return found
+
+
+def _title(text: str, name: str) -> str:
+    found = re.search(r"^# (.+)$", text, re.MULTILINE)
+    return found[1].replace("`", "") if found else name.rpartition("/")[2]
+
+
+def _place(name: str) -> int:
+    folder = name.rpartition("/")[0].partition("/")[0]
+    known = list(_SECTIONS)
+    return known.index(folder) if folder in known else len(known)
+
 
 _DAYS_AHEAD, _DAYS_TRIED, _PARTY = 7, 14, 2
 

@@ -11,16 +11,10 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from appliance.clock import SystemClock
-from appliance.commands.console import (
-    Commands,
-    Console,
-    WrongUsage,
-    add_command,
-    add_data,
-)
-from appliance.errors import Refusal, Trouble
-from appliance.file_ownership import name_user
-from appliance.tokens import Tokens
+from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_data
+from appliance.core.errors import Refusal, Trouble
+from appliance.core.files import name_user
+from appliance.core.tokens import Tokens
 
 _USAGE = 2
 _NO_ROOM = "the disk is full: {what} cannot be written. Free some space, then try again"
@@ -74,11 +68,10 @@ def make_parser(*, serves: bool = False) -> argparse.ArgumentParser:
 
 
 def _add_others(commands: Commands) -> None:
-    from appliance.commands import (  # noqa: PLC0415 - a box that serves has no use for them
+    from appliance.commands import (  # noqa: PLC0415
         backup,
         clock,
         doctor,
-        doorlog,
         guest,
         init,
         keys,
@@ -89,7 +82,8 @@ def _add_others(commands: Commands) -> None:
         version,
         webhooks,
     )
-    from terminal_bridge.bridge import command as bridge  # noqa: PLC0415 - as above
+    from appliance.commands import door_log as doorlog  # noqa: PLC0415 - a box that serves has no use for them
+    from terminal_bridge.agent import command as bridge  # noqa: PLC0415 - as above
 
     for command in (
         init, keys, terminal, staff, guest, webhooks, doctor, doorlog, tls, clock, bridge, backup,
@@ -134,7 +128,7 @@ def _serve(arguments: argparse.Namespace, console: Console) -> int:
     # Only this command needs the web: the others start in a fraction of the time.
     with _reading_modules():
         if arguments.demo:
-            from web.demo.run import run_demo as run  # noqa: PLC0415
+            from web.demo import run_demo as run  # noqa: PLC0415
         else:
             from web.serve import run_serve as run  # noqa: PLC0415
     return run(arguments, console)

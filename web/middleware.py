@@ -1,14 +1,17 @@
-"""Around every request: refusals become answers, accidents become a 500, headers are set."""
+"""Around every request: host names, refusals as answers, exceptions as 500, headers."""
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from ipaddress import ip_address
+from socket import gethostname
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.accidents import log_accident
-from appliance.errors import (
+from appliance.core.errors import (
     BodyTooLarge,
     InternalError,
     MethodNotAllowed,
@@ -16,9 +19,45 @@ from appliance.errors import (
     NotFound,
     Refusal,
     Unavailable,
+    log_accident,
 )
-from web.hosts import HOSTS
-from web.wire import COMMON_HEADERS, refuse
+from appliance.http.json import COMMON_HEADERS, refuse
+
+_HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::\d{1,5})?", re.ASCII | re.IGNORECASE)
+
+
+class Hosts:
+    """Judges the Host header. Addresses, `localhost` and the box's own names are fine."""
+
+    def __init__(
+        self, addresses: tuple[str, ...], names: tuple[str, ...], slug: Callable[[], str]
+    ) -> None:
+        """`addresses` are our URLs; `slug` tells the venue's: the box is `<slug>.local`."""
+        own = {(urlsplit(address).hostname or "").lower() for address in addresses}
+        machine = gethostname().lower()
+        self._names = {"localhost", machine, f"{machine}.local", *own}
+        self._names |= {name.lower() for name in names}
+        self._names.discard("")
+        self._slug = slug
+
+    def allows(self, host: str) -> bool:
+        """Whether a request for `host` is answered.
+
+        That is a name or an address and perhaps a port: no user, no zone, no path (RFC 9110, 7.2).
+        """
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return False
+        name = (found[1] or found[2]).lower().removesuffix(".")
+        try:
+            return ip_address(name).version == (4 if found[1] else 6)
+        except ValueError:
+            ours = name in self._names or name == f"{self._slug().lower()}.local"
+            return found[1] is not None and ours
+
+
+HOSTS = web.AppKey("hosts", Hosts)
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -16,33 +16,29 @@ from functools import partial
 
 from aiohttp import web
 
-from appliance.backup.making import Maker, back_up_before_upgrade
+from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.box import Box, open_box
-from appliance.clock import newest_zone_database
-from appliance.clock_trust import BoxClock, kernel_is_synchronised
+from appliance.clock import BoxClock, kernel_is_synchronised, newest_zone_database
+from appliance.clock_signals import SystemUptime
 from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
-from appliance.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.process import hear_pokes
+from appliance.core.settings import Settings
 from appliance.environment import house_base
-from appliance.errors import Trouble
-from appliance.log_files import keep_log
-from appliance.poke import hear_pokes
-from appliance.settings import Settings
+from appliance.jobs.watchdog import Ballast, living, sd_notify
+from appliance.logs import keep_log
 from appliance.tls.certificates import Certificates
-from appliance.upkeep.ballast import Ballast
-from appliance.upkeep.life import living
-from appliance.upkeep.watchdog import sd_notify
-from appliance.webhooks.clock_gate import recall_clock
-from appliance.webhooks.uptime import SystemUptime
+from appliance.webhooks.gates import recall_clock
+from web.addresses import find_address, find_local_address, following
 from web.application import build_application
 from web.connection import Connection, ConnectionLimit, affordable_connections
-from web.first_start import show_setup_link
+from web.first_run import show_setup_link
+from web.listeners import Listening, accept_tls, listen, open_certificates
 from web.middleware import Drain
-from web.names.addresses import find_address, find_local_address, following
-from web.names.listening import Listening, listen
-from web.names.tls import accept_tls, open_certificates
-from web.portal.context import RESTART
+from web.portal.session import RESTART
 
 log = logging.getLogger(__name__)
 

@@ -1,18 +1,22 @@
-"""The recovery key: 256 random bits that open every backup of a box, and how a person writes it."""
+"""The recovery key, which opens every backup of a box, and the kit that the owner prints."""
 
 import hashlib
 import hmac
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
+import jinja2
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from appliance.data_directory import DataDirectory
-from appliance.durable import atomic_write, exclusive
-from appliance.errors import Trouble
-from appliance.file_ownership import make_folder
-from appliance.tokens import Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.files import atomic_write, exclusive, make_folder
+from appliance.core.i18n import load_languages
+from appliance.core.i18n import mark as _
+from appliance.core.qr import qr_blocks, qr_svg
+from appliance.core.tokens import Tokens
 
 _BYTES = 32
 _CHECK_BYTES = 3  # of the printed form: a mistyped letter is found in all but 1 of 16 million cases
@@ -109,3 +113,42 @@ def keep_recovery_key(directory: DataDirectory, key: RecoveryKey) -> RecoveryKey
 
 def _checksum(raw: bytes) -> bytes:
     return hashlib.sha256(b"venuebox recovery key" + raw).digest()[:_CHECK_BYTES]
+
+
+_TITLE, _KEY = _("Recovery kit"), _("Recovery key")
+_WARNING = _(
+    "Keep this sheet outside of the house, never with the backups: who has both has all that the "
+    "box knows about your guests."
+)
+_STEPS = (
+    _("Take a new machine with venuebox, and plug in the volume with the backups."),
+    _("Choose the latest backup: its name ends with .venuebox-backup."),
+    _("Type: venuebox restore FILE --data DIRECTORY, and then the key above."),
+    _("Type: venuebox serve --data DIRECTORY. QR codes already sent stay valid."),
+)
+
+
+def kit_text(key: RecoveryKey, venue: str, language: str) -> str:
+    """For a console: the key in rows, a QR code, and what to do with them."""
+    say = load_languages().get(language).plain
+    numbered = "\n".join(f"  {number}. {say(step)}" for number, step in enumerate(_STEPS, 1))
+    rows = "\n".join(f"    {row}" for row in key_rows(key))
+    return (
+        f"{say(_TITLE)} · {venue}\n\n{say(_WARNING)}\n\n{say(_KEY)}\n{rows}\n\n"
+        f"{qr_blocks(key.text)}\n\n{numbered}"
+    )
+
+
+def kit_html(key: RecoveryKey, venue: str) -> str:
+    """A page to print, in the three languages. It stands alone and asks nobody for anything."""
+    page = resources.files("appliance.backup").joinpath("kit.html").read_text("utf-8")
+    return jinja2.Environment(autoescape=True).from_string(page).render(
+        venue=venue, languages=load_languages().all(), rows=key_rows(key),
+        code=qr_svg(key.text), title=_TITLE, key=_KEY, warning=_WARNING, steps=_STEPS,
+    )  # fmt: skip
+
+
+def key_rows(key: RecoveryKey) -> list[str]:
+    """The key as it is read aloud: two rows of seven groups."""
+    groups = key.text.split("-")
+    return [" ".join(groups[:7]), " ".join(groups[7:])]

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
-from appliance.data_directory import DataDirectory
-from appliance.durable import open_private
-from appliance.errors import Trouble
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.files import open_private
 
 _ROW = 28  # letters and digits in each of the two rows that a recovery kit shows
 _WORDS = {"copy": "copying", "seal": "writing", "prove": "proving"}
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.what == "kit":
         return _kit(arguments, console, directory)
     # Encryption and SQLite come along: the other commands start without them.
-    from appliance.backup.making import Maker  # noqa: PLC0415
+    from appliance.backup.create import Maker  # noqa: PLC0415
 
     maker = Maker(
         directory, console.settings(directory), console.clock, console.tokens, console.zones, tell
@@ -69,7 +69,10 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
     if arguments.latest:
         return _restore_latest(arguments, console)
     # Other commands do without these.
-    from appliance.backup import proof, recovery_key, restoring, sealed  # noqa: PLC0415
+    from appliance.backup import archive as sealed  # noqa: PLC0415
+    from appliance.backup import catalogue as proof  # noqa: PLC0415
+    from appliance.backup import recovery_key  # noqa: PLC0415
+    from appliance.backup import restore as restoring  # noqa: PLC0415
 
     with proof.open_backup(Path(arguments.file)) as file:
         header, _ = sealed.read_header(file)
@@ -88,7 +91,9 @@ def restore(arguments: argparse.Namespace, console: Console) -> int:
 
 def verify(arguments: argparse.Namespace, console: Console) -> int:
     """What the file says of itself, and whether every byte of it is good."""
-    from appliance.backup import proof, recovery_key, sealed  # noqa: PLC0415 - as above
+    from appliance.backup import archive as sealed  # noqa: PLC0415 - as above
+    from appliance.backup import catalogue as proof  # noqa: PLC0415 - as above
+    from appliance.backup import recovery_key  # noqa: PLC0415 - as above
 
     with proof.open_backup(Path(arguments.file)) as file:
         header, _ = sealed.read_header(file)
@@ -139,8 +144,9 @@ def ask_key(given: str | None, prompt: str) -> str:
 
 
 def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirectory) -> int:
-    from appliance.backup import kit, recovery_key  # noqa: PLC0415 - as above
-    from appliance.store.venue import get_venue  # noqa: PLC0415 - as above
+    from appliance.backup import recovery_key  # noqa: PLC0415 - as above
+    from appliance.backup import recovery_key as kit  # noqa: PLC0415 - as above
+    from appliance.venue.rows import get_venue  # noqa: PLC0415 - as above
 
     key = recovery_key.ensure_recovery_key(directory, console.tokens)
     if arguments.check:
@@ -164,7 +170,8 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
 
 
 def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
-    from appliance.backup import recovery_key, restoring  # noqa: PLC0415 - as above
+    from appliance.backup import recovery_key  # noqa: PLC0415 - as above
+    from appliance.backup import restore as restoring  # noqa: PLC0415 - as above
 
     directory = console.directory(arguments)
     directory.refuse_strangers()

@@ -3,12 +3,12 @@
 import argparse
 from datetime import datetime
 
-from appliance.actions.confirm_clock import confirm_clock
-from appliance.actions.note_security import CONSOLE
 from appliance.commands.console import Commands, Console, add_command, add_group, parse_day
-from appliance.data_directory import ENVIRONMENTS
-from appliance.errors import Trouble
-from appliance.store.venue import get_venue
+from appliance.core.data_directory import ENVIRONMENTS
+from appliance.core.errors import Trouble
+from appliance.staff.audit_log import CONSOLE
+from appliance.venue.rows import get_venue
+from appliance.webhooks.gates import confirm_clock
 
 
 def add(commands: Commands) -> None:

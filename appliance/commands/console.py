@@ -11,18 +11,25 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from appliance.clock import Clock, ZoneDatabase, newest_zone_database, optional_instant
-from appliance.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
-from appliance.environment import EnvironmentName, Links, path_prefix
-from appliance.errors import NotFound, Trouble
-from appliance.file_ownership import become_owner
-from appliance.model.evening import parse_date
-from appliance.poke import poke
-from appliance.settings import Settings, read_settings
-from appliance.store.connection import Reader, Transaction, open_for_command
-from appliance.store.migrate import list_migrations
-from appliance.store.session import session
-from appliance.store.unusable import UNUSABLE, describe_missing, describe_newer, describe_unusable
-from appliance.tokens import Tokens
+from appliance.core.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
+from appliance.core.errors import NotFound, Trouble
+from appliance.core.files import become_owner
+from appliance.core.process import poke
+from appliance.core.settings import Settings, read_settings
+from appliance.core.tokens import EnvironmentName, Tokens
+from appliance.database.connection import (
+    UNUSABLE,
+    Reader,
+    Transaction,
+    describe_missing,
+    describe_newer,
+    describe_unusable,
+    open_for_command,
+)
+from appliance.database.integrity import session
+from appliance.database.migrate import list_migrations
+from appliance.environment import Links, path_prefix
+from appliance.venue.model import parse_date
 
 # argparse has no public name for what add_subparsers returns.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said

@@ -3,8 +3,8 @@
 import argparse
 
 from appliance.commands.console import Commands, Console, add_command, print_answer
-from appliance.errors import Trouble
-from appliance.settings import Settings
+from appliance.core.errors import Trouble
+from appliance.core.settings import Settings
 
 _FRENCH = ("fr", "ar")  # Morocco's machines: French is read where Arabic is
 
@@ -21,10 +21,10 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace, console: Console) -> int:
     """One finding each, with its remedy; status 1 when one fails. Changes nothing but --fix."""
     # Mail and http come along: the other commands start without them.
+    from appliance.core.i18n import load_languages  # noqa: PLC0415
     from appliance.doctor.check import CheckContext, Sentence, worst  # noqa: PLC0415
+    from appliance.doctor.checks import examine  # noqa: PLC0415
     from appliance.doctor.data import fix_permissions  # noqa: PLC0415
-    from appliance.doctor.examination import examine  # noqa: PLC0415
-    from appliance.i18n import load_languages  # noqa: PLC0415
 
     directory = console.directory(arguments)
     directory.check()

@@ -2,13 +2,16 @@
 
 import argparse
 
-from appliance.actions.erase_guest import erase_guest
-from appliance.actions.export_guest import export_guests
 from appliance.commands import console as cli
-from appliance.errors import Trouble
-from appliance.store.connection import Reader
-from appliance.store.erasing import find_reservations_of, keep_existing
-from appliance.upkeep.erasures import finish_erasures
+from appliance.core.errors import Trouble
+from appliance.database.connection import Reader
+from appliance.privacy import (
+    erase_guest,
+    export_guests,
+    find_reservations_of,
+    finish_erasures,
+    keep_existing,
+)
 
 
 def add(commands: cli.Commands) -> None:

@@ -4,18 +4,18 @@ import argparse
 import os
 from contextlib import ExitStack
 
-from appliance.actions.apply_venue import apply_venue
 from appliance.commands.console import Commands, Console, add_command, add_group, read_argument
-from appliance.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.durable import atomic_write
-from appliance.errors import Trouble
-from appliance.model.venue_file import UNFURNISHED, VenueFile, parse_venue_file
-from appliance.settings import settings_example
-from appliance.store.migrate import migrate
-from appliance.store.session import session
-from appliance.store.setup import begin_setup
-from appliance.store.signing_keys import add_signing_key
-from appliance.tokens import Keyring
+from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.files import atomic_write
+from appliance.core.settings import settings_example
+from appliance.core.tokens import Keyring
+from appliance.database.integrity import session
+from appliance.database.migrate import migrate
+from appliance.door.signing_keys import add_signing_key
+from appliance.staff.first_run import begin_setup
+from appliance.venue.edit import apply_venue
+from appliance.venue.venue_file import UNFURNISHED, VenueFile, parse_venue_file
 
 _PRIVATE = 0o077
 

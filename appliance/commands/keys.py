@@ -2,14 +2,11 @@
 
 import argparse
 
-from appliance.actions.issue_key import issue_key
-from appliance.actions.revoke_key import revoke_key
-from appliance.actions.rotate_signing_key import rotate_signing_key
+from appliance.api_keys import READ_ONLY_SCOPES, SCOPES, issue_key, list_keys, revoke_key
 from appliance.clock import optional_instant
 from appliance.commands import console as cli
-from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
-from appliance.store.keys import list_keys
-from appliance.tokens import Keyring
+from appliance.core.tokens import Keyring
+from appliance.door.signing_keys import rotate_signing_key
 
 
 def add(commands: cli.Commands) -> None:

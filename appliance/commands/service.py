@@ -13,9 +13,9 @@ from importlib import resources
 from pathlib import Path
 
 from appliance.commands.console import Commands, Console, add_command, add_group
-from appliance.data_directory import DataDirectory, choose_data_directory
-from appliance.errors import Trouble
-from appliance.file_ownership import acting_as, find_owner
+from appliance.core.data_directory import DataDirectory, choose_data_directory
+from appliance.core.errors import Trouble
+from appliance.core.files import acting_as, find_owner
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
 BOOTED = Path("/run/systemd/system")  # there while systemd runs the machine: sd_booted(3)

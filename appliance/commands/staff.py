@@ -5,16 +5,13 @@ Staff belong to the house: they are kept in the live database.
 
 import argparse
 
-from appliance.actions.create_staff import Invitation, create_staff
-from appliance.actions.manage_staff import disable_staff, invite_again
-from appliance.actions.second_step import remove_second_step
 from appliance.commands import console as cli
+from appliance.core.errors import Trouble
+from appliance.database.connection import Reader
 from appliance.environment import house_base, outside_base
-from appliance.errors import Trouble
-from appliance.model.staff import ROLES, StaffMember
-from appliance.store.connection import Reader
-from appliance.store.second_steps import list_second_steps
-from appliance.store.staff import list_staff
+from appliance.staff.accounts import Invitation, create_staff, disable_staff, invite_again
+from appliance.staff.model import ROLES, StaffMember, list_staff
+from appliance.staff.two_factor import list_second_steps, remove_second_step
 
 
 def add(commands: cli.Commands) -> None:

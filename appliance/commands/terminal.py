@@ -2,13 +2,15 @@
 
 import argparse
 
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.offer_pairing import offer_pairing
-from appliance.actions.revoke_terminal import revoke_terminal
 from appliance.commands import console as cli
+from appliance.door.terminals import (
+    ROLES,
+    issue_terminal,
+    list_terminals,
+    offer_pairing,
+    revoke_terminal,
+)
 from appliance.environment import terminal_base, trust_page
-from appliance.model.terminal import ROLES
-from appliance.store.terminals import list_terminals
 
 
 def add(commands: cli.Commands) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 
 from appliance.clock import format_instant
 from appliance.commands import console as cli
-from appliance.data_directory import DataDirectory
-from appliance.errors import Trouble
-from appliance.poke import poke
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.process import poke
 
 
 def add(commands: cli.Commands) -> None:
@@ -25,7 +25,7 @@ def add(commands: cli.Commands) -> None:
 
 
 def _show(arguments: argparse.Namespace, console: cli.Console) -> int:
-    from appliance.tls.files import describe  # noqa: PLC0415 - cryptography is heavy
+    from appliance.tls.certificates import describe  # noqa: PLC0415 - cryptography is heavy
 
     found = describe(_directory(arguments, console).root / "tls", console.clock.now())
     if found is None:
@@ -48,7 +48,7 @@ def _tell(kind: str, found: dict[str, Any]) -> list[str]:
 
 
 def _import(arguments: argparse.Namespace, console: cli.Console) -> int:
-    from appliance.tls.files import import_certificate  # noqa: PLC0415 - as above
+    from appliance.tls.certificates import import_certificate  # noqa: PLC0415 - as above
 
     certificates, key = cli.read_argument(arguments.cert), cli.read_argument(arguments.key)
     directory = _directory(arguments, console)
@@ -59,9 +59,11 @@ def _import(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
-    from appliance.store.terminals import list_terminals  # noqa: PLC0415 - as above
-    from appliance.store.venue import get_venue  # noqa: PLC0415 - as above
-    from appliance.tls import certificates, files, names  # noqa: PLC0415 - as above
+    from appliance.door.terminals import list_terminals  # noqa: PLC0415 - as above
+    from appliance.tls import authority as names  # noqa: PLC0415 - as above
+    from appliance.tls import certificates  # noqa: PLC0415 - as above
+    from appliance.tls import certificates as files  # noqa: PLC0415 - as above
+    from appliance.venue.rows import get_venue  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
     server = console.settings(directory).server
@@ -81,7 +83,7 @@ def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 
 def _forget(arguments: argparse.Namespace, console: cli.Console) -> int:
-    from appliance.tls.files import forget_imported  # noqa: PLC0415 - as above
+    from appliance.tls.certificates import forget_imported  # noqa: PLC0415 - as above
 
     directory = _directory(arguments, console)
     if not forget_imported(directory.root / "tls"):

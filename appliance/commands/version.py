@@ -8,8 +8,8 @@ from importlib import resources
 import apsw
 
 from appliance.commands.console import Commands, Console, add_command
+from appliance.core.errors import Trouble
 from appliance.environment import own_version
-from appliance.errors import Trouble
 
 
 def add(commands: Commands) -> None:

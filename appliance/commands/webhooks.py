@@ -5,27 +5,34 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from appliance.actions.activate_endpoint import activate_endpoint
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.replay_delivery import (
+from appliance.clock import format_instant
+from appliance.commands import console as cli
+from appliance.core.errors import NotFound, Trouble
+from appliance.core.tokens import EnvironmentName, Keyring
+from appliance.database.connection import Transaction
+from appliance.webhooks.deliveries import STATES
+from appliance.webhooks.delivery_log import (
+    LoggedAttempt,
+    LoggedDelivery,
     Progress,
     Selection,
+    list_delivery_log,
     replay_deliveries,
     replay_delivery,
 )
-from appliance.actions.roll_secret import revoke_old_secret, roll_secret
-from appliance.actions.trust_receiver import trust_receiver
-from appliance.clock import format_instant
-from appliance.commands import console as cli
-from appliance.environment import EnvironmentName
-from appliance.errors import NotFound, Trouble
-from appliance.model.delivery import STATES
-from appliance.model.endpoint import Endpoint, parse_ca, parse_pin
-from appliance.store.connection import Transaction
-from appliance.store.delivery_log import LoggedAttempt, LoggedDelivery, list_delivery_log
-from appliance.store.endpoints import get_endpoint, list_endpoints
-from appliance.tokens import Keyring
-from appliance.webhooks.egress import make_guard
+from appliance.webhooks.endpoints import (
+    Endpoint,
+    activate_endpoint,
+    deactivate_endpoint,
+    get_endpoint,
+    list_endpoints,
+    parse_ca,
+    parse_pin,
+    revoke_old_secret,
+    roll_secret,
+    trust_receiver,
+)
+from appliance.webhooks.url_policy import make_guard
 
 
 def add(commands: cli.Commands) -> None:

@@ -1,1 +1,1 @@
-"""What the box can tell about its own state, and what to do where it is not well."""
+"""The checks of `venuebox doctor`, and what to do about what they find."""

@@ -1,30 +1,112 @@
-"""What a check of `venuebox doctor` examines, and what it says."""
+"""What a check of `venuebox doctor` reads, and what it reports; counts for `/metrics`."""
 
 import http.client
 import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import apsw
 
-from appliance.clock import Clock, ZoneDatabase, format_instant
-from appliance.clock_trust import kernel_is_synchronised
-from appliance.data_directory import DataDirectory
-from appliance.environment import EnvironmentName
-from appliance.errors import Trouble
-from appliance.i18n import Language, isolate
-from appliance.i18n import mark as _
-from appliance.settings import Settings
-from appliance.store.connection import Reader
-from appliance.store.examination import opened_for_reading, read_schema
-from appliance.store.migrate import list_migrations
-from appliance.store.unusable import is_unopenable
-from appliance.webhooks.network import SystemNetwork
+from appliance.alerts import Condition, list_conditions
+from appliance.clock import Clock, ZoneDatabase, format_instant, kernel_is_synchronised
+from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.i18n import Language, isolate
+from appliance.core.i18n import mark as _
+from appliance.core.network import SystemNetwork
+from appliance.core.settings import Settings
+from appliance.core.tokens import EnvironmentName
+from appliance.database.connection import Reader, is_unopenable, known, open_connection
+from appliance.database.migrate import list_migrations
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryHealth:
+    """How webhooks fare. Instants in ms since 1970; `oldest_pending` None when none waits."""
+
+    dead: int
+    pending: int
+    oldest_pending: int | None
+
+
+@contextmanager
+def opened_for_reading(path: Path, clock: Clock, zones: ZoneDatabase) -> Iterator[Reader]:
+    """A read-only snapshot of a database, whether or not a box writes to it."""
+    with closing(open_connection(path, writable=False)) as connection:
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        yield Reader(connection, clock, zones)
+
+
+def read_schema(reader: Reader) -> int:
+    """The number of the file's schema."""
+    return int(reader.value("PRAGMA user_version"))
+
+
+def read_delivery_health(reader: Reader, since: int) -> DeliveryHealth:
+    """Deliveries that died since `since`, and those that wait."""
+    sql = """SELECT (SELECT count(*) FROM delivery WHERE state = 'dead' AND finished_at >= :since),
+                    count(*), min(e.occurred_at)
+             FROM delivery d JOIN event e ON e.seq = d.event_seq WHERE d.state = 'pending'"""
+    return known(reader.one(DeliveryHealth, sql, {"since": since}))
+
+
+def find_signing_key_age(reader: Reader) -> int | None:
+    """How old the key that signs guest passes is, in ms; None when there is none."""
+    created = reader.value("SELECT created_at FROM signing_key WHERE retired_at IS NULL")
+    return None if created is None else reader.now - created
+
+
+def list_terminal_names(reader: Reader) -> set[str]:
+    """The ids and the names of terminals that were not revoked."""
+    rows = reader.rows("SELECT id, name FROM terminal WHERE revoked_at IS NULL")
+    return {text for row in rows for text in row}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Of one database, as it is now: deliveries, scans and reservations by what became of them."""
+
+    deliveries: dict[str, int]
+    scans: dict[str, int]
+    reservations: dict[str, int]
+    conditions: int
+
+
+class Tally:
+    """Scans by result, up to the latest. Their log is only ever added to: none is counted again."""
+
+    def __init__(self) -> None:
+        self._known: tuple[int, dict[str, int]] = (0, {})  # replaced as one: threads may share it
+
+    def take(self, reader: Reader) -> dict[str, int]:
+        """Count those that came since."""
+        seq, known = self._known
+        scans = dict(known)
+        for result, count, last in reader.rows(
+            "SELECT result, count(*), max(seq) FROM scan WHERE seq > :seq GROUP BY result",
+            {"seq": seq},
+        ):
+            scans[result] = scans.get(result, 0) + count
+            seq = max(seq, last)
+        self._known = seq, scans
+        return scans
+
+
+def count_for_metrics(reader: Reader, tally: Tally) -> Counts:
+    """As they are now; `tally` is kept from one call to the next."""
+    return Counts(
+        deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
+        scans=tally.take(reader),
+        reservations=dict(reader.rows("SELECT status, count(*) FROM reservation GROUP BY status")),
+        conditions=int(reader.value("SELECT count(*) FROM condition")),
+    )
+
 
 HEALTH_DEADLINE = 2.0
 Status = Literal["ok", "warn", "fail"]
@@ -203,3 +285,60 @@ class CheckContext:
             return self.directory.master_key()
         except Trouble:
             raise NotExamined from None
+
+
+# By the names under which they are noted.
+MESSAGES = {
+    "box_offline": _("the box has no internet, webhooks wait"),
+    "clock_held": _("the clock cannot be trusted, webhooks wait"),
+    "clock_unconfirmed": _("webhooks are sent with a time that is not confirmed"),
+    "clock_leapt": _(
+        "the clock was set far ahead or back and nothing confirms it, so nothing expires: if its "
+        "date is right, the owner confirms it in the portal"
+    ),
+    "unwritten_outcomes": _("results of deliveries cannot be written"),
+    "endpoint_failing": _("a webhook endpoint does not answer"),
+    "endpoint_blocked": _("the address of a webhook endpoint is not allowed"),
+    "receiver_clock": _("a partner's clock differs from the box's"),
+    "endpoint_switched_off": _("an API key deactivated a webhook endpoint of another key"),
+    "no_backup": _("the nightly backup could not be made"),
+    "database_damaged": _("a database is damaged"),
+    "mail_settings": _("no email is sent before the mail settings are corrected"),
+    "mail_unreachable": _("emails wait: the mail server does not answer"),
+    "reader_trouble": _("a scanner does not work: %(detail)s"),
+    "proxy_unknown": _(
+        "requests come from a proxy or tunnel at %(subject)s that is not configured, so everyone "
+        "behind it counts as one caller: if it is yours, write %(detail)s under [server] in "
+        "settings.toml and restart the box"
+    ),
+    "proxy_says_nothing": _(
+        "the proxy at %(subject)s is configured, but does not say who asks and whether over "
+        "https: it has to send X-Forwarded-For and X-Forwarded-Proto (nginx: %(detail)s)"
+    ),
+}
+_OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endpoint_switched_off")
+
+
+def conditions(context: CheckContext) -> Check:
+    """What holds now. Of a box that is off, what it noted about its own process is past."""
+    found: list[Condition] = []
+    for environment in ENVIRONMENTS:
+        with context.rows(environment) as reader:
+            found += list_conditions(reader)
+    if not context.runs:
+        found = [condition for condition in found if condition.name in _OF_ENDPOINTS]
+    if not found:
+        return ok(_("The box reports nothing."))
+    is_failing = any(condition.name == "unwritten_outcomes" for condition in found)
+    return (fail if is_failing else warn)(
+        _("The box reports: %(noted)s."),
+        _("See the findings about clock, internet and mail, and the endpoints in the portal."),
+        noted=tuple(map(describe, found)),
+    )
+
+
+def describe(condition: Condition) -> Sentence:
+    """What was noted. In English the box's own sentence, which says of what and why."""
+    message = MESSAGES.get(condition.name, "%(detail)s")
+    values = {"detail": condition.detail.rstrip("."), "subject": condition.subject}
+    return Sentence(message, values, "" if "%(" in message else values["detail"])

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import apsw
 
-from appliance.backup.shelf import find_shelf, read_record
-from appliance.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.backup.catalogue import find_shelf, is_overdue, read_record
+from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.i18n import mark as _
+from appliance.core.tokens import Keyring
+from appliance.database.integrity import find_faults, find_missing_pages
+from appliance.database.migrate import list_migrations
 from appliance.doctor.check import (
     ASK,
     RESTORE,
@@ -17,20 +22,14 @@ from appliance.doctor.check import (
     NotExamined,
     Unopenable,
     fail,
+    find_signing_key_age,
     ok,
+    read_schema,
     utc,
     warn,
 )
-from appliance.errors import Trouble
-from appliance.i18n import mark as _
-from appliance.store.examination import find_signing_key_age, read_schema
-from appliance.store.migrate import list_migrations
-from appliance.store.signing_keys import get_signing_key
-from appliance.store.snapshot import find_faults
-from appliance.store.start_check import find_missing_pages
-from appliance.tokens import Keyring
-from appliance.upkeep.erasure_list import LIST, find_unreadable
-from appliance.upkeep.nights import is_overdue
+from appliance.door.signing_keys import get_signing_key
+from appliance.privacy import LIST, find_unreadable
 
 _MIB = 1 << 20
 _LARGE_WAL = 64 * _MIB

@@ -1,13 +1,38 @@
-"""Checks of the machine: disk space, memory, clock, time zones, route to the internet."""
+"""Checks of the machine and the service: disk, memory, clock, routes, https, scanners."""
 
+import os
+import socket
+import ssl
 from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlsplit
 
-from appliance.data_directory import ENVIRONMENTS
-from appliance.doctor.check import Check, CheckContext, NotExamined, at_least, fail, ok, utc, warn
-from appliance.environment import EnvironmentName
-from appliance.errors import Trouble
-from appliance.i18n import mark as _
-from appliance.store.clock_marks import find_latest_instant
+from appliance.core.data_directory import ENVIRONMENTS
+from appliance.core.errors import Trouble
+from appliance.core.i18n import mark as _
+from appliance.core.network import is_alone
+from appliance.core.settings import ServerSettings
+from appliance.core.tokens import EnvironmentName
+from appliance.database.heartbeat import find_latest_instant
+from appliance.doctor.check import (
+    ASK,
+    HEALTH_DEADLINE,
+    RESTART,
+    SET,
+    Check,
+    CheckContext,
+    NotExamined,
+    at_least,
+    fail,
+    list_terminal_names,
+    ok,
+    utc,
+    warn,
+)
+from appliance.tls.authority import Names, own_addresses, wanted_names
+from appliance.tls.certificates import describe
+from appliance.venue.rows import get_venue
 
 _MIB = 1 << 20
 _BACK_IN_TIME = 5 * 60 * 1000
@@ -100,3 +125,164 @@ def _newest(context: CheckContext, environment: EnvironmentName) -> int:
             return find_latest_instant(reader) or 0
     except NotExamined:
         return 0
+
+
+_OK = 200
+_WARN_DAYS, _FAIL_DAYS = 21, 3  # the box renews 30 days before the end
+
+
+def box(context: CheckContext) -> Check:
+    """Whether a box serves this directory, and says that it is well within 2 s."""
+    if not context.runs:
+        return warn(_("The box is not running."), ASK, command="venuebox serve")
+    answers = {}
+    for url in _addresses(context):
+        answers[url] = context.machine.ask(f"{url}/health")
+        if answers[url] == _OK:
+            return ok(_("The box is running and answers."))
+    if any(answers.values()):
+        return fail(
+            _("The box is running, but cannot write any more."),
+            _("Free space if the disk is full, look at the log of the box, then restart it."),
+        )
+    finding = _("The box is running, but does not answer at %(where)s.")
+    return fail(finding, RESTART, where=", ".join(answers) or "?", setting="server.port")
+
+
+def settings(context: CheckContext) -> Check:
+    """The settings can be read, and guests can use the address in them."""
+    if isinstance(context.settings, str):
+        finding = _("The settings cannot be read: %(trouble)s.")
+        remedy = _("Do not restart the box before %(file)s is corrected: it would not start.")
+        return fail(finding, remedy, trouble=context.settings, file="settings.toml")
+    url = context.settings.server.app_url
+    if not url:
+        finding = _("No public address is set: guests' links contain a guessed address.")
+        return warn(finding, SET, setting="server.app_url")
+    if urlsplit(url).scheme == "http" and not is_alone(urlsplit(url).hostname or ""):
+        return warn(
+            _("%(url)s is not encrypted: phones allow it neither camera nor offline pages."),
+            _("Ask whoever installed the box for an https address."),
+            url=url,
+        )
+    return ok(_("Guests reach the box at %(url)s."), url=url)
+
+
+def readers(context: CheckContext) -> Check:
+    """Every scanner of the settings is plugged in and stands for a terminal that exists."""
+    known = context.known_settings().readers
+    if not known:
+        raise NotExamined
+    for scanner in known:
+        if scanner.kind != "tcp" and not os.access(scanner.device, os.R_OK):
+            finding = _("The scanner %(place)s is not plugged in, or cannot be read.")
+            remedy = _("Plug it in. If it is, let the box read it (groups %(groups)s).")
+            return fail(finding, remedy, place=scanner.place, groups="dialout, input")
+    for environment in ENVIRONMENTS:
+        wanted = {r.terminal for r in known if r.environment == environment}
+        with context.rows(environment) as reader:
+            missing = ", ".join(sorted(wanted - list_terminal_names(reader)))
+        if missing:
+            finding = _("There is no terminal called %(names)s (%(environment)s).")
+            remedy = _("Create it in the portal under “Door”, or correct settings.toml.")
+            return fail(finding, remedy, names=missing, environment=environment)
+    return ok(_("Scanners plugged in: %(count)s."), count=len(known))
+
+
+def certificate(context: CheckContext) -> Check:
+    """They last, and each is for the names that it is to be shown under."""
+    server, found = _look(context)
+    imported, covered = found["imported"], _imported_names(found)
+    own_days, days = found["daysLeft"], min(found["daysLeft"], (imported or found)["daysLeft"])
+    lasting = at_least(
+        days, _WARN_DAYS, _FAIL_DAYS, _("Days until the certificate expires: %(days)s."), ASK,
+        days=days, command="venuebox tls import" if days < own_days else "venuebox tls renew",
+    )  # fmt: skip
+    if lasting.status != "ok":
+        return lasting
+    url = urlsplit(server.app_url)
+    host = url.hostname or ""
+    if imported and url.scheme == "https" and not covered.cover(host):
+        finding = _(
+            "The imported certificate is for %(names)s, but guests reach the box at %(host)s."
+        )
+        remedy = _("Import a certificate for that address, or remove this one: %(command)s")
+        names, command = ", ".join(imported["names"][:5]), "venuebox tls forget"
+        return warn(finding, remedy, names=names, host=host, command=command)
+    with context.rows("live") as reader:
+        wanted = wanted_names(get_venue(reader).slug, server, own_addresses())
+    unnamed = {*wanted.dns, *wanted.addresses} - set(found["names"])
+    missing = sorted(name for name in unnamed if not covered.cover(name))
+    if missing:
+        remedy = _("Ask whoever installed the box: %(command)s. If that changes nothing, add "
+                   "%(option)s and trust the box again on each phone (%(page)s).")  # fmt: skip
+        told = {"command": "venuebox tls renew", "option": "--authority", "page": "/trust"}
+        names = ", ".join(missing[:5])
+        return warn(_("The certificate is not for %(names)s."), remedy, names=names, **told)
+    return lasting
+
+
+def tls_port(context: CheckContext) -> Check:
+    """`server.tls_port` answers over TLS, with the certificates of the files."""
+    server, found = _look(context)
+    if not context.runs:
+        raise NotExamined
+    host = _listening_host(server.host)
+    where = f"{host}:{server.tls_port}"
+    covered = _imported_names(found)
+    expected = {"": found["fingerprint"]}
+    for name in [name.replace("*", "www") for name in covered.dns][:1]:
+        expected[name] = (found["imported"] if covered.cover(name) else found)["fingerprint"]
+    try:
+        shown = {name: _ask(host.strip("[]"), server.tls_port, name) for name in expected}
+    except OSError:
+        finding = _("Nothing answers over https at %(where)s.")
+        return fail(finding, RESTART, where=where, setting="server.tls_port")
+    if shown != expected:
+        finding = _("%(where)s shows another certificate than the box's.")
+        return warn(finding, _("Restart the box."), where=where)
+    return ok(_("https answers at %(where)s."), where=where)
+
+
+def _imported_names(found: dict[str, Any]) -> Names:
+    return Names(tuple(found["imported"]["names"]) if found["imported"] else (), ())
+
+
+def _ask(host: str, port: int, name: str) -> str:
+    """The SHA-256 of the certificate that is shown to who asks for `name`, or for none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is compared
+    with (
+        socket.create_connection((host, port), HEALTH_DEADLINE) as plain,
+        context.wrap_socket(plain, server_hostname=name or None) as secure,
+    ):
+        return sha256(secure.getpeercert(binary_form=True) or b"").hexdigest()
+
+
+def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
+    """Settings and certificates of a box that speaks TLS; NotExamined for the others."""
+    server = context.known_settings().server
+    found = describe(context.directory.root / "tls", context.clock.now())
+    if is_alone(server.host) or not server.tls_port or found is None:
+        raise NotExamined
+    return server, found
+
+
+def _addresses(context: CheckContext) -> list[str]:
+    """Where the box may answer on this machine: as it remembers, and as its settings say."""
+    found = []
+    remembered = urlsplit(context.directory.remembered_address() or "")
+    if remembered.port:
+        found.append(f"http://127.0.0.1:{remembered.port}")
+        if remembered.hostname in own_addresses():  # it may listen there alone
+            found.append(f"http://{remembered.netloc}")
+    if not isinstance(context.settings, str) and (server := context.settings.server).port:
+        found.append(f"http://{_listening_host(server.host)}:{server.port}")
+    return list(dict.fromkeys(found))
+
+
+def _listening_host(host: str) -> str:
+    """As a URL on this machine writes it."""
+    if host in {"0.0.0.0", "::"}:  # noqa: S104 - compared, not listened on
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

@@ -2,12 +2,21 @@
 
 import asyncio
 
-from appliance.data_directory import ENVIRONMENTS
-from appliance.doctor.check import SET, Check, CheckContext, NotExamined, fail, ok, utc, warn
-from appliance.i18n import mark as _
-from appliance.mail.smtp import find_trouble
-from appliance.store.endpoints import list_active_endpoints
-from appliance.store.examination import read_delivery_health
+from appliance.core.data_directory import ENVIRONMENTS
+from appliance.core.i18n import mark as _
+from appliance.doctor.check import (
+    SET,
+    Check,
+    CheckContext,
+    NotExamined,
+    fail,
+    ok,
+    read_delivery_health,
+    utc,
+    warn,
+)
+from appliance.email.smtp import find_trouble
+from appliance.webhooks.endpoints import list_active_endpoints
 
 MAIL_DEADLINE = 5.0
 _WEEK = 7 * 24 * 3600 * 1000

@@ -1,1 +1,1 @@
-"""The box's certificates: an authority of its own, what it signs, and one brought from outside."""
+"""The box's certificates: its own authority, and an imported certificate."""

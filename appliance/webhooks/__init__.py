@@ -1,1 +1,1 @@
-"""Deliveries to partners: dispatcher, event body, signature, egress guard."""
+"""Webhooks: endpoints, deliveries, the dispatcher, retries, the URL policy."""

@@ -1,10 +1,15 @@
-"""One attempt: the request goes to an address that was checked, and its outcome comes back."""
+"""One attempt: connect to a checked address over verified TLS, send, and name the outcome."""
 
 import asyncio
 import errno
+import hashlib
+import hmac
 import socket
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, cast
 
@@ -14,12 +19,151 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
-from appliance.model.delivery import Outcome
-from appliance.webhooks.addresses import IpAddress, Reach, reach_of
-from appliance.webhooks.egress import Blocked, EgressGuard
-from appliance.webhooks.outcomes import CONNECT, DNS, GUARD, TLS, WAIT, answered, failed
-from appliance.webhooks.receiver import Receiver
-from appliance.webhooks.trust import PinnedCertificate, Trust
+from appliance.webhooks.deliveries import Outcome
+from appliance.webhooks.url_policy import Blocked, EgressGuard, IpAddress, Reach, Receiver, reach_of
+
+GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait", "done"
+SENT = (WAIT, DONE)  # where the request was sent, whatever came of it
+
+_UNKNOWN_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+NO_ROUTE, DNS_TEMP, CONN_TIMEOUT = "no_route", "dns_temp", "conn_timeout"
+BOX_OFFLINE = "box_offline"
+
+_UNREACHABLE = {
+    errno.ENETUNREACH: NO_ROUTE,  # said by our own machine
+    errno.ENETDOWN: NO_ROUTE,
+    errno.EHOSTUNREACH: "unreachable",
+    errno.EADDRNOTAVAIL: "unreachable",
+}
+
+_SUCCESS = 2  # the first digit of a status
+
+
+def answered(
+    status: int, excerpt: bytes, remote_address: str | None, date: str | None = None
+) -> Outcome:
+    """The outcome of an answer: 2xx is delivered, a redirect is a failure like any other."""
+    code = "delivered" if status // 100 == _SUCCESS else f"http_{status}"
+    return Outcome(
+        DONE, code, status, remote_address, _legible(excerpt), receiver_time=_instant(date)
+    )
+
+
+def failed(error: Exception, phase: str, remote_address: str | None = None) -> Outcome:
+    """The outcome of an attempt that `error` ended in `phase`."""
+    if isinstance(error, Blocked):
+        return Outcome(GUARD, "blocked")
+    return Outcome(phase, _code(error, phase), remote_address=remote_address)
+
+
+def _code(error: Exception, phase: str) -> str:  # noqa: PLR0911 - a table, one line each
+    match error:
+        case socket.gaierror():
+            return "dns_nxdomain" if error.errno in _UNKNOWN_NAME else DNS_TEMP
+        case ssl.SSLCertVerificationError():
+            return "tls_cert"
+        case ssl.SSLError():
+            return "tls_other"
+    if phase == TLS:
+        return CONN_TIMEOUT if isinstance(error, TimeoutError) else "tls_other"
+    match error:
+        case TimeoutError():
+            return {DNS: DNS_TEMP, CONNECT: CONN_TIMEOUT}.get(phase, "timeout")
+        case ConnectionRefusedError():
+            return "conn_refused"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
+            return "reset"
+        case OSError():
+            return _UNREACHABLE.get(error.errno or 0, "failed")
+    return "protocol"
+
+
+@lru_cache(maxsize=8)  # answers of one second say the same
+def _instant(date: str | None) -> int | None:
+    """The instant that a Date header names, in ms since 1970."""
+    if date is None:
+        return None
+    try:
+        return int(parsedate_to_datetime(date).timestamp()) * 1000
+    except (ValueError, OverflowError):
+        return None
+
+
+def _legible(excerpt: bytes) -> str | None:
+    """The first bytes of an answer as text that no terminal, page or log can stumble over."""
+    text = excerpt.decode("utf-8", "backslashreplace")
+    escaped = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text)
+    return escaped or None
+
+
+# The context in which a certificate is checked. May read files; raises ssl.SSLError.
+Trust = Callable[[], Awaitable[ssl.SSLContext]]
+
+
+class AnotherCertificate(ssl.SSLCertVerificationError):
+    """The receiver showed another certificate than the pinned one."""
+
+
+class SystemTrust:
+    """The certificates that this machine trusts, read when the first https receiver asks."""
+
+    def __init__(self) -> None:
+        self._context: ssl.SSLContext | None = None
+
+    async def __call__(self) -> ssl.SSLContext:
+        """The context; reading the certificates takes 40 ms, which are a thread's."""
+        if self._context is None:
+            self._context = _modern(await asyncio.to_thread(ssl.create_default_context))
+        return self._context
+
+
+class OwnAuthority:
+    """Nothing but what the given certificates have signed, name and dates checked as ever."""
+
+    def __init__(self, ca: str) -> None:
+        """`ca` is PEM, as `parse_ca` returns it. Any of its certificates ends the chain."""
+        self._ca = ca
+        self._context: ssl.SSLContext | None = None
+
+    async def __call__(self) -> ssl.SSLContext:
+        """The context; ssl.SSLError when the certificates cannot be used."""
+        if self._context is None:
+            context = _modern(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            context.load_verify_locations(cadata=self._ca)
+            self._context = context
+        return self._context
+
+
+class PinnedCertificate:
+    """One certificate and no other, whoever signed it, whatever its name and dates say.
+
+    The handshake proves that the receiver holds its key; `check` then has to follow, before
+    the first byte is sent.
+    """
+
+    def __init__(self, digest: bytes) -> None:
+        """`digest` is the SHA-256 of the certificate in DER."""
+        self._digest = digest
+        self._context = _modern(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+        self._context.check_hostname = False
+        self._context.verify_mode = ssl.CERT_NONE  # `check` does it
+
+    async def __call__(self) -> ssl.SSLContext:
+        """The context."""
+        return self._context
+
+    def check(self, certificate: bytes | None) -> None:
+        """AnotherCertificate unless `certificate` (DER) is the pinned one."""
+        shown = hashlib.sha256(certificate or b"").digest()
+        if not hmac.compare_digest(shown, self._digest):
+            raise AnotherCertificate("another certificate than the pinned one")
+
+
+def _modern(context: ssl.SSLContext) -> ssl.SSLContext:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
 
 # Opens a TCP connection to one of the addresses. Raises OSError.
 Connect = Callable[[Sequence[IpAddress], int], Awaitable[socket.socket]]

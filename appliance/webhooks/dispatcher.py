@@ -11,39 +11,27 @@ import hashlib
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 
-from appliance.accidents import log_accident
-from appliance.actions.announce import Announced
-from appliance.actions.register_endpoint import EndpointsChanged
+from appliance.alerts import CLOCK_HELD, OFFLINE, UNWRITTEN, Conditions, notice_blocked
 from appliance.clock import Clock
+from appliance.clock_signals import Alarm
+from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_accident
+from appliance.database.connection import Reader
+from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
-from appliance.errors import InvalidWebhookUrl, Unavailable
-from appliance.model.delivery import AttemptRecord, DueDelivery, Outcome
-from appliance.model.endpoint import Endpoint
-from appliance.model.venue import Venue
-from appliance.store.connection import Reader
-from appliance.store.database import ChangedBeside
-from appliance.store.endpoints import list_active_endpoints
-from appliance.store.reservations import find_reservation
-from appliance.store.venue import get_venue
-from appliance.webhooks.client import Client
-from appliance.webhooks.clock_gate import ClockGate
-from appliance.webhooks.conditions import (
-    CLOCK_HELD,
-    OFFLINE,
-    UNWRITTEN,
-    Conditions,
-    notice_blocked,
-    notice_health,
-)
+from appliance.outbox import Announced
+from appliance.reservations.rows import find_reservation
+from appliance.venue.model import Venue
+from appliance.venue.rows import get_venue
+from appliance.webhooks.client import BOX_OFFLINE, DONE, GUARD, SENT, Client
+from appliance.webhooks.deliveries import AttemptRecord, DueDelivery, Outcome
+from appliance.webhooks.dependencies import Outside, make_outside
 from appliance.webhooks.endpoint_queue import EndpointQueue
-from appliance.webhooks.event_body import event_body
-from appliance.webhooks.ladder import Step, next_step
-from appliance.webhooks.offline_gate import AGAIN_MS, OfflineGate
-from appliance.webhooks.outcomes import BOX_OFFLINE, DONE, GUARD, SENT
-from appliance.webhooks.outside import Outside, make_outside
-from appliance.webhooks.receiver import parse_receiver
-from appliance.webhooks.recorder import Recorder
-from appliance.webhooks.uptime import Alarm
+from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
+from appliance.webhooks.gates import AGAIN_MS, ClockGate, OfflineGate
+from appliance.webhooks.payload import event_body
+from appliance.webhooks.recorder import Recorder, notice_health
+from appliance.webhooks.retry_policy import Step, next_step
+from appliance.webhooks.url_policy import parse_receiver
 
 IN_FLIGHT_MAX = 32
 _UNWRITTEN_MAX = 256
@@ -240,12 +228,7 @@ class Dispatcher:
         self._set_alarm(min((at for at in times if at is not None), default=None))
 
     def _choose(
-        self,
-        reader: Reader,
-        queue: EndpointQueue,
-        uptime: int,
-        now: int,
-        attempts: list[_Attempt],
+        self, reader: Reader, queue: EndpointQueue, uptime: int, now: int, attempts: list[_Attempt]
     ) -> None:
         """Append to `attempts` what starts now; each is begun in its queue, even if this raises."""
         places = IN_FLIGHT_MAX - sum(queue.in_flight for queue in self._queues.values())

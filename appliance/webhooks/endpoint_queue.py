@@ -2,18 +2,19 @@
 
 from collections.abc import Generator, Iterator
 
-from appliance.model.delivery import DueDelivery, Outcome
-from appliance.model.endpoint import Endpoint
-from appliance.store.connection import Reader
-from appliance.store.deliveries import (
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader
+from appliance.webhooks.client import Client, Request
+from appliance.webhooks.deliveries import (
+    DueDelivery,
+    Outcome,
     find_next_retry,
     iterate_retries,
     iterate_untried,
     newest_delivery,
 )
-from appliance.tokens import Keyring
-from appliance.webhooks.client import Client, Request
-from appliance.webhooks.signature import sign
+from appliance.webhooks.endpoints import Endpoint
+from appliance.webhooks.payload import sign
 
 IN_FLIGHT_MAX = 6
 

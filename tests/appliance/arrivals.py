@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from appliance.model.reservation import Reservation
-from appliance.store.connection import Transaction
-from appliance.store.reservations import get_reservation, insert_reservation
+from appliance.database.connection import Transaction
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import get_reservation, insert_reservation
 from tests.builders import TONIGHT, table_id
 
 _SALMA: dict[str, Any] = {

@@ -7,10 +7,9 @@ import socket
 
 import pytest
 
-from appliance import clock_steps
-from appliance.clock import StoppedClock, parse_instant
-from appliance.clock_steps import watch_clock_steps
-from appliance.clock_trust import BoxClock, ClockMark
+from appliance import clock_signals as clock_steps
+from appliance.clock import BoxClock, ClockMark, StoppedClock, parse_instant
+from appliance.clock_signals import watch_clock_steps
 from tests.appliance.webhooks.alarms import ManualUptime
 
 NOW = "2026-11-21T19:00:00Z"

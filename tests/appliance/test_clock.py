@@ -17,7 +17,7 @@ from appliance.clock import (
     newest_zone_database,
     parse_instant,
 )
-from appliance.errors import Trouble
+from appliance.core.errors import Trouble
 
 CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
 

@@ -6,16 +6,15 @@ from contextlib import suppress
 
 import pytest
 
-from appliance.data_directory import DataDirectory, choose_data_directory
-from appliance.durable import atomic_write
-from appliance.errors import Trouble
-from appliance.file_ownership import make_folder
-from appliance.tokens import Tokens
+from appliance.core.data_directory import DataDirectory, choose_data_directory
+from appliance.core.errors import Trouble
+from appliance.core.files import atomic_write, make_folder
+from appliance.core.tokens import Tokens
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from appliance.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory
 with DataDirectory(Path(sys.argv[1])).lock():
     print("held", flush=True)
     time.sleep(60)

@@ -2,8 +2,8 @@
 
 import pytest
 
+from appliance.core.settings import ServerSettings
 from appliance.environment import Links, house_base, outside_base, terminal_base, trust_page
-from appliance.settings import ServerSettings
 
 ADDRESS, PUBLIC = "http://192.168.1.20:8080", "https://riad.example"
 AT_HOME = "https://192.168.1.20:8443"

@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from appliance.accidents import log_accident
-from appliance.log_files import keep_log
+from appliance.core.errors import log_accident
+from appliance.logs import keep_log
 
 
 @pytest.fixture(autouse=True)

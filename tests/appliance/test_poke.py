@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from appliance.poke import hear_pokes, poke
-from appliance.store.database import ChangedBeside
+from appliance.core.process import hear_pokes, poke
+from appliance.database.database import ChangedBeside
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.errors import Trouble, Unavailable
+from appliance.core.errors import Trouble, Unavailable
 from appliance.scheduler import Job, Scheduler
 from tests.appliance.upkeep.keeping import Timer
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.errors import Trouble
-from appliance.settings import (
+from appliance.core.errors import Trouble
+from appliance.core.scanner_settings import parse_readers
+from appliance.core.settings import (
     Settings,
     change_settings,
     describe_settings,
@@ -19,7 +20,6 @@ from appliance.settings import (
     read_settings,
     settings_example,
 )
-from appliance.settings_readers import parse_readers
 
 ABSENT = Path("there-is-no-such-file.toml")
 DAYS = [f"retention.{what}_days" for what in ("contact", "attempt", "answer", "dead", "security")]

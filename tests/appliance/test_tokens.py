@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from appliance.tokens import ACCESS_CODE_ALPHABET, Keyring, Tokens, hash_token
+from appliance.core.tokens import ACCESS_CODE_ALPHABET, Keyring, Tokens, hash_token
 
 MASTER = bytes(range(32))
 LIVE, TEST = Keyring(MASTER, "live"), Keyring(MASTER, "test")

@@ -20,34 +20,32 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from appliance.backup.archive import Header, SealedReader, SealedWriter, read_header
 from appliance.backup.recovery_key import RecoveryKey, parse_recovery_key
-from appliance.backup.sealed import Header, SealedReader, SealedWriter, read_header
 from appliance.clock import newest_zone_database
-from appliance.door_log import check_export, sign_statement
-from appliance.errors import Refusal, Trouble
-from appliance.i18n import load_languages
-from appliance.model.access_code import parse_access_code
-from appliance.model.booking import parse_booking
-from appliance.model.endpoint import parse_ca, parse_pin
-from appliance.model.evening import parse_date
-from appliance.model.guest_pass import GuestPass, decode_passes, encode_pass
-from appliance.model.strict_json import parse_object
-from appliance.model.terminal import Terminal
-from appliance.model.venue_file import parse_venue_file
-from appliance.model.venue_list import parse_tables
-from appliance.settings import parse_settings, settings_example
-from appliance.tls.authority import make_authority
-from appliance.tls.names import Names
-from appliance.tokens import Keyring
-from terminal_bridge.bridge.client import Identity, OutOfReach, _judge
-from terminal_bridge.bridge.offline import read_snapshot
-from terminal_bridge.readers.lines import Lines
-from terminal_bridge.reading import parse_apart_scans, parse_request
+from appliance.core.errors import Refusal, Trouble
+from appliance.core.i18n import load_languages
+from appliance.core.settings import parse_settings, settings_example
+from appliance.core.tokens import Keyring
+from appliance.door.guest_pass import GuestPass, decode_passes, encode_pass, parse_access_code
+from appliance.door.scan_log_file import check_export, sign_statement
+from appliance.door.terminals import Terminal
+from appliance.http.json import parse_object
+from appliance.reservations.request import parse_booking
+from appliance.tls.authority import Names, make_authority
+from appliance.venue.model import parse_date
+from appliance.venue.table_list import parse_tables
+from appliance.venue.venue_file import parse_venue_file
+from appliance.webhooks.endpoints import parse_ca, parse_pin
+from terminal_bridge.agent.client import Identity, OutOfReach, _judge
+from terminal_bridge.agent.offline import read_snapshot
+from terminal_bridge.api.request import parse_apart_scans, parse_request
+from terminal_bridge.scanners.scanner import Lines
 from tests.builders import a_body
 from tests.soak.scale import FULL
-from web.hosts import Hosts
+from web.middleware import Hosts
 from web.portal.forms import Form
-from web.portal.session_cookie import describe_device
+from web.portal.session import describe_device
 
 EXAMPLES = 5000 if FULL else 50
 ID = "01890000-0000-7000-8000-000000000001"
@@ -128,7 +126,7 @@ STATEMENT = {"header": {"format": "svc-door-log-v1"}, "count": 0}
 LOG = Path(__file__).parents[1] / "appliance" / "door_log" / "exports" / "sealed.jsonl"
 LOG_HEADER = LOG.read_bytes().partition(b"\n")[0] + b"\n"
 LOG_KEY = SIGNER.public_key().public_bytes_raw()
-VENUE = resources.files("web").joinpath("demo/venue.toml").read_bytes()
+VENUE = resources.files("web").joinpath("demo.toml").read_bytes()
 DECODERS = {
     "guest pass": Decoder(of_text(lambda text: list(decode_passes(text))), PASS.encode()),
     "links": Decoder(of_text(read_links), KEYRING.access_token(ID).encode()),
@@ -178,9 +176,7 @@ DECODERS = {
     "Accept-Language": Decoder(of_text(LANGUAGES.accepted), b"ar;q=0.9, fr-MA;q=0.8, *;q=0"),
     "User-Agent": Decoder(of_text(describe_device), b"Mozilla/5.0 (X11; Linux) Firefox/140.0"),
     "certificate": Decoder(
-        of_text(parse_ca),
-        CERTIFICATE.public_bytes(Encoding.PEM),
-        (Refusal, Trouble),
+        of_text(parse_ca), CERTIFICATE.public_bytes(Encoding.PEM), (Refusal, Trouble)
     ),
     "fingerprint": Decoder(
         of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (Refusal, Trouble)

@@ -22,18 +22,18 @@ import pytest
 from aiohttp import web
 from argon2 import PasswordHasher
 
-from appliance.actions.claim import claim
-from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import StoppedClock
-from appliance.store.staff import set_password
-from appliance.tokens import hash_token
+from appliance.core.tokens import hash_token
+from appliance.door.terminals import issue_terminal
+from appliance.http.request import PRINCIPALS
+from appliance.reservations.claims import claim
+from appliance.staff.model import set_password
 from tests.appliance.arrivals import add_reservation
 from tests.application import application_of
 from tests.attacks.hostile_bodies import BODIES, FORM, JSON, ask, request
 from tests.conftest import opened_box, with_settings
 from tests.web.portal.people import a_person
 from web.connection import Connection, ConnectionLimit
-from web.principals import PRINCIPALS
 
 ROOT = Path(__file__).parents[2]
 MOST = 0.020  # s of processor

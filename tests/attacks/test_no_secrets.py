@@ -21,7 +21,7 @@ DETECTORS = (
 )  # fmt: skip
 OWN = re.compile(r"svc_(?:live|test|terminal)_[0-9a-f]{48}|whsec_[\w-]{43}\b")
 HARMLESS = {
-    ("appliance/tls/files.py", "BEGIN PRIVATE KEY"),  # says what is expected
+    ("appliance/tls/certificates.py", "BEGIN PRIVATE KEY"),  # says what is expected
     ("appliance/refusals.toml", "try again in {seconds} s. Nothing is lost."),  # of a sentence
     ("docs/reference/api.md", "whsec_3q2-7wEXAMPLEONLYxT0zJrYbVdK9mHnQ5uLcWsPf8A"),  # the same
     ("web/api/openapi.md", "whsec_3q2-7wEXAMPLEONLYxT0zJrYbVdK9mHnQ5uLcWsPf8A"),

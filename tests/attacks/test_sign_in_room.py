@@ -5,10 +5,10 @@ from itertools import count
 import argon2
 import pytest
 
-from appliance.store.security_log import list_security_entries
+from appliance.staff.audit_log import list_security_entries
 from tests.conftest import running_box, with_settings
 from tests.web.portal.test_sign_in import PASSWORD, an_account, sign_in
-from web.portal.passwords import PASSWORDS
+from web.portal.guard import PASSWORDS
 
 PROXY = with_settings(
     server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}

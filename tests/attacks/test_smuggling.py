@@ -71,10 +71,7 @@ def both():
         for length in (b"0", b"5", b"6"):
             two = [b"Content-Length: " + length, b"Transfer-Encoding: " + encoding]
             yield f"length {length!r} and encoding {encoding!r}", headed(*two, body=LAST)
-            yield (
-                f"encoding {encoding!r} and length {length!r}",
-                headed(*two[::-1], body=LAST),
-            )
+            yield (f"encoding {encoding!r} and length {length!r}", headed(*two[::-1], body=LAST))
 
 
 def chunks():

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from argon2 import PasswordHasher
 
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.store.staff import set_password
+from appliance.door.terminals import issue_terminal
+from appliance.staff.model import set_password
 from tests.builders import TONIGHT, a_body, table_id
 from tests.soak.scale import FULL
 from tests.web.portal.people import a_person

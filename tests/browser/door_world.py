@@ -9,13 +9,13 @@ from typing import Any
 from aiohttp.test_utils import TestServer
 from playwright.async_api import BrowserContext
 
-from appliance.actions.offer_pairing import offer_pairing
 from appliance.clock import StoppedClock
+from appliance.core.settings import Settings
+from appliance.door.signing_keys import pass_text
+from appliance.door.terminals import offer_pairing
 from appliance.environment import Environment
-from appliance.model.reservation import Reservation
-from appliance.settings import Settings
-from appliance.store.guest_passes import pass_text
-from appliance.store.reservations import get_reservation
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import get_reservation
 from tests.appliance.arrivals import add_reservation
 from tests.application import application_of
 from tests.browser.chromium import Chromium

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from appliance.model.qr import qr_png
+from appliance.core.qr import qr_png
 
 _FRAME = (640, 480)
 _WALL = (38, 34, 30)

@@ -8,10 +8,10 @@ from typing import Any
 import argon2
 from playwright.async_api import Browser, Page
 
-from appliance.actions.create_staff import create_staff
-from appliance.actions.sign_in import start_session
-from appliance.store.connection import Transaction
-from appliance.store.staff import set_password
+from appliance.database.connection import Transaction
+from appliance.staff.accounts import create_staff
+from appliance.staff.model import set_password
+from appliance.staff.sessions import start_session
 from tests.browser.chromium import Chromium
 from tests.browser.door_world import DoorWorld, door_world
 

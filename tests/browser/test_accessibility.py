@@ -8,14 +8,13 @@ import base64
 import pytest
 import zxingcpp
 
-from appliance.actions.announce import announce
-from appliance.actions.ask_erasure import ask_erasure
-from appliance.actions.queue_letter import queue_letter
-from appliance.actions.register_endpoint import register_endpoint
-from appliance.mail.composing import Composer, read_contents
-from appliance.model.letter import KINDS, WITH_PASS
-from appliance.settings import MailSettings
-from appliance.store.conditions import Condition, put_condition
+from appliance.alerts import Condition, put_condition
+from appliance.core.settings import MailSettings
+from appliance.email.rendering import Composer, read_contents
+from appliance.outbox import announce
+from appliance.privacy import ask_erasure
+from appliance.reservations.emails import KINDS, WITH_PASS, queue_letter
+from appliance.webhooks.endpoints import register_endpoint
 from tests.appliance.mail import conftest as mail
 from tests.browser.accessibility import violations
 from tests.browser.chromium import browser_fixture

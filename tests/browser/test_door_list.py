@@ -4,7 +4,7 @@ import asyncio
 
 import aiohttp
 
-from appliance.actions.issue_terminal import issue_terminal
+from appliance.door.terminals import issue_terminal
 from tests.browser.accessibility import violations
 from tests.browser.phones import eventually
 

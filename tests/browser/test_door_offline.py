@@ -2,8 +2,8 @@
 
 import pytest
 
-from appliance.actions.amend_reservation import reissue_pass
-from appliance.actions.rotate_signing_key import rotate_signing_key
+from appliance.door.signing_keys import rotate_signing_key
+from appliance.reservations.change import reissue_pass
 
 _LATER = """seconds => {
   const before = Date.now;

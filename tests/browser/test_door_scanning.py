@@ -5,8 +5,8 @@ import io
 import pytest
 from PIL import Image
 
-from appliance.actions.offer_pairing import offer_pairing
-from appliance.model.qr import qr_png
+from appliance.core.qr import qr_png
+from appliance.door.terminals import offer_pairing
 from tests.appliance.model.test_keyboard_layouts import (
     ARABIC,
     ARABIC_WITH_SHIFT,

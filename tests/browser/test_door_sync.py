@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.actions.edit_terminal import edit_terminal, terminal_mark
-from appliance.actions.offer_pairing import offer_pairing
-from appliance.actions.revoke_terminal import revoke_terminal
+from appliance.door.terminals import edit_terminal, offer_pairing, revoke_terminal, terminal_mark
 from tests.browser.accessibility import violations
 from tests.browser.phones import ONLINE, eventually
 

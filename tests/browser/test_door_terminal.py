@@ -3,8 +3,7 @@
 import pytest
 from aiohttp import ClientSession
 
-from appliance.actions.offer_pairing import offer_pairing
-from appliance.actions.revoke_terminal import revoke_terminal
+from appliance.door.terminals import offer_pairing, revoke_terminal
 from tests.browser.phones import eventually
 
 LEFT = """async () => ({

@@ -205,8 +205,7 @@ async def test_over_plain_http_a_page_of_another_site_books_nothing(stranger, wo
     html = f'<form method="post" action="{OURS}">{inputs}<button>go</button></form>'
     headers = {"Referrer-Policy": policy}
     await stranger.route(
-        FOREIGN,
-        lambda route: route.fulfill(body=html, content_type="text/html", headers=headers),
+        FOREIGN, lambda route: route.fulfill(body=html, content_type="text/html", headers=headers)
     )
     await stranger.goto(FOREIGN)
 

@@ -6,11 +6,10 @@ from contextlib import asynccontextmanager
 import argon2
 from aiohttp import ClientSession
 
-from appliance.backup.kit import key_rows
-from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.backup.shelf import Record, write_record
-from appliance.data_directory import DataDirectory
-from appliance.tokens import Tokens
+from appliance.backup.catalogue import Record, write_record
+from appliance.backup.recovery_key import ensure_recovery_key, key_rows
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Tokens
 from tests.appliance.mail.mail_servers import smtp_server
 from tests.browser.accessibility import violations
 from tests.browser.keyboard import enter_room, follow, is_within, press, reach, write

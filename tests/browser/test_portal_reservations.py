@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from appliance.actions.ask_erasure import ask_erasure
+from appliance.privacy import ask_erasure
 from tests.browser import keyboard
 from tests.browser.phones import eventually
 from tests.builders import table_id

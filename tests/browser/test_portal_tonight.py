@@ -4,12 +4,10 @@ import asyncio
 
 import pytest
 
-from appliance.actions.amend_reservation import move_to_table
-from appliance.actions.cancel import cancel
-from appliance.actions.check_in import check_in
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.model.scan import Reading, Scan
-from appliance.store.terminals import get_terminal
+from appliance.door.check_in import check_in
+from appliance.door.scan import Reading, Scan
+from appliance.door.terminals import get_terminal, issue_terminal
+from appliance.reservations.change import cancel, move_to_table
 from tests.browser.keyboard import is_within
 from tests.browser.phones import PHONE
 from tests.builders import table_id

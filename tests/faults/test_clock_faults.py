@@ -7,10 +7,10 @@ from datetime import date, timedelta
 
 import pytest
 
-from appliance.actions.enter import enter_for_guest
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.store.session import session
-from appliance.tokens import Tokens
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
+from appliance.reservations.create import enter_for_guest
 from tests.builders import a_booking
 from tests.faults.checker import read_rows
 from tests.faults.own_time import OwnTime

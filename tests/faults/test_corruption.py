@@ -14,17 +14,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.backup.proof import open_backup, prove
+from appliance.backup.catalogue import open_backup, prove
 from appliance.backup.recovery_key import parse_recovery_key
 from appliance.clock import newest_zone_database
-from appliance.errors import Trouble
-from appliance.store.connection import open_connection
-from appliance.store.database import Database
-from appliance.store.migrate import PAGE_BYTES
-from appliance.store.session import session
-from appliance.store.snapshot import list_faults
-from appliance.store.start_check import check_before_serving
-from appliance.tokens import Tokens
+from appliance.core.errors import Trouble
+from appliance.core.tokens import Tokens
+from appliance.database.connection import open_connection
+from appliance.database.database import Database
+from appliance.database.integrity import check_before_serving, list_faults, session
+from appliance.database.migrate import PAGE_BYTES
 from tests.appliance.backup.making import KEY_TEXT, a_box_with_guests, a_maker
 
 FRAME, PAGE = 24, PAGE_BYTES

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.backup.shelf import read_record
+from appliance.backup.catalogue import read_record
 from tests.faults.conftest import own_mounts
 from tests.journeys.box_process import PROGRAM, BoxProcess, clean_environ, found_box, venuebox
 from tests.journeys.partner_side import calling

@@ -8,15 +8,14 @@ from contextlib import contextmanager
 import apsw
 import pytest
 
-from appliance.actions.beat import beat
 from appliance.clock import newest_zone_database
-from appliance.errors import Trouble, Unavailable
-from appliance.store.database import Database
-from appliance.store.migrate import migrate
-from appliance.store.session import session
-from appliance.store.snapshot import copy_database
-from appliance.tokens import Tokens
-from appliance.upkeep.ballast import Ballast
+from appliance.core.errors import Trouble, Unavailable
+from appliance.core.tokens import Tokens
+from appliance.database.database import Database
+from appliance.database.heartbeat import beat
+from appliance.database.integrity import copy_database, session
+from appliance.database.migrate import migrate
+from appliance.jobs.watchdog import Ballast
 
 MIB = 1 << 20
 PWRITE = ctypes.CFUNCTYPE(

@@ -19,17 +19,17 @@ import apsw
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from appliance.backup.proof import show_header
+from appliance.backup.catalogue import show_header
 from appliance.backup.recovery_key import find_recovery_key
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.data_directory import DataDirectory
-from appliance.store.connection import Reader, open_connection
-from appliance.store.guest_passes import pass_text
-from appliance.store.migrate import PAGE_BYTES
-from appliance.store.reservations import get_reservation
-from appliance.store.security_log import list_security_entries
-from appliance.tls.files import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity
-from appliance.tokens import Keyring
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader, open_connection
+from appliance.database.migrate import PAGE_BYTES
+from appliance.door.signing_keys import pass_text
+from appliance.reservations.rows import get_reservation
+from appliance.staff.audit_log import list_security_entries
+from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity
 from tests.appliance.tls.test_importing import NOW, a_certificate, pem_of
 from tests.faults.leaping_time import LeapingTime
 from tests.journeys.box_process import (

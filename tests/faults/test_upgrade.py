@@ -14,18 +14,16 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.backup.making import back_up_before_upgrade
-from appliance.backup.proof import open_backup, prove, show_header
-from appliance.backup.restoring import restore_blank, restore_latest
-from appliance.backup.shelf import list_backups
+from appliance.backup.catalogue import list_backups, open_backup, prove, show_header
+from appliance.backup.create import back_up_before_upgrade
+from appliance.backup.restore import restore_blank, restore_latest
 from appliance.clock import newest_zone_database
-from appliance.data_directory import DataDirectory
-from appliance.errors import Trouble
-from appliance.store import migrate as migrate_module
-from appliance.store.connection import open_connection
-from appliance.store.migrate import list_migrations, migrate
-from appliance.store.start_check import check_before_serving
-from appliance.store.upgrade_copies import forget_copies
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.database import migrate as migrate_module
+from appliance.database.connection import open_connection
+from appliance.database.integrity import check_before_serving, forget_copies
+from appliance.database.migrate import list_migrations, migrate
 from tests.appliance.backup.making import KEY, a_box_with_guests, a_maker
 from tests.conftest import with_settings
 from tests.soak.scale import FULL, tell
@@ -43,12 +41,12 @@ THIRD = "CREATE INDEX reservation_mood ON reservation (mood); DROP TABLE extra_3
 CHILD = """
 import sys
 from pathlib import Path
-from appliance.backup.making import Maker, back_up_before_upgrade
+from appliance.backup.create import Maker, back_up_before_upgrade
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.data_directory import DataDirectory
-from appliance.settings import Settings
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import Settings
 from appliance.store import migrate as m
-from appliance.tokens import Tokens
+from appliance.core.tokens import Tokens
 known = m.list_migrations()
 m.list_migrations = lambda: [*known, (len(known) + 1, sys.argv[2]), (len(known) + 2, sys.argv[3])]
 directory = DataDirectory(Path(sys.argv[1]))
@@ -166,7 +164,7 @@ def test_without_room_for_a_backup_nothing_is_changed(box, newer, monkeypatch, w
         def full(*_):
             raise apsw.FullError("database or disk is full")
 
-        monkeypatch.setattr("appliance.backup.making.copy_database", full)
+        monkeypatch.setattr("appliance.backup.create.copy_database", full)
     else:
         folder.rmdir()
         folder.write_bytes(b"")

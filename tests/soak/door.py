@@ -14,7 +14,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.model.guest_pass import decode_passes
+from appliance.door.guest_pass import decode_passes
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.soak.scale import tell
 from tests.terminal_bridge.many_doors import complaints, expect, storm

@@ -5,14 +5,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
 
-from appliance.actions.create_staff import create_staff
-from appliance.actions.issue_key import issue_key
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.sign_in import start_session
+from appliance.api_keys import issue_key
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.store.session import session
-from appliance.store.staff import set_password
-from appliance.tokens import Tokens
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
+from appliance.door.terminals import issue_terminal
+from appliance.staff.accounts import create_staff
+from appliance.staff.model import set_password
+from appliance.staff.sessions import start_session
 from tests.faults.checker import History, read_rows
 from tests.journeys.box_process import BoxProcess, Founded, found_box
 from tests.journeys.partner_side import Caller, Received, Receiver, calling

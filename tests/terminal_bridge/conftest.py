@@ -9,19 +9,19 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from appliance.actions.issue_terminal import issue_terminal
 from appliance.box import Box
 from appliance.clock import StoppedClock
+from appliance.core.errors import Refusal
+from appliance.door.signing_keys import pass_text
+from appliance.door.terminals import issue_terminal
 from appliance.environment import Environment
-from appliance.errors import Refusal
-from appliance.model.reservation import Reservation
-from appliance.rate_limit import RateLimit
-from appliance.store.guest_passes import pass_text
-from appliance.store.reservations import get_reservation
-from terminal_bridge.context import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, SEARCH_PHONES
-from terminal_bridge.pairing import pairing_tries
-from terminal_bridge.routes import TERMINAL_ROUTES
-from terminal_bridge.wire import answer
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, SEARCH_PHONES
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import get_reservation
+from terminal_bridge.api.pairing import pairing_tries
+from terminal_bridge.api.routes import TERMINAL_ROUTES
+from terminal_bridge.api.wire import answer
 from tests.appliance.arrivals import add_reservation
 from web.middleware import Handler
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.data_directory import DataDirectory
-from appliance.store.connection import Reader, open_connection
-from appliance.store.guest_passes import pass_text
-from appliance.store.readings import find_tonight
-from appliance.store.scans import find_broken_link
-from appliance.store.session import session
-from appliance.tokens import Keyring, Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring, Tokens
+from appliance.database.connection import Reader, open_connection
+from appliance.database.integrity import session
+from appliance.door.scan_log import find_broken_link
+from appliance.door.signing_keys import pass_text
+from appliance.door.terminals import issue_terminal
+from appliance.venue.rows import find_tonight
 from tests.appliance.arrivals import add_reservation
 
 TERMINALS = 8

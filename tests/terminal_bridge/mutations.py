@@ -5,7 +5,7 @@ import random
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.model.guest_pass import PREFIX
+from appliance.door.guest_pass import PREFIX
 
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _ANY = _ALPHABET + "018 &é\"'(-è_çà,;:!ضصثقلا\u0000\u202e"

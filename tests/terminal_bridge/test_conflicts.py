@@ -2,8 +2,8 @@
 
 import pytest
 
-from appliance.actions.edit_terminal import edit_terminal, terminal_mark
-from appliance.store.conflicts import list_open_conflicts
+from appliance.door.offline_sync import list_open_conflicts
+from appliance.door.terminals import edit_terminal, terminal_mark
 from tests.terminal_bridge.apart import a_scan, sync
 from tests.terminal_bridge.listening import listening
 

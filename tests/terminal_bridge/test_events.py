@@ -5,15 +5,12 @@ import time
 
 import pytest
 
-from appliance.actions.answer_request import accept
-from appliance.actions.cancel import cancel
-from appliance.actions.edit_terminal import edit_terminal, terminal_mark
-from appliance.actions.grant import grant
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.actions.rotate_signing_key import rotate_signing_key
-from appliance.store.database import ChangedBeside
-from appliance.store.reservations import update_reservation
+from appliance.database.database import ChangedBeside
+from appliance.door.signing_keys import rotate_signing_key
+from appliance.door.terminals import edit_terminal, issue_terminal, revoke_terminal, terminal_mark
+from appliance.reservations.change import accept, cancel
+from appliance.reservations.create import grant
+from appliance.reservations.rows import update_reservation
 from tests.builders import a_booking, table_id
 from tests.terminal_bridge.listening import listening
 
@@ -147,7 +144,7 @@ async def test_a_command_beside_the_box_makes_everybody_load_again_and_ends_whom
 
 
 async def test_a_heartbeat_moves_the_position_on_while_nothing_happens(door, monkeypatch):
-    monkeypatch.setattr("terminal_bridge.events.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("terminal_bridge.api.live_feed.HEARTBEAT_SECONDS", 0.05)
     async with listening(door) as ear:
         first = (await ear.next()).position
         await door.guest(date="2026-11-30")

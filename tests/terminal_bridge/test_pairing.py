@@ -6,12 +6,10 @@ import re
 
 import pytest
 
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.offer_pairing import Offered, offer_pairing
-from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.errors import Trouble
-from appliance.model.guest_pass import decode_pass
-from appliance.tokens import hash_token
+from appliance.core.errors import Trouble
+from appliance.core.tokens import hash_token
+from appliance.door.guest_pass import decode_pass
+from appliance.door.terminals import Offered, issue_terminal, offer_pairing, revoke_terminal
 
 
 async def offer(door, name="Porte 9", role="override") -> str:

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from appliance.model.terminal import ROLES
-from appliance.model.verdict import COLOURS
-from terminal_bridge.routes import TERMINAL_ROUTES
+from appliance.door.terminals import ROLES
+from appliance.door.verdict import COLOURS
+from terminal_bridge.api.routes import TERMINAL_ROUTES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "guide" / "door-protocol.md").read_text("utf-8")
 

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from appliance.store.reservations import update_reservation
-from appliance.store.scans import find_broken_link
+from appliance.door.scan_log import find_broken_link
+from appliance.reservations.rows import update_reservation
 
 EVENTS = "SELECT type FROM event ORDER BY seq"
 

@@ -6,7 +6,7 @@ import json
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from appliance.model.guest_pass import decode_pass
+from appliance.door.guest_pass import decode_pass
 
 
 async def take(door) -> tuple[dict, dict]:

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.model.guest_pass import GuestPass, decode_pass, decode_passes, encode_pass, venue_tag
-from appliance.store.guest_passes import guest_pass_of
-from appliance.store.readings import read_code
-from appliance.store.reservations import update_reservation
-from appliance.store.signing_keys import add_signing_key, get_signing_key
+from appliance.door.guest_pass import GuestPass, decode_pass, decode_passes, encode_pass, venue_tag
+from appliance.door.scan import read_code
+from appliance.door.signing_keys import add_signing_key, get_signing_key, guest_pass_of
+from appliance.reservations.rows import update_reservation
 from tests.builders import TONIGHT, VENUE_ID
 from tests.terminal_bridge.mutations import mutate
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from appliance.api_keys import SCOPES, list_keys, mark_key_revoked
 from appliance.clock import StoppedClock
-from appliance.model.api_key import SCOPES
-from appliance.store.keys import list_keys, mark_key_revoked
 from tests.builders import a_key
 from tests.conftest import running_box, with_settings
 from web.routes import PARTNER_ROUTE_TABLE

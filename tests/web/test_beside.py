@@ -7,12 +7,12 @@ import time
 import pytest
 import stripe
 
-from appliance.actions.announce import queue_event
-from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.data_directory import DataDirectory
-from appliance.store.session import session
-from appliance.tokens import Keyring, Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring, Tokens
+from appliance.database.integrity import session
+from appliance.outbox import queue_event
+from appliance.webhooks.endpoints import register_endpoint
 from tests.web.processes import Serving
 from web.main import main
 

@@ -120,9 +120,7 @@ async def test_a_connection_that_asks_nothing_is_dropped_and_one_that_asks_is_ke
 
     inner = web.Server(answer)
     server = await asyncio.get_running_loop().create_server(
-        partial(Connection, inner, ConnectionLimit(9), keep_alive=5, patience=0.1),
-        "127.0.0.1",
-        0,
+        partial(Connection, inner, ConnectionLimit(9), keep_alive=5, patience=0.1), "127.0.0.1", 0
     )
     async with server:
         address = server.sockets[0].getsockname()

@@ -142,7 +142,7 @@ def test_it_takes_everything_along_when_it_stops():
 
 def test_it_never_takes_the_place_of_a_real_box(tmp_path, capsys):
     data = tmp_path / "box"
-    venue = Path("web/demo/venue.toml").absolute()
+    venue = Path("web/demo.toml").absolute()
     assert main(["init", "--data", str(data), "--venue", str(venue)], {}) == 0
     before = (data / "live.db").read_bytes()
 

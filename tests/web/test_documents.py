@@ -8,10 +8,10 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from appliance.actions.announce import EVENT_TYPES
+from appliance.outbox import EVENT_TYPES
 from tests.readme import ROOT
 from web.api.openapi import build_document, example, sample_event
-from web.documents import Documents, headings
+from web.docs import Documents, headings
 from web.routes import PARTNER_ROUTE_TABLE
 
 DOCS = ROOT / "docs"

@@ -7,13 +7,13 @@ from aiohttp.test_utils import make_mocked_request
 
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
-from appliance.data_directory import DataDirectory
-from appliance.settings import Settings
-from appliance.tokens import Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
 from tests.conftest import running_box, with_settings
-from web.first_start import FIRST_START, show_setup_link
-from web.names.addresses import ANY, find_local_address
-from web.names.secure import SECURE
+from web.addresses import ANY, find_local_address
+from web.first_run import FIRST_START, show_setup_link
+from web.https_policy import SECURE
 
 LOCAL = "http://127.0.0.1:8080"
 AT_HOME = "https://192.168.1.20:8443"

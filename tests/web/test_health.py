@@ -5,10 +5,10 @@ import asyncio
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from appliance.errors import Unavailable
-from appliance.store.heartbeat import find_heartbeat
+from appliance.core.errors import Unavailable
+from appliance.database.heartbeat import find_heartbeat
 from tests.conftest import Running
-from web.health import Health
+from web.monitoring import Health
 
 ASK = make_mocked_request("GET", "/health")
 

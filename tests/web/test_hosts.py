@@ -2,8 +2,8 @@ import re
 
 import pytest
 
+from appliance.http.request import PRINCIPALS
 from tests.conftest import running_box, with_settings
-from web.principals import PRINCIPALS
 
 
 async def ask(running, host):

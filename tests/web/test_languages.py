@@ -11,13 +11,12 @@ import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
-from appliance import house_errors  # noqa: F401 - its refusals are found by their base
-from appliance.errors import RULES, Refusal, Rule, ValidationError
-from appliance.house_errors import NameTaken
-from appliance.i18n import isolate, load_languages
-from appliance.store.security_log import SecurityEntry
-from web.portal.answer import refusal_text, rule_text
+from appliance.core import errors as house_errors  # noqa: F401 - its refusals are found by their base
+from appliance.core.errors import RULES, NameTaken, Refusal, Rule, ValidationError
+from appliance.core.i18n import isolate, load_languages
+from appliance.staff.audit_log import SecurityEntry
 from web.portal.forms import Form
+from web.portal.responses import refusal_text, rule_text
 from web.rendering import make_templates
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +93,7 @@ def calls(*folders: str):
 
 def rules_in_the_code():
     """The English of every rule that a form of the portal can run into."""
-    for name, call in calls("web/portal", "appliance/actions", "appliance/model"):
+    for name, call in calls("web/portal", "appliance"):
         if name in ("field_error", "needed") and len(call.args) > 2:
             yield f"please give {call.args[2].value}"
         if name == "field_invalid":
@@ -203,6 +202,6 @@ def bare_words(source):
 def test_no_template_shows_a_word_that_no_catalogue_has():
     assert bare_words('<p>Bonjour {{ _("x") }}</p><img alt="A pass">') == {"Bonjour", "A", "pass"}
     folders = [*(ROOT / "web/templates" / room for room in ("guest", "door", "portal")),
-               ROOT / "appliance/mail/templates"]  # fmt: skip
+               ROOT / "appliance/email/templates"]  # fmt: skip
     for file in (file for folder in folders for file in folder.rglob("*") if file.is_file()):
         assert bare_words(file.read_text("utf-8")) == set(), file

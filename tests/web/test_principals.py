@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from appliance.actions.issue_terminal import issue_terminal
-from terminal_bridge.routes import TERMINAL_ROUTES
+from appliance.door.terminals import issue_terminal
+from appliance.http.request import PRINCIPALS
+from terminal_bridge.api.routes import TERMINAL_ROUTES
 from tests.conftest import Running
 from tests.web.portal.people import a_person
 from web.portal.routes import PORTAL_ROUTES
-from web.principals import PRINCIPALS
 from web.routes import PARTNER_ROUTE_TABLE
 
 ROLES = ("owner", "manager", "host", "door")

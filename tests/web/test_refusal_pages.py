@@ -5,10 +5,9 @@ import logging
 import pytest
 from aiohttp import web
 
-from appliance.errors import Unavailable
+from appliance.core.errors import Unavailable
 from tests.web.portal.people import a_person
-from web.hosts import HOSTS, Hosts
-from web.middleware import REQUESTS, Counter, answer_everything
+from web.middleware import HOSTS, REQUESTS, Counter, Hosts, answer_everything
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Accept-Language": "en"}
 
@@ -105,7 +104,7 @@ async def test_after_an_accident_somebody_of_the_house_stays_in_the_portal(broke
     assert status == 500
     assert "Yasmine" in page
     assert WRITTEN not in page + caplog.text
-    said = [one.getMessage() for one in caplog.records if one.name == "appliance.accidents"]
+    said = [one.getMessage() for one in caplog.records if one.name == "appliance.core.errors"]
     assert len([each for each in said if each.startswith("GET /portal/tonight failed")]) == 1
 
 
@@ -125,7 +124,7 @@ async def test_the_text_of_an_accident_is_neither_answered_nor_logged(aiohttp_cl
             body = await response.text()
 
     assert response.status == 500
-    [record] = [r for r in caplog.records if r.name == "appliance.accidents"]
+    [record] = [r for r in caplog.records if r.name == "appliance.core.errors"]
     noted = logging.Formatter().format(record)
     assert "GET /access/{token} failed: ValueError" in noted
     assert "test_refusal_pages.py" in noted

@@ -6,15 +6,13 @@ import json
 import pytest
 from aiohttp.web import BaseRequest
 
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.manage_staff import change_role, disable_staff
-from appliance.actions.revoke_key import revoke_key
-from appliance.actions.revoke_terminal import revoke_terminal
-from appliance.actions.sign_in import change_password
+from appliance.api_keys import list_keys, revoke_key
 from appliance.clock import StoppedClock
-from appliance.store.keys import list_keys
-from appliance.store.session import session
-from appliance.store.staff import list_staff
+from appliance.database.integrity import session
+from appliance.door.terminals import issue_terminal, revoke_terminal
+from appliance.staff.accounts import change_role, disable_staff
+from appliance.staff.model import list_staff
+from appliance.staff.sessions import change_password
 from tests.builders import a_body
 from tests.web.portal.people import a_person
 
@@ -87,9 +85,7 @@ async def test_an_owner_who_is_none_any_more_invites_nobody(running, withheld, a
     form = {"Content-Type": "application/x-www-form-urlencoded"}
 
     status, _, _ = await person.post(
-        "/portal/people",
-        withheld(b"name=Mallory&role=owner", lambda: act(running, person)),
-        **form,
+        "/portal/people", withheld(b"name=Mallory&role=owner", lambda: act(running, person)), **form
     )
 
     assert status == 403

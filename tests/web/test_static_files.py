@@ -1,7 +1,7 @@
 import pytest
 from aiohttp import web
 
-from web.static_files import STATIC_FILES, STATIC_ROUTES, StaticFiles
+from web.rendering import STATIC_FILES, STATIC_ROUTES, StaticFiles
 
 
 @pytest.fixture

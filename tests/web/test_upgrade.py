@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from appliance.backup.shelf import list_backups
-from appliance.store.snapshot import read_schema_number
+from appliance.backup.catalogue import list_backups
+from appliance.database.integrity import read_schema_number
 from tests.appliance.backup.making import a_box_with_guests
 from tests.journeys.box_process import clean_environ
 

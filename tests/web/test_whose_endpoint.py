@@ -2,8 +2,8 @@
 
 import pytest
 
-from appliance.actions.rotate_key import rotate_key
-from appliance.store.conditions import list_conditions
+from appliance.alerts import list_conditions
+from appliance.api_keys import rotate_key
 from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import a_body, a_key, table_id
 from tests.conftest import Running, with_settings

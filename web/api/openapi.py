@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from appliance import errors
-from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
-from appliance.errors import Refusal
-from appliance.model.api_key import SCOPES
-from appliance.model.reservation import SOURCES, STATUSES
+from appliance.api_keys import SCOPES
+from appliance.core import errors
+from appliance.core.errors import Refusal
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
+from appliance.reservations.model import SOURCES, STATUSES
 from web.api import wire
 from web.routes import Route
 

@@ -4,27 +4,21 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from appliance.actions.cancel import cancel_own
-from appliance.actions.reserve import Granted, reserve, settle_email
-from appliance.errors import NotFound, Unavailable
-from appliance.model.api_key import ApiKey
-from appliance.model.booking import Booking, parse_booking, parse_uuid
-from appliance.model.reservation import Reservation
-from appliance.store.connection import Reader
-from appliance.store.reservation_search import Wanted, page_found
-from appliance.store.venue import get_venue
-from terminal_bridge.body import read_object
-from terminal_bridge.context import ENVIRONMENT
-from web.api.wire import (
-    ReservationPage,
-    cancellation_answer,
-    creation_answer,
-    reservation_answer,
-)
-from web.authentication import KEY
+from appliance.api_keys import ApiKey
+from appliance.core.errors import NotFound, Unavailable
+from appliance.database.connection import Reader
+from appliance.http.json import answer, read_object
+from appliance.http.request import ENVIRONMENT
+from appliance.reservations.change import cancel_own
+from appliance.reservations.create import Granted, reserve, settle_email
+from appliance.reservations.model import Reservation
+from appliance.reservations.request import Booking, parse_booking, parse_uuid
+from appliance.reservations.search import Wanted, page_found
+from appliance.venue.rows import get_venue
+from web.api.authentication import KEY
+from web.api.query import ReservationQuery, read_notify_customer, read_reservation_query
+from web.api.wire import ReservationPage, cancellation_answer, creation_answer, reservation_answer
 from web.context import SERVICES, Services
-from web.reading import ReservationQuery, read_notify_customer, read_reservation_query
-from web.wire import answer
 
 
 async def list_reservations(request: web.Request) -> web.Response:

@@ -4,18 +4,17 @@ from datetime import date
 
 from aiohttp import web
 
-from appliance.errors import DateOutOfRange, InvalidSlot
-from appliance.model.availability import TableAvailability, find_availability, find_closure
-from appliance.model.evening import find_slot, interval, may_be_booked, tonight
-from appliance.model.guest_terms import has_ended
-from appliance.model.venue import Slot, Table, Venue
-from appliance.store.connection import Reader
-from appliance.store.reservations import list_holds
-from appliance.store.venue import get_venue, list_closings, list_slots, list_tables
-from terminal_bridge.context import ENVIRONMENT
+from appliance.core.errors import DateOutOfRange, InvalidSlot
+from appliance.database.connection import Reader
+from appliance.http.json import answer
+from appliance.http.request import ENVIRONMENT
+from appliance.reservations.availability import TableAvailability, find_availability, find_closure
+from appliance.reservations.guest_terms import has_ended
+from appliance.reservations.rows import list_holds
+from appliance.venue.model import Slot, Table, Venue, find_slot, interval, may_be_booked, tonight
+from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
+from web.api.query import read_availability_query
 from web.api.wire import availability_answer, venue_answer
-from web.reading import read_availability_query
-from web.wire import answer
 
 
 async def show_venue(request: web.Request) -> web.Response:

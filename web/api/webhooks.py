@@ -2,17 +2,20 @@
 
 from aiohttp import web
 
-from appliance.actions.announce import EVENT_TYPES
-from appliance.actions.deactivate_endpoint import deactivate_by_key
-from appliance.actions.register_endpoint import parse_event_types
-from appliance.actions.register_with_room import register_with_room
-from appliance.actions.send_test_event import send_test_event
 from appliance.clock import format_instant
-from appliance.errors import NotFound, field_invalid
-from appliance.model.booking import parse_uuid
-from appliance.store.endpoints import list_endpoints
-from terminal_bridge.body import read_object
-from terminal_bridge.context import ENVIRONMENT, look_again
+from appliance.core.errors import NotFound, field_invalid
+from appliance.http.json import answer, read_object
+from appliance.http.request import ENVIRONMENT, look_again
+from appliance.outbox import EVENT_TYPES
+from appliance.reservations.request import parse_uuid
+from appliance.webhooks.endpoints import (
+    deactivate_by_key,
+    list_endpoints,
+    parse_event_types,
+    register_with_room,
+    send_test_event,
+)
+from web.api.authentication import KEY
 from web.api.wire import (
     DeactivatedWebhookEndpoint,
     NewWebhookEndpoint,
@@ -20,9 +23,7 @@ from web.api.wire import (
     WebhookTestResult,
     endpoint_answer,
 )
-from web.authentication import KEY
 from web.context import SERVICES
-from web.wire import answer
 
 
 async def list_webhooks(request: web.Request) -> web.Response:

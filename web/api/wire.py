@@ -10,11 +10,15 @@ from typing import Annotated, Any, Self
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from appliance.actions.cancel import Cancelled
+from appliance.api_keys import ApiKey
 from appliance.clock import format_instant, optional_instant
 from appliance.environment import Environment
-from appliance.model import availability, booking, endpoint, reservation, venue
-from appliance.model.api_key import ApiKey
+from appliance.reservations import availability
+from appliance.reservations import model as reservation
+from appliance.reservations import request as booking
+from appliance.reservations.change import Cancelled
+from appliance.venue import model as venue
+from appliance.webhooks import endpoints as endpoint
 
 
 def _json(**schema: object) -> Meta:
@@ -206,7 +210,7 @@ class VenueName(Answer):
 
 
 class EventReservation(Answer, kw_only=True):
-    """The reservation of a delivery, which `appliance.webhooks.event_body` renders."""
+    """The reservation of a delivery, which `appliance.webhooks.payload` renders."""
 
     service_reservation_id: Uuid
     access_code: AccessCode

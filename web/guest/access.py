@@ -1,18 +1,23 @@
-"""The access page: the guest's card with the pass (interface, section 2.7, `guestAccessUrl`)."""
+"""The access page: the guest's card, the pass, the calendar file (interface, section 2.7)."""
 
 import asyncio
 import hashlib
 import json
 from functools import lru_cache
+from typing import Any
 
 from aiohttp import web
 from markupsafe import Markup
 
-from appliance.model.qr import qr_png, qr_svg
-from appliance.tokens import Keyring
-from web.guest.answer import (
+from appliance.core.i18n import Language
+from appliance.core.qr import qr_png, qr_svg
+from appliance.core.tokens import Keyring
+from appliance.reservations.calendar_file import CalendarEntry, hours_of
+from web.guest.card import make_card
+from web.guest.responses import (
     LINK_ENDS,
     DeadLink,
+    OpenedLink,
     environment_of,
     file_answer,
     guest_page,
@@ -21,10 +26,27 @@ from web.guest.answer import (
     page,
     respond,
 )
-from web.guest.calendar import make_calendar
-from web.guest.card import make_card
-from web.guest.opened_link import OpenedLink
-from web.static_files import STATIC_FILES
+from web.rendering import STATIC_FILES
+
+
+def make_calendar(opened: OpenedLink, card: dict[str, Any], language: Language, url: str) -> str:
+    """An `.ics` with one event; the same event with a higher SEQUENCE after each change.
+
+    A whole evening runs from the first slot of that weekday to the end of the last, or is an
+    all-day event at a venue without slots.
+    """
+    details = language.gettext("Access code: %(code)s", code=card["code"]) if card["code"] else ""
+    return CalendarEntry(
+        reservation=opened.reservation,
+        day=opened.day,
+        hours=hours_of(opened.reservation, opened.slots, opened.venue.evening_ends_at),
+        zone=opened.zone,
+        summary=language.gettext("Table at %(venue)s", venue=card["venue"]),
+        location=", ".join(filter(None, (card["venue"], card["address"]))),
+        description="\n".join(filter(None, (card["party"], details, url))),
+        url=url,
+    ).to_ics()
+
 
 _FILES = ("guest.css", "guest.js", "icon.svg")
 _WORKER = "guest-service-worker.js"

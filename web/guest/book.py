@@ -2,22 +2,18 @@
 
 from aiohttp import web
 
-from appliance.actions.book import book as book_table
-from appliance.actions.claim import claim
+from appliance.core.errors import FormUsed, Refusal, TooManyBookings, ValidationError, VenueInactive
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Transaction
 from appliance.environment import Environment
-from appliance.errors import Refusal, ValidationError, VenueInactive
-from appliance.house_errors import FormUsed, TooManyBookings
-from appliance.model.booking import Booking
-from appliance.model.evening import parse_date
-from appliance.model.reservation import Reservation
-from appliance.store.claims import is_claimed
-from appliance.store.connection import Transaction
-from appliance.store.letters import was_written_to
-from appliance.store.readings import find_tonight
-from appliance.store.reservations import find_reservations
-from appliance.store.venue import get_venue
-from appliance.tokens import Keyring
-from web.guest.answer import environment_of, guest_page, language_of, open_link, page, see_other
+from appliance.reservations.claims import claim, is_claimed
+from appliance.reservations.create import book as book_table
+from appliance.reservations.emails import was_written_to
+from appliance.reservations.model import Reservation
+from appliance.reservations.request import Booking
+from appliance.reservations.rows import find_reservations
+from appliance.venue.model import parse_date
+from appliance.venue.rows import find_tonight, get_venue
 from web.guest.booking_form import (
     FIELDS,
     TRAP,
@@ -25,15 +21,25 @@ from web.guest.booking_form import (
     find_doubt,
     find_errors,
     new_token,
+    offer_in_words,
     parse_party,
     read_booking_form,
+    read_offer,
+    takes_bookings,
+    trouble_in_words,
 )
-from web.guest.booking_words import offer_in_words, trouble_in_words
 from web.guest.card import make_card
-from web.guest.desk import desk_of
 from web.guest.device import device_for, find_device, keep_device
-from web.guest.offer import read_offer, takes_bookings
-from web.letters import letters_leave
+from web.guest.rate_limits import desk_of
+from web.guest.responses import (
+    environment_of,
+    guest_page,
+    language_of,
+    letters_leave,
+    open_link,
+    page,
+    see_other,
+)
 from web.rendering import LANGUAGES
 
 _PARTY = 2

@@ -1,14 +1,32 @@
-"""The booking form: what keeps programs out of it, what was typed, and what is wrong with it."""
+"""The booking page: free tables, the form, its words, and why a request was refused."""
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
+from functools import partial
 
 from aiohttp import web
 
-from appliance.actions.book import ANY_TABLE
+from appliance.core.errors import (
+    FormUsed,
+    GuestsOutOfRange,
+    InvalidSlot,
+    RateLimited,
+    Refusal,
+    TableNotBookable,
+    TableNotFound,
+    TableTaken,
+    TooManyBookings,
+    Unavailable,
+    VenueClosed,
+)
+from appliance.core.i18n import Language, isolate
+from appliance.core.tokens import made_at
+from appliance.database.connection import Reader
 from appliance.environment import Environment
-from appliance.i18n import Language
-from appliance.model.booking import (
+from appliance.reservations.availability import find_availability
+from appliance.reservations.create import ANY_TABLE
+from appliance.reservations.guest_terms import has_begun, offered_slots, wanted_interval
+from appliance.reservations.request import (
     NAME_MAX,
     NOTES_MAX,
     Booking,
@@ -17,10 +35,105 @@ from appliance.model.booking import (
     is_visible,
     parse_uuid,
 )
-from appliance.model.evening import is_slot, parse_date
-from appliance.tokens import made_at
-from web.guest.offer import WHOLE_EVENING
+from appliance.reservations.rows import list_holds
+from appliance.venue.model import (
+    BOOKING_HORIZON_DAYS,
+    Slot,
+    Table,
+    Venue,
+    is_slot,
+    may_be_booked,
+    parse_date,
+    tonight,
+)
+from appliance.venue.rows import get_venue, list_closings, list_slots, list_tables
+from web.guest.card import evening_in_words
 from web.portal.forms import read_form
+
+WHOLE_EVENING = "evening"  # what a form says for no slot
+_NEXT_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An hour that may be chosen. `when` is `HH:MM` or `evening`; `slot` None the latter."""
+
+    when: str
+    slot: Slot | None
+    tables: tuple[Table, ...]
+    has_begun: bool
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the party may book it."""
+        return bool(self.tables) and not self.has_begun
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An evening as a party of `guests` may book it; `most` is what the largest table seats."""
+
+    venue: Venue
+    tonight: date
+    day: date
+    guests: int
+    most: int
+    is_closed: bool
+    choices: tuple[Choice, ...]
+    next_days: tuple[date, ...]  # tonight and the days that follow, without the closing days
+
+    @property
+    def is_free(self) -> bool:
+        """Whether anything is left."""
+        return any(choice.is_free for choice in self.choices)
+
+    def choice(self, when: str) -> Choice | None:
+        """The choice of that name."""
+        return next((one for one in self.choices if one.when == when), None)
+
+
+def takes_bookings(environment: Environment) -> bool:
+    """Whether guests may book on these pages."""
+    return environment.name == "test" or environment.settings.booking.enabled
+
+
+def read_offer(reader: Reader, wanted: date | None, guests: int) -> Offer:
+    """What is offered on `wanted`; tonight when it is None or cannot be booked."""
+    venue, slots, tables = get_venue(reader), list_slots(reader), list_tables(reader)
+    zone, now = reader.zones.zone(venue.time_zone), reader.now
+    this_evening = tonight(now, zone, venue.evening_ends_at)
+    day = wanted if wanted and may_be_booked(wanted, this_evening) else this_evening
+    closings, holds = list_closings(reader), list_holds(reader, day.isoformat())
+    most = max((table.capacity_max for table in tables if table.bookable), default=1)
+    party = min(max(guests, 1), most)
+
+    def is_closed(evening: date) -> bool:
+        return any(closing.holds(evening.isoformat()) for closing in closings)
+
+    def choice(slot: Slot | None) -> Choice:
+        hours = wanted_interval(slot, venue)
+        found = find_availability(tables, holds, hours, closed=is_closed(day))
+        free = tuple(
+            one.table
+            for one in found
+            if one.available and one.table.capacity_min <= party <= one.table.capacity_max
+        )
+        is_late = has_begun(slot, slots, day, venue, zone, now)
+        return Choice(slot.start if slot else WHOLE_EVENING, slot, free, is_late)
+
+    days = (this_evening + timedelta(days=n) for n in range(_NEXT_DAYS))
+    offered = sorted(offered_slots(slots, day), key=lambda s: wanted_interval(s, venue))
+    return Offer(
+        venue=venue,
+        tonight=this_evening,
+        day=day,
+        guests=party,
+        most=most,
+        is_closed=is_closed(day),
+        choices=tuple(choice(slot) for slot in (*offered, None)),
+        next_days=tuple(next_day for next_day in days if not is_closed(next_day)),
+    )
+
 
 FIELDS = ("when", "name", "email", "phone", "notes")  # those that may be wrong
 TRAP = "website"  # a field that no guest sees: who fills it in is a program
@@ -128,3 +241,91 @@ def find_doubt(form: BookingForm, language: Language) -> str | None:
     if form.is_stale:
         return _("This page was open for a long time. Nothing is lost: please send it again.")
     return None
+
+
+_SHOWN_TABLES = 5
+
+
+def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -> dict[str, object]:
+    """What the page says of the offer; what the guest had chosen stays chosen if it is free.
+
+    `days` are (value for the form, a word such as `Ce soir`, whether it is the chosen one).
+    """
+    near, written = evening_in_words(offer.day, offer.tonight, language)
+    free = [choice.when for choice in offer.choices if choice.is_free]
+    wanted = form.when if form else next(iter(free), "")
+    last = offer.tonight + timedelta(BOOKING_HORIZON_DAYS)
+    return {
+        "offer": offer,
+        "venue": offer.venue,
+        "wanted": wanted if wanted in free else "",
+        "evening": (
+            language.gettext("%(near)s, %(date)s", near=near, date=written) if written else near
+        ),
+        "last": last.isoformat(),
+        "days": [_day(day, offer, language) for day in offer.next_days],
+        "table_in_words": partial(_table, offer.venue.currency, language),
+    }
+
+
+def trouble_in_words(
+    refusal: Refusal, offer: Offer, form: BookingForm | None, language: Language
+) -> str:
+    """Why nothing was booked, and what is still free: "Autres tables libres : T2, T5."."""
+    _ = language.gettext
+    if isinstance(refusal, (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)):
+        return _taken(offer.choice(form.when) if form else None, offer, language)
+    sentences: dict[type[Refusal], str] = {
+        InvalidSlot: _("This time is not offered any more. Please choose another one."),
+        VenueClosed: _("The house is closed that evening. Please choose another one."),
+        FormUsed: _(
+            "This page has already made a booking. Nothing more was booked: "
+            "if you want another table, please send it once more."
+        ),
+        Unavailable: _("The box is busy. Nothing was lost: please try again in a moment."),
+        RateLimited: _(
+            "Many people are booking just now. Please try again later, or call the venue."
+        ),
+        TooManyBookings: _(
+            "There are bookings from your connection already. For more, please call the venue."
+        ),
+    }
+    otherwise = _("This evening cannot be booked. Please choose another one.")
+    return sentences.get(type(refusal), otherwise)
+
+
+def _taken(choice: Choice | None, offer: Offer, language: Language) -> str:
+    _ = language.gettext
+    if choice is not None and choice.is_free:
+        names = ", ".join(table.number for table in choice.tables[:_SHOWN_TABLES])
+        return _(
+            "Somebody was faster: that table is taken. Still free at that time: %(tables)s.",
+            tables=isolate(names),
+        )
+    others = [_hours(other, language) for other in offer.choices if other.is_free]
+    if others:
+        return _(
+            "Somebody was faster: no table is left at that time. Still free: %(times)s.",
+            times=isolate(", ".join(others)),
+        )
+    return _("Somebody was faster: nothing is left that evening. Another one may suit you.")
+
+
+def _day(day: date, offer: Offer, language: Language) -> tuple[str, str, bool]:
+    near, written = evening_in_words(day, offer.tonight, language)
+    return day.isoformat(), near if written else language.short_date(day), day == offer.day
+
+
+def _table(currency: str, language: Language, table: Table) -> str:
+    name = table.number
+    if table.name.casefold() != table.number.casefold():
+        name = f"{table.name} ({table.number})"
+    text = isolate(name) or name
+    if not table.minimum_spend:
+        return text
+    amount = f"{table.minimum_spend} {currency}"
+    return language.gettext("%(table)s, from %(amount)s", table=text, amount=amount)
+
+
+def _hours(choice: Choice, language: Language) -> str:
+    return choice.slot.start if choice.slot else language.gettext("The whole evening").lower()

@@ -4,15 +4,22 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from appliance.actions.cancel_by_guest import cancel_by_guest
-from appliance.errors import Unavailable, WrongState
-from appliance.tokens import Keyring
-from web.guest.answer import DeadLink, environment_of, guest_page, language_of, open_link, page
+from appliance.core.errors import Unavailable, WrongState
+from appliance.core.tokens import Keyring
+from appliance.reservations.change import cancel_by_guest
+from web.guest.booking_form import takes_bookings
 from web.guest.card import make_card, moment_in_words
-from web.guest.correction import refusal_in_words
-from web.guest.mine import find_mine
-from web.guest.offer import takes_bookings
-from web.guest.opened_link import OpenedLink
+from web.guest.claim import refusal_in_words
+from web.guest.my_reservations import find_mine
+from web.guest.responses import (
+    DeadLink,
+    OpenedLink,
+    environment_of,
+    guest_page,
+    language_of,
+    open_link,
+    page,
+)
 
 
 @guest_page

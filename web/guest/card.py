@@ -4,10 +4,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from appliance.i18n import Language, isolate
-from appliance.i18n import mark as _
-from appliance.model.reservation import Reservation
-from web.guest.opened_link import OpenedLink
+from appliance.core.i18n import Language, isolate
+from appliance.core.i18n import mark as _
+from appliance.reservations.model import Reservation
+from web.guest.responses import OpenedLink
 
 _YEAR_IS_SAID_AFTER = timedelta(days=300)
 # By status: the shape and the tone of its chip, and its text.

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from appliance.tokens import hash_token
-from web.guest.answer import environment_of
-from web.names.secure import SECURE
+from appliance.core.tokens import hash_token
+from web.guest.responses import environment_of
+from web.https_policy import SECURE
 
 _LIFE = 400 * 24 * 3600  # as long as browsers keep a cookie
 

@@ -4,7 +4,7 @@ from web.guest.access import access_page, calendar_file, pass_picture, service_w
 from web.guest.book import booked_page, booking_page, send_booking
 from web.guest.cancel import cancel, cancel_page
 from web.guest.claim import claim, claim_page
-from web.guest.mine import (
+from web.guest.my_reservations import (
     correct_mine,
     erase_mine,
     forget_all,

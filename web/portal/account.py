@@ -5,28 +5,27 @@ from functools import partial
 
 from aiohttp import web
 
-from appliance.actions.manage_staff import end_session
-from appliance.actions.second_step import (
+from appliance.core.qr import link_svg
+from appliance.reservations.request import parse_uuid
+from appliance.staff.accounts import end_session
+from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN
+from appliance.staff.sessions import change_password, delete_other_sessions, list_sessions
+from appliance.staff.two_factor import (
+    app_address,
     confirm_second_step,
+    count_recovery_codes,
+    find_second_step,
     offer_second_step,
     offered_secret,
     remove_second_step,
+    spell_secret,
 )
-from appliance.actions.sign_in import change_password
-from appliance.model.booking import parse_uuid
-from appliance.model.qr import link_svg
-from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
-from appliance.model.totp import app_address, spell_secret
-from appliance.store.second_steps import count_recovery_codes, find_second_step
-from appliance.store.sessions import delete_other_sessions, list_sessions
-from appliance.store.venue import get_venue
-from web.portal.answer import instants_of, language_of, portal_page, refused_on, see_other
-from web.portal.context import HOUSE, SESSION
+from appliance.venue.rows import get_venue
 from web.portal.forms import Form
-from web.portal.guard import actor_of, staff_of
+from web.portal.guard import actor_of, check_person, hash_new, staff_of
 from web.portal.navigation import PortalRoute
-from web.portal.passwords import check_person, hash_new
-from web.portal.session_cookie import forget_session
+from web.portal.responses import instants_of, language_of, portal_page, refused_on, see_other
+from web.portal.session import HOUSE, SESSION, forget_session
 
 
 async def show_account(request: web.Request) -> web.Response:

@@ -1,27 +1,33 @@
-"""Who may open a page of the portal: signed in, in time, from our own page, with the role."""
+"""Who may open a page of the portal; passwords, asked again before sensitive actions."""
 
+import asyncio
+from functools import cached_property
+
+import argon2
 from aiohttp import web
 from yarl import URL
 
+from appliance.core.errors import NotFound, RateLimited, Refusal, StaffRoleMissing, Unavailable
+from appliance.core.tokens import hash_token
 from appliance.environment import Environment
-from appliance.errors import NotFound, Refusal, Unavailable
-from appliance.house_errors import StaffRoleMissing
-from appliance.model.booking import parse_uuid
-from appliance.model.session import Session
-from appliance.model.staff import StaffMember
-from appliance.store.sessions import find_session, touch_session
-from appliance.tokens import hash_token
-from terminal_bridge.context import ENVIRONMENT, STILL_MAY
-from terminal_bridge.same_origin import is_from_our_page
+from appliance.http.request import ENVIRONMENT, STILL_MAY, is_from_our_page
+from appliance.reservations.request import parse_uuid
+from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, StaffMember
+from appliance.staff.password_strength import is_guessable
+from appliance.staff.sessions import (
+    Session,
+    begin_sign_in,
+    find_session,
+    right_password,
+    touch_session,
+)
 from web.context import SERVICES, Services
-from web.guest.answer import page
-from web.names.secure import SECURE
-from web.portal.answer import Declined, problem_page, see_other
-from web.portal.context import HOUSE, SESSION
-from web.portal.forms import FORM, read_form
+from web.guest.responses import page
+from web.https_policy import SECURE
+from web.portal.forms import FORM, ONCE, read_form
 from web.portal.navigation import SAFE, Handler, PortalRoute, nearest_page
-from web.portal.once import ONCE
-from web.portal.session_cookie import session_secret
+from web.portal.responses import Declined, language_of, problem_page, see_other
+from web.portal.session import HOUSE, SESSION, device_secret, session_secret
 
 SIGN_IN = "/portal/sign-in"
 
@@ -127,3 +133,90 @@ def _to_sign_in(request: web.Request) -> web.StreamResponse:
     if "HX-Request" in request.headers:  # the whole page leaves, not a part of it
         return web.Response(status=401, headers={"HX-Redirect": target})
     return web.Response(status=303, headers={"Location": target})
+
+
+_MOST_STRANGERS = 10  # who wait at once: a second or two for whoever comes after them
+
+
+class Passwords:
+    """Each hash takes 64 MiB and a processor for a while, so they queue."""
+
+    def __init__(self) -> None:
+        self._hasher = argon2.PasswordHasher()  # RFC 9106's second choice: 64 MiB
+        self._one = asyncio.Lock()
+        self._strangers = 0
+
+    async def hash(self, password: str) -> str:
+        """The standard encoding of a fresh hash."""
+        async with self._one:
+            return await asyncio.to_thread(self._hasher.hash, password)
+
+    async def matches(
+        self, stored: str | None, password: str, *, is_stranger: bool = False
+    ) -> bool:
+        """Whether it is the password; None, for somebody unknown, takes as long to say no.
+
+        RateLimited for a stranger when many strangers wait already: those whom the box knows
+        do not wait behind all who guess.
+        """
+        if is_stranger and self._strangers >= _MOST_STRANGERS:
+            raise RateLimited
+        self._strangers += is_stranger
+        try:
+            async with self._one:
+                return await asyncio.to_thread(self._compare, stored, password)
+        finally:
+            self._strangers -= is_stranger
+
+    def _compare(self, stored: str | None, password: str) -> bool:
+        try:
+            right = self._hasher.verify(stored or self._nobodys, password[:PASSWORD_MAX])
+        except argon2.exceptions.VerifyMismatchError:
+            return False
+        return bool(right) and stored is not None
+
+    @cached_property
+    def _nobodys(self) -> str:
+        return self._hasher.hash("nobody's")
+
+
+PASSWORDS = web.AppKey("passwords", Passwords)
+
+
+async def hash_new(request: web.Request, password: str, names: tuple[str, ...]) -> str:
+    """Its hash; Declined when it will not do. `names` are the person's and the venue's."""
+    language = language_of(request)
+    if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
+        raise Declined(
+            language.gettext(
+                "Please choose %(shortest)s to %(longest)s characters.",
+                shortest=PASSWORD_MIN,
+                longest=PASSWORD_MAX,
+            )
+        )
+    if is_guessable(password, names):
+        raise Declined(
+            language.gettext(
+                "That one is among the first that anyone would try. Please choose another."
+            )
+        )
+    return await request.app[PASSWORDS].hash(password)
+
+
+async def check_person(request: web.Request, password: str) -> None:
+    """Declined unless `password` is the signed-in person's own. Guesses count as at sign-in."""
+    house = request[HOUSE]
+    attempt = await house.database.write(
+        begin_sign_in, staff_of(request).name, device_secret(request)
+    )
+    fits = await request.app[PASSWORDS].matches(attempt.password_hash, password)
+    if fits and await house.database.write(right_password, attempt) and _is_signed_in(request):
+        return
+    sentence = language_of(request).gettext("The present password is another one.")
+    raise Declined(sentence, field="password")
+
+
+def _is_signed_in(request: web.Request) -> bool:
+    """Still, and in the same role: comparing a password takes a while."""
+    session = find_living_session(request, request[HOUSE])
+    return session is not None and session.person.role == staff_of(request).role

@@ -6,8 +6,8 @@ from typing import Literal
 
 from aiohttp import web
 
-from appliance.i18n import mark as _
-from appliance.model.staff import StaffMember
+from appliance.core.i18n import mark as _
+from appliance.staff.model import StaffMember
 
 SAFE = frozenset({"GET", "HEAD"})
 _HOME = "/portal"

@@ -9,25 +9,23 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from appliance.actions.accept_invitation import accept_invitation
-from appliance.actions.set_up import found_owner
 from appliance.clock import Clock
-from appliance.errors import RateLimited, ValidationError
-from appliance.model.staff import PASSWORD_MAX, PASSWORD_MIN
-from appliance.rate_limit import RateLimit
-from appliance.store.connection import Reader
-from appliance.store.setup import is_setup_link
-from appliance.store.staff import find_invited, has_owner
-from appliance.store.venue import get_venue
-from appliance.tokens import hash_token
-from terminal_bridge.same_origin import is_from_our_page
-from web.guest.answer import environment_of, page
-from web.names.secure import SECURE
-from web.portal.answer import Declined, language_of, refusal_text
+from appliance.core.errors import RateLimited, ValidationError
+from appliance.core.tokens import hash_token
+from appliance.database.connection import Reader
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import is_from_our_page
+from appliance.staff.accounts import accept_invitation
+from appliance.staff.first_run import found_owner, is_setup_link
+from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, find_invited, has_owner
+from appliance.venue.rows import get_venue
+from web.guest.responses import environment_of, page
+from web.https_policy import SECURE
 from web.portal.forms import Form, read_form
+from web.portal.guard import hash_new
 from web.portal.navigation import Handler
-from web.portal.passwords import hash_new
-from web.portal.session_cookie import describe_browser, device_secret, keep_session
+from web.portal.responses import Declined, language_of, refusal_text
+from web.portal.session import describe_browser, device_secret, keep_session
 from web.rendering import LANGUAGES
 
 Take = Callable[[web.Request, Form, bytes], Awaitable[web.Response | None]]

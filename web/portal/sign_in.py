@@ -5,26 +5,35 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.actions.give_code import CodeAsked, GivenCode, NoSession, give_code, pass_password
-from appliance.actions.sign_in import OpenedSession, begin_sign_in, note_wrong_password, sign_out
 from appliance.clock import Clock
-from appliance.errors import RateLimited, ValidationError
-from appliance.house_errors import CodeLater
-from appliance.rate_limit import RateLimit
-from appliance.store.sessions import is_device_of_house
-from appliance.store.staff import has_owner, set_language
-from appliance.store.venue import get_venue
-from appliance.tokens import hash_token
-from terminal_bridge.same_origin import is_from_our_page
-from web.guest.answer import environment_of, page
-from web.names.secure import SECURE
-from web.portal.answer import find_zone, language_of, refusal_text, see_other
-from web.portal.context import HOUSE, SESSION
+from appliance.core.errors import CodeLater, RateLimited, ValidationError
+from appliance.core.tokens import hash_token
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import is_from_our_page
+from appliance.staff.model import has_owner, set_language
+from appliance.staff.sessions import (
+    OpenedSession,
+    begin_sign_in,
+    is_device_of_house,
+    note_wrong_password,
+    sign_out,
+)
+from appliance.staff.two_factor import CodeAsked, GivenCode, NoSession, give_code, pass_password
+from appliance.venue.rows import get_venue
+from web.guest.responses import environment_of, page
+from web.https_policy import SECURE
 from web.portal.forms import FORM, Form, read_form
-from web.portal.guard import find_living_session
+from web.portal.guard import PASSWORDS, find_living_session
 from web.portal.navigation import Handler
-from web.portal.passwords import PASSWORDS
-from web.portal.session_cookie import describe_browser, device_secret, forget_session, keep_session
+from web.portal.responses import find_zone, language_of, refusal_text, see_other
+from web.portal.session import (
+    HOUSE,
+    SESSION,
+    describe_browser,
+    device_secret,
+    forget_session,
+    keep_session,
+)
 from web.rendering import LANGUAGES
 
 _HOME = "/portal"

@@ -15,34 +15,59 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from appliance.actions.close_days import close_days, open_days
-from appliance.actions.edit_venue import (
+from appliance.core.errors import (
+    ChangedMeanwhile,
+    InvalidDate,
+    InvalidJson,
+    NotFound,
+    Refusal,
+    field_invalid,
+)
+from appliance.core.i18n import Language
+from appliance.database.connection import Reader, Transaction
+from appliance.http.json import parse_object
+from appliance.http.request import ENVIRONMENT
+from appliance.reservations.request import parse_uuid
+from appliance.venue.edit import (
     add_slot,
     add_tables,
+    close_days,
     copy_room,
     edit_slot,
     edit_table,
     edit_venue,
     move_table,
+    open_days,
     order_tables,
     remove_slot,
     remove_table,
 )
-from appliance.errors import InvalidDate, InvalidJson, NotFound, Refusal, field_invalid
-from appliance.house_errors import ChangedMeanwhile
-from appliance.i18n import Language
-from appliance.model.booking import parse_uuid
-from appliance.model.evening import interval, parse_date
-from appliance.model.strict_json import parse_object
-from appliance.model.venue import Slot, Table, Venue, fingerprint
-from appliance.model.venue_clash import (
+from appliance.venue.model import (
     Clashes,
+    Slot,
+    Table,
+    Venue,
     clash_mark,
     closing_clashes,
+    fingerprint,
+    interval,
     overlapping_slots,
+    parse_date,
     standing_clashes,
 )
-from appliance.model.venue_file import (
+from appliance.venue.rows import (
+    find_tonight,
+    get_slot,
+    get_table,
+    get_venue,
+    list_closings,
+    list_coming,
+    list_slots,
+    list_tables,
+    list_used_tables,
+)
+from appliance.venue.table_list import PastedTables, parse_tables
+from appliance.venue.venue_file import (
     ADDRESS_MAX,
     CAPACITY_MAX,
     HOURS_MAX,
@@ -54,26 +79,12 @@ from appliance.model.venue_file import (
     TYPE_MAX,
     UNFURNISHED,
 )
-from appliance.model.venue_list import PastedTables, parse_tables
-from appliance.store.connection import Reader, Transaction
-from appliance.store.readings import find_tonight
-from appliance.store.venue import (
-    get_slot,
-    get_table,
-    get_venue,
-    list_closings,
-    list_coming,
-    list_slots,
-    list_tables,
-    list_used_tables,
-)
-from terminal_bridge.context import ENVIRONMENT
-from web.portal.answer import REFUSED, language_of, portal_page, refused_on, see_other
-from web.portal.context import BOX
+from web.portal.first_run import steps_of
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import id_of
 from web.portal.navigation import PortalRoute
-from web.portal.setup import steps_of
+from web.portal.responses import REFUSED, language_of, portal_page, refused_on, see_other
+from web.portal.session import BOX
 
 _ROOM = "/portal/venue"
 _WEEK = (1, 2, 3, 4, 5, 6, 0)  # from Monday; 0 = Sunday

@@ -4,16 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.actions.amend_reservation import (
-    Amendment,
-    amend_reservation,
-    mark_late,
-    move_to_table,
-)
-from appliance.actions.cancel import cancel
-from appliance.actions.claim import Correction, correct
-from appliance.actions.enter import enter_by_staff
-from appliance.errors import (
+from appliance.core.errors import (
+    ChangedMeanwhile,
     CustomerNameRequired,
     GuestsOutOfRange,
     InvalidEmail,
@@ -22,10 +14,18 @@ from appliance.errors import (
     ValidationError,
     WrongState,
 )
-from appliance.house_errors import ChangedMeanwhile
-from appliance.model.booking import is_phone
-from appliance.store.erasing import find_reservations_of
-from appliance.store.guest_passes import pass_text
+from appliance.door.signing_keys import pass_text
+from appliance.privacy import find_reservations_of
+from appliance.reservations.change import (
+    Amendment,
+    amend_reservation,
+    cancel,
+    mark_late,
+    move_to_table,
+)
+from appliance.reservations.claims import Correction, correct
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.request import is_phone
 from tests.appliance.actions.rows import history
 from tests.builders import a_booking, table_id
 

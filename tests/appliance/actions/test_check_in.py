@@ -2,13 +2,11 @@
 
 import pytest
 
-from appliance.actions.check_in import check_in
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.undo_check_in import undo_check_in
-from appliance.model.notices import DoorChanged
-from appliance.model.scan import Reading, Scan
-from appliance.model.staff import StaffMember
-from appliance.store.terminals import get_terminal
+from appliance.door.check_in import check_in, undo_check_in
+from appliance.door.scan import Reading, Scan
+from appliance.door.scan_log import DoorChanged
+from appliance.door.terminals import get_terminal, issue_terminal
+from appliance.staff.model import StaffMember
 from tests.appliance.arrivals import add_reservation
 
 NORA = StaffMember("staff-1", "Nora", "host", has_password=True, created_at=0, disabled_at=None)

@@ -2,12 +2,10 @@
 
 import pytest
 
-from appliance.actions.book import ANY_TABLE, book
-from appliance.actions.enter import enter_by_staff, enter_for_guest
 from appliance.box import Box
-from appliance.errors import InvalidSlot, TableTaken, VenueClosed
-from appliance.house_errors import FormUsed
-from appliance.store.reservations import update_reservation
+from appliance.core.errors import FormUsed, InvalidSlot, TableTaken, VenueClosed
+from appliance.reservations.create import ANY_TABLE, book, enter_by_staff, enter_for_guest
+from appliance.reservations.rows import update_reservation
 from tests.appliance.actions.rows import events, execute, read
 from tests.builders import TONIGHT, a_booking, table_id
 

@@ -9,11 +9,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 from hypothesis import strategies as st
 
-from appliance.actions.cancel import cancel
-from appliance.actions.grant import grant
 from appliance.box import Box
 from appliance.clock import StoppedClock
-from appliance.errors import (
+from appliance.core.errors import (
     DateOutOfRange,
     GuestsOutOfRange,
     InvalidSlot,
@@ -23,10 +21,12 @@ from appliance.errors import (
     Unavailable,
     VenueInactive,
 )
-from appliance.settings import Settings
-from appliance.store.connection import Transaction
-from appliance.store.reservations import get_reservation, list_holds, update_reservation
-from appliance.tokens import Tokens
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
+from appliance.database.connection import Transaction
+from appliance.reservations.change import cancel
+from appliance.reservations.create import grant
+from appliance.reservations.rows import get_reservation, list_holds, update_reservation
 from tests.builders import TONIGHT, a_booking, table_id
 from tests.conftest import opened_box
 

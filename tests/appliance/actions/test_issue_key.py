@@ -1,10 +1,7 @@
-from appliance.actions.cancel import cancel_own
-from appliance.actions.issue_key import issue_key
-from appliance.actions.reserve import reserve
-from appliance.actions.revoke_key import revoke_key
-from appliance.model.api_key import SCOPES
-from appliance.store.keys import find_key, find_key_by_hash, touch_key
-from appliance.tokens import hash_token
+from appliance.api_keys import SCOPES, find_key, find_key_by_hash, issue_key, revoke_key, touch_key
+from appliance.core.tokens import hash_token
+from appliance.reservations.change import cancel_own
+from appliance.reservations.create import reserve
 from tests.builders import a_booking
 
 

@@ -2,14 +2,19 @@
 
 import pytest
 
-from appliance.actions.answer_request import accept, decline
-from appliance.actions.cancel import cancel
-from appliance.actions.enter import enter_by_staff, enter_for_guest
-from appliance.actions.queue_letter import LetterQueued, queue_letter, write_to_guest
-from appliance.actions.record_letter import record_letter
-from appliance.actions.record_payment import record_payment
-from appliance.model.letter import Outcome, remaining_delay
-from appliance.store.letters import find_letter, list_waiting_letters
+from appliance.email.worker import record_letter
+from appliance.reservations.change import accept, cancel, decline
+from appliance.reservations.create import enter_by_staff, enter_for_guest
+from appliance.reservations.emails import (
+    LetterQueued,
+    Outcome,
+    find_letter,
+    list_waiting_letters,
+    queue_letter,
+    remaining_delay,
+    write_to_guest,
+)
+from appliance.reservations.payments import record_payment
 from tests.appliance.actions.rows import execute, read
 from tests.builders import a_booking
 

@@ -3,11 +3,10 @@
 import apsw
 import pytest
 
-from appliance.actions.announce import queue_event
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.record_attempts import record_attempts
-from appliance.actions.register_endpoint import register_endpoint
-from appliance.model.delivery import AttemptRecord, Outcome
+from appliance.outbox import queue_event
+from appliance.webhooks.deliveries import AttemptRecord, Outcome
+from appliance.webhooks.endpoints import deactivate_endpoint, register_endpoint
+from appliance.webhooks.recorder import record_attempts
 
 DELIVERED = Outcome("done", "delivered", 200, "93.184.216.34", "ok")
 FAILED = Outcome("wait", "timeout")

@@ -2,22 +2,25 @@
 
 import pytest
 
-from appliance.actions.create_staff import create_staff
-from appliance.actions.give_code import CodeAsked, GivenCode, NoSession, give_code, pass_password
-from appliance.actions.manage_staff import disable_staff, unlock
-from appliance.actions.second_step import (
+from appliance.core.errors import ChangedMeanwhile, CodeLater, NotFound, OfferOver, SignInLater
+from appliance.staff.accounts import create_staff, disable_staff, unlock
+from appliance.staff.audit_log import list_security_entries
+from appliance.staff.model import set_password
+from appliance.staff.sessions import OpenedSession, begin_sign_in, change_password
+from appliance.staff.two_factor import (
+    CodeAsked,
+    GivenCode,
+    NoSession,
     confirm_second_step,
+    count_recovery_codes,
+    give_code,
+    has_second_step,
     offer_second_step,
     offered_secret,
+    pass_password,
     remove_second_step,
+    totp_code,
 )
-from appliance.actions.sign_in import OpenedSession, begin_sign_in, change_password
-from appliance.errors import NotFound
-from appliance.house_errors import ChangedMeanwhile, CodeLater, OfferOver, SignInLater
-from appliance.model.totp import totp_code
-from appliance.store.second_steps import count_recovery_codes, has_second_step
-from appliance.store.security_log import list_security_entries
-from appliance.store.staff import set_password
 
 NAME = "Yasmine"
 

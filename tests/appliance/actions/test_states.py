@@ -2,21 +2,22 @@
 
 import pytest
 
-from appliance.actions.answer_request import accept, decline
-from appliance.actions.cancel import cancel, cancel_own
-from appliance.actions.enter import enter_by_staff, enter_for_guest
-from appliance.actions.issue_key import issue_key
-from appliance.actions.record_payment import AMOUNT_MAX, record_payment, void_payment
-from appliance.actions.reserve import reserve
+from appliance.api_keys import find_key, issue_key
 from appliance.box import Box
-from appliance.errors import NotFound, ValidationError, WrongState
-from appliance.house_errors import UnusualAmount
-from appliance.model.reservation import STATUSES
-from appliance.store.erasing import erase_texts_of
-from appliance.store.history import list_history, list_payments, sum_payments
-from appliance.store.keys import find_key
-from appliance.store.reservations import get_reservation, update_reservation
-from appliance.store.security_log import list_security_entries
+from appliance.core.errors import NotFound, UnusualAmount, ValidationError, WrongState
+from appliance.privacy import erase_texts_of
+from appliance.reservations.change import accept, cancel, cancel_own, decline
+from appliance.reservations.create import enter_by_staff, enter_for_guest, reserve
+from appliance.reservations.model import STATUSES
+from appliance.reservations.payments import AMOUNT_MAX, record_payment, void_payment
+from appliance.reservations.rows import (
+    get_reservation,
+    list_history,
+    list_payments,
+    sum_payments,
+    update_reservation,
+)
+from appliance.staff.audit_log import list_security_entries
 from tests.appliance.actions.rows import events, execute, history, read
 from tests.builders import a_booking, table_id
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
 
-from appliance.actions.enter import enter_by_staff
-from appliance.backup.making import Maker
+from appliance.backup.create import Maker
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key
 from appliance.box import open_box
 from appliance.clock import StoppedClock, newest_zone_database
-from appliance.data_directory import DataDirectory
-from appliance.durable import atomic_write
-from appliance.settings import Settings
-from appliance.tokens import Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.files import atomic_write
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
+from appliance.reservations.create import enter_by_staff
 from tests.builders import TONIGHT, a_booking, table_id
 from tests.conftest import MASTER_KEY, furnished_template
 

@@ -7,16 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 import apsw
 import pytest
 
-from appliance.backup.proof import open_backup
+from appliance.backup.catalogue import list_backups, open_backup, read_record
 from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.backup.restoring import restore_blank
-from appliance.backup.shelf import list_backups, read_record
-from appliance.data_directory import DataDirectory
-from appliance.durable import exclusive
-from appliance.errors import Trouble
-from appliance.store.connection import open_connection
-from appliance.store.snapshot import count_rows, list_faults
-from appliance.tokens import Tokens
+from appliance.backup.restore import restore_blank
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.files import exclusive
+from appliance.core.tokens import Tokens
+from appliance.database.connection import open_connection
+from appliance.database.integrity import count_rows, list_faults
 from tests.appliance.backup.making import KEY, a_box_with_guests, a_maker
 
 
@@ -132,7 +131,7 @@ def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, sa
     def fail(_path):
         raise error
 
-    monkeypatch.setattr("appliance.backup.making.describe_venue", fail)
+    monkeypatch.setattr("appliance.backup.create.describe_venue", fail)
 
     with pytest.raises(Trouble, match=said):
         a_maker(made).make()

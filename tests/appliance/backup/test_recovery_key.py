@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.backup.kit import kit_html, kit_text
-from appliance.backup.recovery_key import RecoveryKey, parse_recovery_key
-from appliance.errors import Trouble
+from appliance.backup.recovery_key import RecoveryKey, kit_html, kit_text, parse_recovery_key
+from appliance.core.errors import Trouble
 
 
 @pytest.mark.proves("V11")

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.backup.shelf import choose_old, find_shelf, list_backups, read_record, rotate
-from appliance.errors import Trouble
+from appliance.backup.catalogue import choose_old, find_shelf, list_backups, read_record, rotate
+from appliance.core.errors import Trouble
 from tests.appliance.backup.making import a_box_with_guests, a_maker
 from tests.conftest import with_settings
 

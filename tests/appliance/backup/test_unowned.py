@@ -2,15 +2,14 @@
 
 import pytest
 
-from appliance.actions.set_up import offer_setup
-from appliance.backup.restoring import is_unowned
+from appliance.backup.restore import is_unowned
 from appliance.clock import SystemClock, newest_zone_database
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
-from appliance.data_directory import DataDirectory
-from appliance.store.session import session
-from appliance.store.setup import begin_setup
-from appliance.tokens import Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
+from appliance.staff.first_run import begin_setup, offer_setup
 from tests.appliance.backup.making import KEY_TEXT, a_box_with_guests, a_maker
 from web.main import main
 

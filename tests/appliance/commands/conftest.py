@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.store.session import session
-from appliance.tokens import Tokens
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
 from web.main import main
 
 VENUE = """

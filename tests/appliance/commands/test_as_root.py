@@ -17,10 +17,9 @@ from pathlib import Path
 import pytest
 
 import appliance
-from appliance.backup.archive import unpack_archive
+from appliance.backup.archive import SealedReader, unpack_archive
 from appliance.backup.recovery_key import find_recovery_key
-from appliance.backup.sealed import SealedReader
-from appliance.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory
 from tests.appliance.commands.open_folders import let_everybody_enter
 from tests.appliance.commands.other_user import NOBODY, run_as_root
 from web.main import make_parser

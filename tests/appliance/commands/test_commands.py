@@ -8,9 +8,9 @@ from importlib import resources
 
 import pytest
 
+from appliance.alerts import Condition, list_conditions, put_condition
 from appliance.clock import SystemClock
-from appliance.store.conditions import Condition, list_conditions, put_condition
-from appliance.store.heartbeat import find_heartbeat
+from appliance.database.heartbeat import find_heartbeat
 from web.main import main
 
 

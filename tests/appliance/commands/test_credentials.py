@@ -4,12 +4,11 @@ import re
 
 import pytest
 
-from appliance.actions.pair_terminal import pair_by_code
-from appliance.actions.second_step import confirm_second_step, offer_second_step
-from appliance.model.api_key import READ_ONLY_SCOPES, SCOPES
-from appliance.model.totp import totp_code
-from appliance.store.signing_keys import list_key_ages
-from appliance.tokens import Keyring
+from appliance.api_keys import READ_ONLY_SCOPES, SCOPES
+from appliance.core.tokens import Keyring
+from appliance.door.signing_keys import list_key_ages
+from appliance.door.terminals import pair_by_code
+from appliance.staff.two_factor import confirm_second_step, offer_second_step, totp_code
 
 
 def create(box, what, *more, environment="live"):

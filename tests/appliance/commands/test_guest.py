@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.actions.enter import enter_by_staff
 from appliance.clock import SystemClock
-from appliance.model.evening import tonight
-from appliance.store.venue import get_venue
-from appliance.upkeep.erasure_list import read_list
+from appliance.privacy import read_list
+from appliance.reservations.create import enter_by_staff
+from appliance.venue.model import tonight
+from appliance.venue.rows import get_venue
 from tests.builders import a_booking
 
 EMAIL, PHONE = "zqxanthe@canary.example", "+212 699 424 242"
@@ -69,7 +69,7 @@ def test_nothing_of_them_is_left_in_the_files(box, booked):
 
 
 def test_where_the_box_is_busy_the_guest_is_erased_and_the_box_wipes(box, booked, monkeypatch):
-    monkeypatch.setattr("appliance.upkeep.erasures.wipe", lambda _path: False)
+    monkeypatch.setattr("appliance.privacy.wipe", lambda _path: False)
 
     assert box("guest", "erase", "--environment", "live", "--phone", PHONE) == 0
 

@@ -12,7 +12,7 @@ import pytest
 
 from appliance.commands import service
 from appliance.commands.service import make_unit
-from appliance.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory
 from tests.appliance.commands.open_folders import let_everybody_enter
 
 ANALYZE = shutil.which("systemd-analyze")

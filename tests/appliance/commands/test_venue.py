@@ -5,12 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from appliance.actions.enter import enter_by_staff
-from appliance.data_directory import DataDirectory
-from appliance.store.readings import find_tonight
-from appliance.store.signing_keys import get_signing_key
-from appliance.store.venue import get_venue, list_slots, list_tables
-from appliance.tokens import Keyring
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring
+from appliance.door.signing_keys import get_signing_key
+from appliance.reservations.create import enter_by_staff
+from appliance.venue.rows import find_tonight, get_venue, list_slots, list_tables
 from tests.appliance.commands.conftest import VENUE
 from tests.builders import a_booking
 

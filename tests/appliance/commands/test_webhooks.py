@@ -4,11 +4,10 @@ import re
 
 import pytest
 
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.register_endpoint import register_endpoint
 from appliance.clock import parse_instant
-from appliance.data_directory import DataDirectory
-from appliance.tokens import Keyring
+from appliance.core.data_directory import DataDirectory
+from appliance.core.tokens import Keyring
+from appliance.webhooks.endpoints import deactivate_endpoint, register_endpoint
 from tests.faults.webhooks.test_certificates import Certificate
 
 PUBLIC = "https://93.184.216.34/hook"

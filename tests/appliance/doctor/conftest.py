@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from appliance.backup.shelf import Record, write_record
+from appliance.backup.catalogue import Record, write_record
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory
+from appliance.core.i18n import load_languages
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
 from appliance.doctor.check import Check, CheckContext, Machine
-from appliance.doctor.examination import examine
-from appliance.i18n import load_languages
-from appliance.settings import Settings
-from appliance.store.session import session
-from appliance.tokens import Tokens
+from appliance.doctor.checks import examine
 from tests.appliance.commands.conftest import VENUE
 from tests.conftest import with_settings
 from web.main import main

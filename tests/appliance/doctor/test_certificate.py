@@ -8,10 +8,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from appliance.clock import StoppedClock, SystemClock
-from appliance.settings import ServerSettings
-from appliance.tls.certificates import Certificates
-from appliance.tls.files import import_certificate
-from appliance.tls.names import wanted_names
+from appliance.core.settings import ServerSettings
+from appliance.tls.authority import wanted_names
+from appliance.tls.certificates import Certificates, import_certificate
 from tests.appliance.doctor.conftest import english
 from tests.appliance.tls.test_importing import a_certificate, pem_of
 
@@ -22,7 +21,7 @@ DAY_MS = 86_400_000
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch):
     """A machine with one address in the house."""
-    monkeypatch.setattr("appliance.doctor.service.own_addresses", lambda: ADDRESSES)
+    monkeypatch.setattr("appliance.doctor.machine.own_addresses", lambda: ADDRESSES)
 
 
 def certificates(ward, slug="riad-atlas"):

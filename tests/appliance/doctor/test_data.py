@@ -8,7 +8,7 @@ import pytest
 
 from appliance.doctor import data
 from appliance.doctor.data import fix_permissions
-from appliance.upkeep.erasure_list import LIST, append_to_list
+from appliance.privacy import LIST, append_to_list
 from tests.appliance.doctor.conftest import english
 
 

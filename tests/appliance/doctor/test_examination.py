@@ -1,13 +1,13 @@
 """A healthy box has nothing to mend; every finding is in each language, and has its remedy."""
 
+import ast
 import re
 
 import pytest
 
-from appliance.doctor.check import ok, worst
-from appliance.doctor.conditions import MESSAGES
-from appliance.doctor.examination import CHECKS, examine
-from appliance.i18n import load_languages
+from appliance.core.i18n import load_languages
+from appliance.doctor.check import MESSAGES, ok, worst
+from appliance.doctor.checks import CHECKS, examine
 from tests.appliance.doctor.conftest import english
 from tests.readme import ROOT
 
@@ -66,14 +66,24 @@ def note(ward, name, detail="it is so."):
                " VALUES (:name, '', 0, :detail)", name=name, detail=detail)  # fmt: skip
 
 
+NOTING = ("Condition", "begin", "drop_condition", "_note", "_put")
+
+
 def noted_names():
     """The names of conditions in the modules that note them, or say that they are over."""
     rooms = ("appliance", "terminal_bridge", "web")
     files = [file for room in rooms for file in (ROOT / room).rglob("*.py")]
-    texts = [file.read_text("utf-8") for file in files if "node_modules" not in file.parts]
-    noting = [text for text in texts if re.search(r"\b(?:put|drop|_write)_condition\b", text)]
-    named = re.compile(r'^[A-Z_]+ = "([a-z]+(?:_[a-z]+)*)"', re.MULTILINE)
-    return {name for text in noting for name in named.findall(text)}
+    trees = [ast.parse(file.read_text("utf-8")) for file in files if "frontend" not in file.parts]
+    values, noted = {}, set()
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str(value))):
+                if re.fullmatch(r"[a-z]+(_[a-z]+)+", value):
+                    values[name] = value
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called), args=arguments):
+                if called in NOTING:
+                    noted |= {each.id for each in arguments if isinstance(each, ast.Name)}
+    return {values[name] for name in noted if name in values}
 
 
 def test_each_condition_that_is_noted_has_its_words_and_no_other_has():

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from appliance.core.scanner_settings import ReaderSettings
 from appliance.doctor import partners
 from appliance.doctor.check import ask_health
-from appliance.settings_readers import ReaderSettings
 from tests.appliance.doctor.conftest import english
 from tests.conftest import Running, with_settings
 

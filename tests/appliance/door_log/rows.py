@@ -1,8 +1,8 @@
 """Rows of the door log in numbers, for tests of pages and of time."""
 
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.store.connection import Transaction
-from appliance.store.scans import add_scan
+from appliance.database.connection import Transaction
+from appliance.door.scan_log import add_scan
+from appliance.door.terminals import issue_terminal
 
 
 def add_rows(tx: Transaction, count: int) -> None:

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from appliance.actions.check_in import check_in
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.actions.undo_check_in import undo_check_in
-from appliance.door_log import NOT_AN_EXPORT, Checked, Export, check_export
-from appliance.model.scan import Reading, Scan
-from appliance.store.scans import count_scans, find_broken_link, list_log_keys
-from appliance.store.signing_keys import add_signing_key
-from appliance.store.terminals import get_terminal
+from appliance.door.check_in import check_in, undo_check_in
+from appliance.door.scan import Reading, Scan
+from appliance.door.scan_log import count_scans, find_broken_link, list_log_keys
+from appliance.door.scan_log_file import NOT_AN_EXPORT, Checked, Export, check_export
+from appliance.door.signing_keys import add_signing_key
+from appliance.door.terminals import get_terminal, issue_terminal
 from tests.appliance.arrivals import add_reservation
 from tests.spreadsheets import formulas_in, rows_of
 

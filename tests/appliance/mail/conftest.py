@@ -10,17 +10,16 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.actions.queue_letter import queue_letter
 from appliance.clock import StoppedClock, newest_zone_database
+from appliance.core.settings import MailSettings, Settings
+from appliance.core.tokens import Keyring, Tokens
+from appliance.database.database import Database
+from appliance.database.migrate import migrate
+from appliance.door.live_feed import Feed
+from appliance.email.smtp import SmtpSender
+from appliance.email.worker import Postman
 from appliance.environment import Environment, Links
-from appliance.live import Feed
-from appliance.mail.postman import Postman
-from appliance.mail.smtp import SmtpSender
-from appliance.settings import MailSettings, Settings
-from appliance.store.database import Database
-from appliance.store.letters import find_letter
-from appliance.store.migrate import migrate
-from appliance.tokens import Keyring, Tokens
+from appliance.reservations.emails import find_letter, queue_letter
 from tests.appliance.mail.mail_servers import Mailbox
 
 MASTER = bytes(range(32))

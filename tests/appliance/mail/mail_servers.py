@@ -5,8 +5,8 @@ import contextlib
 
 from aiosmtpd.smtp import SMTP
 
-from appliance.mail.smtp import Undelivered
-from appliance.model.letter import Outcome
+from appliance.email.smtp import Undelivered
+from appliance.reservations.emails import Outcome
 
 
 async def settle(postman):

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from icalendar import Calendar
 from PIL import Image
 
-from appliance.actions.queue_letter import queue_letter
-from appliance.errors import NotFound
-from appliance.i18n import load_languages
-from appliance.mail.composing import (
+from appliance.core.errors import NotFound
+from appliance.core.i18n import load_languages
+from appliance.core.qr import qr_png
+from appliance.email.rendering import (
     TEXTS,
     Composer,
     UnusableAddress,
@@ -21,8 +21,7 @@ from appliance.mail.composing import (
     read_contents,
     render_letter,
 )
-from appliance.model.letter import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS
-from appliance.model.qr import qr_png
+from appliance.reservations.emails import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS, queue_letter
 from tests.appliance.mail.conftest import GUEST, SENDER, a_reservation
 from tests.appliance.mail.reading import HOSTILE, check_one_letter, parts, received, with_changes
 
@@ -111,13 +110,13 @@ def test_no_name_whatever_breaks_out_of_its_place(sample, name, guest):
 @pytest.fixture(autouse=True)
 def without_pictures(monkeypatch):
     """A pass is drawn in no time."""
-    monkeypatch.setattr("appliance.mail.composing.qr_png", lambda *_: b"\x89PNG")
+    monkeypatch.setattr("appliance.email.rendering.qr_png", lambda *_: b"\x89PNG")
 
 
 @pytest.fixture
 def pictures(monkeypatch, without_pictures):
     """A pass is drawn so that it can be read."""
-    monkeypatch.setattr("appliance.mail.composing.qr_png", qr_png)
+    monkeypatch.setattr("appliance.email.rendering.qr_png", qr_png)
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from appliance.errors import Unavailable
-from appliance.mail.postman import Postman
+from appliance.core.errors import Unavailable
+from appliance.email.worker import Postman
 from tests.appliance.mail.mail_servers import pass_time, settle, until
 
 MINUTE, HOUR, DAY = 60, 3600, 86400

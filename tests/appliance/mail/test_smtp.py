@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from appliance.mail.postman import Postman
-from appliance.store.letters import find_letter
+from appliance.email.worker import Postman
+from appliance.reservations.emails import find_letter
 from tests.appliance.mail.conftest import GUEST
 from tests.appliance.mail.mail_servers import (
     Handler,

@@ -8,9 +8,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.mail.composing import render_letter
-from appliance.mail.smtp import SmtpSender, Undelivered
-from appliance.settings import MailSettings
+from appliance.core.settings import MailSettings
+from appliance.email.rendering import render_letter
+from appliance.email.smtp import SmtpSender, Undelivered
 from tests.appliance.mail.mail_servers import converse, smtp_server
 from tests.appliance.webhooks.receivers import a_server
 

@@ -1,10 +1,8 @@
 import pytest
 
-from appliance.actions.record_letter import record_letter
-from appliance.mail.postman import Postman
-from appliance.model.letter import Outcome
-from appliance.store.conditions import list_conditions
-from appliance.store.letters import find_letter
+from appliance.alerts import list_conditions
+from appliance.email.worker import Postman, record_letter
+from appliance.reservations.emails import Outcome, find_letter
 from tests.appliance.mail.conftest import a_letter_in
 from tests.appliance.mail.mail_servers import Handler, pass_time, settle, smtp_server
 

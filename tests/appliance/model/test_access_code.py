@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.model.access_code import lookalikes, parse_access_code
-from appliance.tokens import ACCESS_CODE_ALPHABET
+from appliance.core.tokens import ACCESS_CODE_ALPHABET
+from appliance.door.guest_pass import lookalikes, parse_access_code
 
 codes = st.text(ACCESS_CODE_ALPHABET, min_size=4, max_size=4).map("SVC-{}".format)
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.model.availability import find_availability
-from appliance.model.evening import interval
-from appliance.model.venue import Slot, Table
+from appliance.reservations.availability import find_availability
+from appliance.venue.model import Slot, Table, interval
 
 DINNER = Slot("a", "Dîner", "19:30", "22:00", tuple(range(7)))
 LATE = Slot("b", "Soirée", "22:00", "01:00", tuple(range(7)))

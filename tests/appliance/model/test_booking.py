@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.errors import (
+from appliance.core.errors import (
     CustomerContactRequired,
     CustomerNameRequired,
     IdempotencyKeyRequired,
@@ -16,7 +16,7 @@ from appliance.errors import (
     Refusal,
     ValidationError,
 )
-from appliance.model.booking import is_email, parse_booking, parse_uuid
+from appliance.reservations.request import is_email, parse_booking, parse_uuid
 from tests.builders import a_body, table_id
 
 JSON_VALUES = st.recursive(

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from appliance.clock import newest_zone_database, parse_instant
-from appliance.model.evening import (
+from appliance.venue.model import (
+    Slot,
     day_of_week,
     evening_end,
     find_slot,
@@ -22,7 +23,6 @@ from appliance.model.evening import (
     parse_date,
     tonight,
 )
-from appliance.model.venue import Slot
 
 CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
 FROM, UNTIL = parse_instant("2018-01-01T00:00:00Z"), parse_instant("2041-01-01T00:00:00Z")

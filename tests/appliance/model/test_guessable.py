@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.model.guessable import is_guessable
+from appliance.staff.password_strength import is_guessable
 
 NAMES = ("Yasmine El Fassi", "Riad Atlas")
 

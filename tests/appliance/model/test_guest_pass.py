@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.model.guest_pass import (
+from appliance.door.guest_pass import (
     GuestPass,
     ReadPass,
     decode_passes,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.model.folded import fold, western_digits
-from appliance.model.guest_search import asks_phone, fits, is_name, search, search_by_name
+from appliance.core.text import fold, western_digits
+from appliance.reservations.search import asks_phone, fits, is_name, search, search_by_name
 from tests.appliance.arrivals import a_guest
 
 SALMA = a_guest(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.model.keyboard_layouts import spellings
+from appliance.door.guest_pass import spellings
 
 LENGTH = 40
 texts = st.text(string.ascii_uppercase + string.digits, min_size=LENGTH, max_size=LENGTH)

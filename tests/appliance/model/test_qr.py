@@ -5,7 +5,7 @@ import pytest
 import zxingcpp
 from PIL import Image, ImageDraw
 
-from appliance.model.qr import qr_png, qr_svg
+from appliance.core.qr import qr_png, qr_svg
 
 PASS = "SVC1" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567" * 4 + "ABCDEFG"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.model.spreadsheet import phone_text, write_cell, write_cells
+from appliance.core.text import phone_text, write_cell, write_cells
 from tests.spreadsheets import formulas_in, rows_of
 
 SIGNS = ["=", "+", "-", "@", "'", "＝", "＋", "－", "＠", "﹦", "﹣", "⁺"]

@@ -2,9 +2,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from appliance.model.second_step import tidy_recovery_code
-from appliance.model.totp import app_address, fitting_steps, totp_code
-from appliance.tokens import Tokens
+from appliance.core.tokens import Tokens
+from appliance.staff.two_factor import app_address, fitting_steps, tidy_recovery_code, totp_code
 
 SECRET = b"12345678901234567890"
 # RFC 6238, appendix B, SHA-1: seconds, and a code of eight digits, of which ours are the last six.

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.clock import newest_zone_database
-from appliance.errors import Trouble
-from appliance.model.venue_file import parse_venue_file
+from appliance.core.errors import Trouble
+from appliance.venue.venue_file import parse_venue_file
 
 ZONES = newest_zone_database()
 HEAD = 'name = "Riad Atlas"\nslug = "riad-atlas"\n'
@@ -37,7 +37,7 @@ def test_an_empty_address_or_map_is_none():
 
 
 def test_the_file_of_the_demo_is_a_good_one():
-    venue = parse((resources.files("web.demo") / "venue.toml").read_text("utf-8"))
+    venue = parse((resources.files("web") / "demo.toml").read_text("utf-8"))
 
     assert 8 <= len(venue.tables) <= 12
     assert 2 <= len(venue.slots) <= 3

@@ -4,8 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.model.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Seen, Verdict, judge, see
-from appliance.model.verdict_sentences import LANGUAGES, phrase
+from appliance.door.verdict import (
+    COLOURS,
+    LANGUAGES,
+    OVERRIDABLE,
+    FirstCheckIn,
+    Seen,
+    Verdict,
+    judge,
+    phrase,
+    see,
+)
 from tests.appliance.arrivals import a_guest
 
 TONIGHT = date(2026, 11, 21)

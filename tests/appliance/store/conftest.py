@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from appliance.clock import StoppedClock, newest_zone_database
-from appliance.store.database import Database
-from appliance.store.migrate import migrate
-from appliance.tokens import Tokens
+from appliance.core.tokens import Tokens
+from appliance.database.database import Database
+from appliance.database.migrate import migrate
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.errors import Trouble
-from appliance.store.connection import open_connection
-from appliance.store.copying import write_copy
-from appliance.store.migrate import PAGE_BYTES
-from appliance.store.snapshot import copy_database, list_faults
-from appliance.store.wiping import wipe
+from appliance.core.errors import Trouble
+from appliance.database.checkpointer import wipe
+from appliance.database.connection import open_connection
+from appliance.database.integrity import copy_database, list_faults, write_copy
+from appliance.database.migrate import PAGE_BYTES
 
 PAGE = PAGE_BYTES
 MIB = 1 << 20
@@ -133,7 +132,7 @@ def test_without_room_nothing_is_left(path, tmp_path, monkeypatch):
         def backup(self, *_of):
             raise apsw.FullError("database or disk is full")
 
-    monkeypatch.setattr("appliance.store.copying.apsw.Connection", Full)
+    monkeypatch.setattr("appliance.database.integrity.apsw.Connection", Full)
     with pytest.raises(OSError, match=r"no room for a copy of live\.db"):
         copy_database(path, tmp_path / "copy.db")
 

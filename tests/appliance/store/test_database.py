@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import apsw
 import pytest
 
-from appliance.errors import TableTaken, Unavailable
-from appliance.store import waiting
-from appliance.store import writer as writer_module
-from appliance.store.connection import Reader, Transaction, check_engine, open_connection
-from appliance.store.database import Database
+from appliance.core.errors import TableTaken, Unavailable
+from appliance.database import connection as waiting
+from appliance.database import database as writer_module
+from appliance.database.connection import Reader, Transaction, check_engine, open_connection
+from appliance.database.database import Database
 
 
 def note(tx: Transaction, name: str) -> str:

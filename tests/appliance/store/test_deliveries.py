@@ -2,16 +2,16 @@
 
 import pytest
 
-from appliance.actions.announce import queue_event
-from appliance.actions.register_endpoint import register_endpoint
-from appliance.model.delivery import STATES
-from appliance.store.deliveries import (
+from appliance.outbox import queue_event
+from appliance.webhooks.deliveries import (
+    STATES,
     cancel_pending,
     find_next_retry,
     iterate_retries,
     iterate_untried,
 )
-from appliance.store.delivery_pages import DeliveryFilter, count_deliveries, page_deliveries
+from appliance.webhooks.delivery_log import DeliveryFilter, count_deliveries, page_deliveries
+from appliance.webhooks.endpoints import register_endpoint
 
 TYPES = ("reservation.created", "reservation.confirmed", "reservation.checked_in")
 EVENTS, ENDPOINTS = 24, 3

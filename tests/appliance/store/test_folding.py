@@ -7,12 +7,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.errors import Unavailable
-from appliance.store import wiping
-from appliance.store.connection import Reader, Transaction, open_connection
-from appliance.store.database import Database
-from appliance.store.folding import DUE_PAGES
-from appliance.store.migrate import PAGE_BYTES
+from appliance.core.errors import Unavailable
+from appliance.database import checkpointer as wiping
+from appliance.database.checkpointer import DUE_PAGES
+from appliance.database.connection import Reader, Transaction, open_connection
+from appliance.database.database import Database
+from appliance.database.migrate import PAGE_BYTES
 
 PAGE = PAGE_BYTES
 LONG = "x" * (160 * PAGE)  # 160 pages a commit

@@ -6,9 +6,9 @@ import apsw
 import pytest
 
 from appliance.clock import StoppedClock
-from appliance.errors import Trouble
-from appliance.store import migrate as migrate_module
-from appliance.store.migrate import list_migrations, migrate
+from appliance.core.errors import Trouble
+from appliance.database import migrate as migrate_module
+from appliance.database.migrate import list_migrations, migrate
 
 
 def version_of(path: Path) -> int:

@@ -2,11 +2,10 @@
 
 from datetime import date, timedelta
 
-from appliance.actions.enter import enter_by_staff
-from appliance.actions.erase_guest import erase_past_guests
-from appliance.model.guest_search import fits
-from appliance.store.connection import Transaction
-from appliance.store.reservation_search import Wanted, list_by_seq, list_found, page_found
+from appliance.database.connection import Transaction
+from appliance.privacy import erase_past_guests
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.search import Wanted, fits, list_by_seq, list_found, page_found
 from tests.builders import TONIGHT, a_booking, table_id
 
 NAMES = ("Salma Bennani", "Émile Zola", "Ines T2", "Omar", "Terrasse Noire", "Salma Haddad")

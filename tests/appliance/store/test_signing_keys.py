@@ -1,15 +1,15 @@
 import pytest
 
-from appliance.errors import Trouble
-from appliance.model.guest_pass import decode_pass
-from appliance.store.guest_passes import pass_text
-from appliance.store.signing_keys import (
+from appliance.core.errors import Trouble
+from appliance.core.tokens import Keyring
+from appliance.door.guest_pass import decode_pass
+from appliance.door.signing_keys import (
     add_signing_key,
     find_verifying_key,
     get_signing_key,
     list_public_keys,
+    pass_text,
 )
-from appliance.tokens import Keyring
 from tests.appliance.arrivals import add_reservation
 
 

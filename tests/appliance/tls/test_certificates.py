@@ -8,12 +8,16 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.clock import StoppedClock
-from appliance.errors import Trouble
-from appliance.settings import ServerSettings
-from appliance.tls.authority import ends_at, names_in
-from appliance.tls.certificates import Certificates
-from appliance.tls.files import AUTHORITY, LEAF, read_certificate, read_identity
-from appliance.tls.names import Names, wanted_names
+from appliance.core.errors import Trouble
+from appliance.core.settings import ServerSettings
+from appliance.tls.authority import Names, ends_at, names_in, wanted_names
+from appliance.tls.certificates import (
+    AUTHORITY,
+    LEAF,
+    Certificates,
+    read_certificate,
+    read_identity,
+)
 
 DAY = 86_400
 

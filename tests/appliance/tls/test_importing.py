@@ -10,17 +10,17 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from appliance.clock import StoppedClock
-from appliance.errors import Trouble
-from appliance.tls.certificates import Certificates
-from appliance.tls.files import (
+from appliance.core.errors import Trouble
+from appliance.tls.authority import Names
+from appliance.tls.certificates import (
     IMPORTED,
     LEAF,
+    Certificates,
     describe,
     forget_imported,
     import_certificate,
     read_certificate,
 )
-from appliance.tls.names import Names
 from tests.appliance.tls.test_certificates import shake
 
 NOW = StoppedClock("2026-11-21T19:00:00Z").now()

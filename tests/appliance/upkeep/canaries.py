@@ -4,11 +4,11 @@ import json
 import random
 from datetime import date, timedelta
 
-from appliance.actions.ask_erasure import ask_erasure
-from appliance.actions.claim import claim
-from appliance.actions.enter import enter_by_staff
-from appliance.actions.queue_letter import write_to_guest
-from appliance.store.reservations import add_history
+from appliance.privacy import ask_erasure
+from appliance.reservations.claims import claim
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.emails import write_to_guest
+from appliance.reservations.rows import add_history
 from tests.builders import TONIGHT, a_booking
 
 NAME, EMAIL, PHONE, NOTES = (

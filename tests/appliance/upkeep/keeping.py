@@ -2,11 +2,11 @@
 
 import asyncio
 
-from appliance.actions.enter import enter_by_staff, enter_for_guest
 from appliance.clock import parse_instant
+from appliance.jobs.reservation_states import make_chores
+from appliance.reservations.create import enter_by_staff, enter_for_guest
+from appliance.reservations.rows import get_reservation
 from appliance.scheduler import Scheduler
-from appliance.store.reservations import get_reservation
-from appliance.upkeep.chores import make_chores
 from tests.builders import a_booking
 
 END_OF_TONIGHT = "2026-11-22T06:00:00.000Z"

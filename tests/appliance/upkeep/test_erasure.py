@@ -8,16 +8,22 @@ import shutil
 import apsw
 import pytest
 
-from appliance.actions.enter import enter_by_staff
-from appliance.actions.erase_guest import erase_guest
-from appliance.actions.export_guest import export_guests
+from appliance.database.database import Database
+from appliance.jobs.nightly import Retention
+from appliance.privacy import (
+    LIST,
+    Erasures,
+    append_to_list,
+    erase_guest,
+    export_guests,
+    find_reservations_of,
+    find_unreadable,
+    is_same_phone,
+    read_list,
+)
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.rows import get_reservation
 from appliance.scheduler import Scheduler
-from appliance.store.database import Database
-from appliance.store.erasing import find_reservations_of, is_same_phone
-from appliance.store.reservations import get_reservation
-from appliance.upkeep.erasure_list import LIST, append_to_list, find_unreadable, read_list
-from appliance.upkeep.erasures import Erasures
-from appliance.upkeep.retention import Retention
 from tests.appliance.upkeep.canaries import (
     EMAIL,
     NAME,

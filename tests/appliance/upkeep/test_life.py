@@ -9,14 +9,13 @@ import time
 
 import pytest
 
-from appliance.upkeep import life
-from appliance.upkeep.life import Reserve
-from appliance.upkeep.watchdog import Watchdog, sd_notify, watchdog_seconds
+from appliance.jobs import watchdog as life
+from appliance.jobs.watchdog import Reserve, Watchdog, sd_notify, watchdog_seconds
 
 STUCK = """
 import asyncio, sys, time
 from pathlib import Path
-from appliance.upkeep.watchdog import Watchdog
+from appliance.jobs.watchdog import Watchdog
 
 def stand_still():
     time.sleep(60)

@@ -4,13 +4,12 @@ import asyncio
 
 import pytest
 
-from appliance.backup.shelf import Record, read_record, write_record
+from appliance.alerts import Condition, list_conditions, put_condition
+from appliance.backup.catalogue import Record, read_record, write_record
 from appliance.clock import parse_instant
-from appliance.data_directory import DataDirectory
+from appliance.core.data_directory import DataDirectory
+from appliance.jobs.nightly import DAMAGED, NO_BACKUP, Nights, Retention, next_night
 from appliance.scheduler import Scheduler
-from appliance.store.conditions import Condition, list_conditions, put_condition
-from appliance.upkeep.nights import DAMAGED, NO_BACKUP, Nights
-from appliance.upkeep.retention import Retention, next_night
 from tests.appliance.backup.making import MASTER_KEY
 from tests.appliance.upkeep.keeping import Timer
 
@@ -68,7 +67,7 @@ async def test_a_backup_that_fails_is_a_condition_until_one_is_made(nights, box,
 
 
 async def test_damage_is_a_condition_and_no_backup_is_made_of_it(nights, box, monkeypatch):
-    monkeypatch.setattr("appliance.upkeep.nights.list_faults", lambda _: ["page 7 is damaged"])
+    monkeypatch.setattr("appliance.jobs.nightly.list_faults", lambda _: ["page 7 is damaged"])
 
     await nights.do_now()
 
@@ -184,9 +183,9 @@ async def test_the_night_forgets_before_it_vacuums_and_checks_before_it_backs_up
     with pytest.MonkeyPatch.context() as watching:
         watching.setattr(box_of, "wipe", lambda _: noted(order, "vacuum"))
         watching.setattr(
-            "appliance.upkeep.nights.list_faults", lambda _: order.append("check") or []
+            "appliance.jobs.nightly.list_faults", lambda _: order.append("check") or []
         )
-        watching.setattr("appliance.upkeep.nights.Maker.make", lambda _: order.append("back up"))
+        watching.setattr("appliance.jobs.nightly.Maker.make", lambda _: order.append("back up"))
         await nights.do_now()
 
     assert order == ["forget", "vacuum", "vacuum", "check", "check", "back up"]
@@ -203,8 +202,8 @@ async def test_without_room_for_the_vacuum_a_backup_is_made_all_the_same(
     class Full:
         f_bavail, f_frsize = 0, 4096
 
-    monkeypatch.setattr("appliance.store.wiping.os.statvfs", lambda _path: Full())
-    monkeypatch.setattr("appliance.upkeep.nights.Maker.make", lambda _: None)
+    monkeypatch.setattr("appliance.database.checkpointer.os.statvfs", lambda _path: Full())
+    monkeypatch.setattr("appliance.jobs.nightly.Maker.make", lambda _: None)
 
     await nights.do_now()
 

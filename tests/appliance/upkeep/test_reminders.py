@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
-from appliance.actions.cancel import cancel
-from appliance.actions.remind import find_next_reminder, stop_reminders
 from appliance.clock import format_instant
+from appliance.jobs.reservation_states import find_next_reminder, stop_reminders
+from appliance.reservations.change import cancel
 from tests.appliance.upkeep.keeping import World
 from tests.conftest import with_settings
 

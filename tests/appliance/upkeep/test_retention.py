@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from appliance.actions.create_staff import create_staff
-from appliance.actions.register_endpoint import register_endpoint
-from appliance.actions.sign_in import start_session
+from appliance.backup.catalogue import DAY_MS
 from appliance.clock import parse_instant
+from appliance.jobs.nightly import Retention
 from appliance.scheduler import Scheduler
-from appliance.store.sessions import add_failure
-from appliance.upkeep.retention import DAY_MS, Retention
+from appliance.staff.accounts import create_staff
+from appliance.staff.sessions import add_failure, start_session
+from appliance.webhooks.endpoints import register_endpoint
 from tests.appliance.upkeep.keeping import Timer
 from tests.conftest import with_settings
 
@@ -69,7 +69,7 @@ class World:
 
 @pytest.fixture
 async def world(box, clock, monkeypatch):
-    monkeypatch.setattr("appliance.upkeep.retention._PAUSE_SECONDS", 0)
+    monkeypatch.setattr("appliance.jobs.nightly._PAUSE_SECONDS", 0)
     made = World(box.live, clock)
     await made.prepare()
     return made

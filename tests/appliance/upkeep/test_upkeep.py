@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.actions.cancel import cancel
 from appliance.clock import format_instant, newest_zone_database, parse_instant
-from appliance.model.evening import evening_end
-from appliance.model.venue import Venue
-from appliance.upkeep import chores
-from appliance.upkeep.chores import find_next_due
+from appliance.jobs import reservation_states as chores
+from appliance.jobs.reservation_states import find_next_due
+from appliance.reservations.change import cancel
+from appliance.venue.model import Venue, evening_end
 from tests.appliance.upkeep.keeping import END_OF_TONIGHT, World
 from tests.builders import TONIGHT, table_id
 
@@ -104,7 +103,7 @@ async def test_a_box_that_was_off_for_months_catches_up_at_its_start(world):
 
 
 async def test_more_than_a_batch_is_done_in_one_go(world, monkeypatch):
-    monkeypatch.setattr("appliance.upkeep.chores.BATCH", 3)
+    monkeypatch.setattr("appliance.jobs.reservation_states.BATCH", 3)
     first = date.fromisoformat(TONIGHT)
     ids = [await world.enter(date=first + timedelta(days=n)) for n in range(7)]
     world.clock.set("2026-12-10T12:00:00Z")
@@ -130,7 +129,7 @@ async def test_a_booking_made_later_moves_the_timer_and_a_thousand_move_it_once(
 async def test_a_database_that_refuses_is_asked_again_in_a_minute(world, monkeypatch):
     id_ = await world.enter()
     world.clock.set("2026-11-23T12:00:00Z")
-    monkeypatch.setattr("appliance.store.writer.QUEUE_LIMIT", 0)
+    monkeypatch.setattr("appliance.database.database.QUEUE_LIMIT", 0)
 
     await world.start()
     assert world.timer.seconds == 60.0

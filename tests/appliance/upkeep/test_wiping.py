@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.store import wiping
-from appliance.store.connection import open_connection
+from appliance.database import checkpointer as wiping
+from appliance.database.connection import open_connection
 
 
 @pytest.mark.proves("S24")

@@ -8,14 +8,12 @@ from ipaddress import ip_address
 
 import pytest
 
-from appliance.actions.announce import announce
-from appliance.actions.register_endpoint import register_endpoint
-from appliance.webhooks.addresses import EgressPolicy
+from appliance.outbox import announce
 from appliance.webhooks.client import Budgets, Client, connect_directly
+from appliance.webhooks.dependencies import Outside
 from appliance.webhooks.dispatcher import Dispatcher
-from appliance.webhooks.egress import EgressGuard
-from appliance.webhooks.outside import Outside
-from appliance.webhooks.receiver import parse_receiver
+from appliance.webhooks.endpoints import register_endpoint
+from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, parse_receiver
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.attempts import BUDGETS
 from tests.appliance.webhooks.internet import Internet

@@ -4,7 +4,7 @@ import errno
 import socket
 from ipaddress import ip_address
 
-from appliance.store.conditions import list_conditions
+from appliance.alerts import list_conditions
 from appliance.webhooks.client import connect_directly
 from tests.appliance.webhooks.alarms import alarm_is
 

@@ -5,10 +5,10 @@ A clock that leapt stays in doubt over restarts, until a time server or a person
 
 import pytest
 
-from appliance.actions.beat import beat
-from appliance.actions.confirm_clock import confirm_clock
+from appliance.alerts import drop_condition
 from appliance.clock import parse_instant
-from appliance.store.conditions import drop_condition
+from appliance.database.heartbeat import beat
+from appliance.webhooks.gates import confirm_clock
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
     A_YEAR_BACK,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import stripe
 
-from appliance.errors import InvalidWebhookUrl
+from appliance.core.errors import InvalidWebhookUrl
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.dispatcher import Dispatcher
 

@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.errors import InvalidWebhookUrl, Trouble, WebhookUrlClosed
-from appliance.webhooks import egress
-from appliance.webhooks.addresses import EgressPolicy, Reach, parse_allow_entry, reach_of
-from appliance.webhooks.egress import Blocked, EgressGuard, SystemResolver
-from appliance.webhooks.receiver import parse_receiver
+from appliance.core.errors import InvalidWebhookUrl, Trouble, WebhookUrlClosed
+from appliance.webhooks import url_policy as egress
+from appliance.webhooks.url_policy import (
+    Blocked,
+    EgressGuard,
+    EgressPolicy,
+    Reach,
+    SystemResolver,
+    parse_allow_entry,
+    parse_receiver,
+    reach_of,
+)
 from tests.appliance.webhooks.corpus import (
     ACCEPTED,
     LINK_LOCAL,

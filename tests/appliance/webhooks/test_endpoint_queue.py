@@ -2,8 +2,8 @@
 
 import pytest
 
-from appliance.model.delivery import DueDelivery
 from appliance.webhooks import endpoint_queue
+from appliance.webhooks.deliveries import DueDelivery
 from appliance.webhooks.endpoint_queue import EndpointQueue
 
 

@@ -5,10 +5,9 @@ import logging
 import pytest
 import stripe
 
-from appliance.actions.erase_guest import erase_guest
-from appliance.actions.roll_secret import roll_secret
-from appliance.actions.send_test_event import send_test_event
-from appliance.store.failed_requests import find_failed_request
+from appliance.privacy import erase_guest
+from appliance.webhooks.deliveries import find_failed_request
+from appliance.webhooks.endpoints import roll_secret, send_test_event
 from tests.appliance.webhooks.receivers import an_answer
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 import stripe
 
-from appliance.model.delivery import DueDelivery
-from appliance.model.endpoint import Endpoint
-from appliance.model.reservation import Reservation
-from appliance.model.venue import Venue
-from appliance.webhooks.event_body import event_body
-from appliance.webhooks.signature import sign
+from appliance.reservations.model import Reservation
+from appliance.venue.model import Venue
+from appliance.webhooks.deliveries import DueDelivery
+from appliance.webhooks.endpoints import Endpoint
+from appliance.webhooks.payload import event_body, sign
 
 VENUE = Venue("v1", "Riad Atlas", "riad", "active", "free", True, 24, "MAD", "UTC", "06:00", None)
 ENDPOINT = Endpoint(

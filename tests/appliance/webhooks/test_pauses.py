@@ -6,10 +6,10 @@ from dataclasses import replace
 import apsw
 import pytest
 
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.errors import Unavailable
+from appliance.core.errors import Unavailable
 from appliance.webhooks import dispatcher
 from appliance.webhooks.client import Budgets
+from appliance.webhooks.endpoints import deactivate_endpoint
 from tests.appliance.webhooks.alarms import alarm_is
 from tests.appliance.webhooks.receivers import an_answer
 

@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from appliance.actions.register_endpoint import EndpointsChanged
-from appliance.webhooks.ladder import next_step
+from appliance.webhooks.endpoints import EndpointsChanged
+from appliance.webhooks.retry_policy import next_step
 from tests.appliance.webhooks.alarms import ManualUptime, alarm_is
 from tests.appliance.webhooks.receivers import an_answer
 

@@ -5,12 +5,11 @@ import logging
 import apsw
 import pytest
 
-from appliance.actions.issue_terminal import issue_terminal
+from appliance.api_keys import list_keys
 from appliance.clock import StoppedClock, newest_zone_database
-from appliance.store.keys import list_keys
-from appliance.store.session import session
-from appliance.store.terminals import get_terminal
-from appliance.tokens import Tokens
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
+from appliance.door.terminals import get_terminal, issue_terminal
 from tests.builders import _add_key
 from tests.conftest import furnished_template
 from tests.faults.power_cut.vfs import ForgetfulVFS

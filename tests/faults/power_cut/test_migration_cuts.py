@@ -11,9 +11,9 @@ import random
 import apsw
 import pytest
 
-from appliance.store import migrate as migrate_module
-from appliance.store.connection import configure
-from appliance.store.migrate import list_migrations
+from appliance.database import migrate as migrate_module
+from appliance.database.connection import configure
+from appliance.database.migrate import list_migrations
 from tests.faults.power_cut.test_power_cuts import a_venue
 from tests.faults.power_cut.vfs import NAME, Disk
 from tests.faults.test_upgrade import SECOND, THIRD

@@ -14,9 +14,9 @@ from functools import partial
 
 import pytest
 
-from appliance.actions import grant
-from appliance.store.migrate import PAGE_BYTES
-from appliance.store.watermark import count_missing_frames
+from appliance.database.migrate import PAGE_BYTES
+from appliance.database.wal import count_missing_frames
+from appliance.reservations import create as grant
 from tests.faults.power_cut.venue import VenueOnDisk, complaints
 from tests.faults.power_cut.vfs import LOG, Disk, FilesOnDisk
 from tests.soak.scale import FULL, Progress, tell

@@ -10,18 +10,17 @@ from itertools import count
 
 import apsw
 
-from appliance.actions.cancel import cancel_own
-from appliance.actions.check_in import check_in
-from appliance.actions.issue_key import issue_key
-from appliance.actions.reserve import reserve
+from appliance.api_keys import issue_key
 from appliance.clock import StoppedClock, newest_zone_database
-from appliance.errors import Refusal
-from appliance.model.scan import Reading, Scan
-from appliance.store.connection import Transaction, configure
-from appliance.store.log_again import write_log_again
-from appliance.store.watermark import Watermark, count_missing_frames
-from appliance.store.writer import Writer
-from appliance.tokens import Tokens
+from appliance.core.errors import Refusal
+from appliance.core.tokens import Tokens
+from appliance.database.connection import Transaction, configure
+from appliance.database.database import Writer
+from appliance.database.wal import Watermark, count_missing_frames, write_log_again
+from appliance.door.check_in import check_in
+from appliance.door.scan import Reading, Scan
+from appliance.reservations.change import cancel_own
+from appliance.reservations.create import reserve
 from tests.builders import TONIGHT, a_booking, table_id
 from tests.faults.power_cut.vfs import LOG, NAME, Disk, FilesOnDisk
 
@@ -191,7 +190,7 @@ class Closing:
 
 
 def checkpoint(connection, writer):
-    """On the writer's thread: as the box does (appliance/store/folding.py)."""
+    """On the writer's thread: as the box does (appliance/database/checkpointer.py)."""
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
     except apsw.IOError as error:

@@ -11,11 +11,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from appliance.actions.trust_receiver import trust_receiver
-from appliance.errors import ValidationError
-from appliance.model.endpoint import parse_ca, parse_pin
-from appliance.store.endpoints import get_endpoint
-from appliance.webhooks.trust import OwnAuthority, PinnedCertificate, SystemTrust
+from appliance.core.errors import ValidationError
+from appliance.webhooks.client import OwnAuthority, PinnedCertificate, SystemTrust
+from appliance.webhooks.endpoints import get_endpoint, parse_ca, parse_pin, trust_receiver
 from tests.appliance.webhooks.attempts import BUDGETS, REQUEST, SHORT
 from tests.appliance.webhooks.receivers import Receiver, a_server, an_answer
 from tests.appliance.webhooks.test_dialling import load
@@ -219,12 +217,7 @@ async def test_a_pin_and_an_authority_exclude_each_other_and_plain_http_has_neit
 def test_a_pin_is_read_in_the_ways_that_tools_print_it():
     digest = bytes(range(32))
 
-    for text in (
-        digest.hex(),
-        digest.hex().upper(),
-        digest.hex(":"),
-        f"sha256:{digest.hex()}\n",
-    ):
+    for text in (digest.hex(), digest.hex().upper(), digest.hex(":"), f"sha256:{digest.hex()}\n"):
         assert parse_pin(text) == digest
     for text in ("", "00", digest.hex()[:-1], digest.hex() + "0", "g" * 64, "０" * 64):
         with pytest.raises(ValidationError):

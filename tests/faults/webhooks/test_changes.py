@@ -6,14 +6,17 @@ import threading
 import pytest
 import stripe
 
-from appliance.actions.activate_endpoint import activate_endpoint
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.roll_secret import revoke_old_secret, roll_secret
-from appliance.actions.send_test_event import send_test_event
 from appliance.clock import SystemClock, newest_zone_database
-from appliance.errors import NotFound, TooManyEndpoints
-from appliance.store.session import session
-from appliance.tokens import Tokens
+from appliance.core.errors import NotFound, TooManyEndpoints
+from appliance.core.tokens import Tokens
+from appliance.database.integrity import session
+from appliance.webhooks.endpoints import (
+    activate_endpoint,
+    deactivate_endpoint,
+    revoke_old_secret,
+    roll_secret,
+    send_test_event,
+)
 from tests.appliance.webhooks.receivers import an_answer
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"

@@ -8,11 +8,10 @@ from ipaddress import ip_address
 
 import pytest
 
-from appliance.actions.announce import queue_event
-from appliance.errors import InvalidWebhookUrl
-from appliance.webhooks.addresses import EgressPolicy
+from appliance.core.errors import InvalidWebhookUrl
+from appliance.outbox import queue_event
 from appliance.webhooks.client import connect_directly
-from appliance.webhooks.egress import EgressGuard, is_own_address
+from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, is_own_address
 from tests.appliance.webhooks.corpus import NAMES, REFUSED
 
 _PORT = re.compile(r"^(https?://)([^/?#@\\]*?)(?::\d+)?([/?#].*|)$", re.IGNORECASE | re.DOTALL)

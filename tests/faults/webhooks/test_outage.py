@@ -5,8 +5,8 @@ import contextlib
 import apsw
 import pytest
 
-from appliance.errors import Unavailable
-from appliance.store.conditions import list_conditions
+from appliance.alerts import list_conditions
+from appliance.core.errors import Unavailable
 from appliance.webhooks.client import Budgets
 from tests.appliance.webhooks.conftest import a_reservation
 from tests.appliance.webhooks.receivers import an_answer

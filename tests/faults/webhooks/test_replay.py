@@ -4,17 +4,15 @@ import asyncio
 
 import pytest
 
-from appliance.actions.activate_endpoint import activate_endpoint
-from appliance.actions.deactivate_endpoint import deactivate_endpoint
-from appliance.actions.replay_delivery import (
-    PAGE,
+from appliance.core.errors import EndpointIsInactive, NotFound
+from appliance.webhooks.delivery_log import (
+    REPLAY_PAGE,
     Selection,
     replay_deliveries,
     replay_delivery,
 )
-from appliance.errors import NotFound
-from appliance.house_errors import EndpointIsInactive
-from appliance.webhooks.ladder import DELAYS_MS
+from appliance.webhooks.endpoints import activate_endpoint, deactivate_endpoint
+from appliance.webhooks.retry_policy import DELAYS_MS
 from tests.appliance.webhooks.receivers import OK, an_answer
 
 LADDER = [delay / 1000 for delay in DELAYS_MS]
@@ -265,7 +263,7 @@ async def test_ten_thousand_replays_go_page_by_page_and_delay_no_fresh_event(wor
         behind.append(ids_at(receiver).index(fresh) - seen)
 
     assert progress.replayed == 10_000
-    assert max(changed) <= PAGE
+    assert max(changed) <= REPLAY_PAGE
     assert max(behind) <= 16  # at most what was under way, and as many that ended meanwhile
     assert world.rows("SELECT count(*) FROM delivery WHERE state = 'pending'")[0][0] > 5_000
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from appliance.actions.roll_secret import roll_secret
-from appliance.webhooks.signature import sign
+from appliance.webhooks.endpoints import roll_secret
+from appliance.webhooks.payload import sign
 from tests.builders import a_body
 from tests.conftest import with_settings
 

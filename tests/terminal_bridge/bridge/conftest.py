@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pytest
 
 from appliance.clock import newest_zone_database
-from appliance.tokens import Tokens
-from terminal_bridge.bridge.agent import Agent, Link
-from terminal_bridge.bridge.client import Identity, NotPaired, OutOfReach, Refused
-from terminal_bridge.bridge.spool import open_spool
+from appliance.core.tokens import Tokens
+from terminal_bridge.agent.agent import Agent, Link
+from terminal_bridge.agent.client import Identity, NotPaired, OutOfReach, Refused
+from terminal_bridge.agent.spool import open_spool
 
 ZONES = newest_zone_database()
 

@@ -8,12 +8,11 @@ from aiohttp import web
 from cryptography.hazmat.primitives import hashes
 
 from appliance.clock import SystemClock
-from appliance.errors import Trouble
-from appliance.tls.certificates import Certificates
-from appliance.tls.files import LEAF, read_certificate
-from appliance.tls.names import Names
-from terminal_bridge.bridge import client as module
-from terminal_bridge.bridge.client import (
+from appliance.core.errors import Trouble
+from appliance.tls.authority import Names
+from appliance.tls.certificates import LEAF, Certificates, read_certificate
+from terminal_bridge.agent import client as module
+from terminal_bridge.agent.client import (
     BoxClient,
     Identity,
     NotPaired,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from terminal_bridge.readers.reader import Undecided
+from terminal_bridge.scanners.scanner import Undecided
 
 
 async def test_with_the_box_in_reach_the_box_decides(bridge, door):

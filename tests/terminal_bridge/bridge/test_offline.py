@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from appliance.clock import parse_instant
-from terminal_bridge.bridge.client import Identity
-from terminal_bridge.bridge.offline import Known, decide_offline, read_snapshot
+from terminal_bridge.agent.client import Identity
+from terminal_bridge.agent.offline import Known, decide_offline, read_snapshot
 from tests.terminal_bridge.bridge.conftest import ZONES
 
 STATES = {

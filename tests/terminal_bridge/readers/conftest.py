@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.box import readers_of
+from appliance.core.scanner_settings import ReaderSettings
+from terminal_bridge.scanners.at_box import readers_of
 
 PATIENCE_SECONDS = 60.0
 

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.evdev import (
+from appliance.core.scanner_settings import ReaderSettings
+from terminal_bridge.scanners.device import (
     _FRENCH,
     _US,
     EVENT,
@@ -15,7 +15,7 @@ from terminal_bridge.readers.evdev import (
     open_keyboard,
     read_strokes,
 )
-from terminal_bridge.readers.evdev import _KEYPAD as KEYPAD
+from terminal_bridge.scanners.device import _KEYPAD as KEYPAD
 from tests.terminal_bridge.readers.conftest import reading, until
 
 PASS = "SVC1" + ("AEBAGBAFAYDQQCIKBMGA2DQPCAIREEYUCULBOGAZDINRYHI6D4QCCIRD" * 3)[:134] + "A"

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.clock import SystemClock
-from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.device import DeviceReader
-from terminal_bridge.readers.lines import CODE_MAX, Lines
-from terminal_bridge.readers.reader import Answer, Watch
-from terminal_bridge.readers.readers import Once, Readers
+from appliance.core.scanner_settings import ReaderSettings
+from terminal_bridge.scanners.device import DeviceReader
+from terminal_bridge.scanners.scanner import CODE_MAX, Answer, Lines, Watch
+from terminal_bridge.scanners.scanners import Once, Readers
 from tests.terminal_bridge.readers.conftest import until
 
 SETTINGS = ReaderSettings(kind="serial", device="/dev/scanner", terminal="Porte 1")

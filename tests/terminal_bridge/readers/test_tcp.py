@@ -5,11 +5,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from appliance.actions.issue_terminal import issue_terminal
 from appliance.clock import SystemClock
-from appliance.settings_readers import ReaderSettings
-from terminal_bridge.readers.reader import Answer, Watch, line_of
-from terminal_bridge.readers.tcp import MOST_CONNECTIONS, TcpReader
+from appliance.core.scanner_settings import ReaderSettings
+from appliance.door.terminals import issue_terminal
+from terminal_bridge.scanners.scanner import Answer, Watch, line_of
+from terminal_bridge.scanners.tcp import MOST_CONNECTIONS, TcpReader
 from tests.journeys.box_process import BoxProcess, found_box
 from tests.journeys.partner_side import calling as calling_box
 from tests.terminal_bridge.readers.conftest import reading

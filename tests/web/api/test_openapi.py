@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from appliance import errors
-from appliance.actions.announce import EVENT_TYPES, EXTRA_TYPES
-from appliance.errors import Refusal
+from appliance.core import errors
+from appliance.core.errors import Refusal
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from tests.web.api.closed import close_answers
 from tests.web.api.described import examples_of, faults_of, operations, resolve
 from web.api.openapi import build_document, describe_servers

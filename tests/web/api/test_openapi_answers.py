@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from appliance.errors import RateLimited, Unavailable
-from appliance.model.api_key import SCOPES
-from appliance.rate_limit import RateLimit
+from appliance.api_keys import SCOPES
+from appliance.core.errors import RateLimited, Unavailable
+from appliance.http.rate_limit import RateLimit
 from tests.builders import TONIGHT, a_body, a_key, table_id
 from tests.conftest import Running, with_settings
 from tests.web.api.described import codes_of, faults_of_answer, operations, resolve
@@ -220,7 +220,7 @@ async def test_our_faults_are_answered_as_documented(
     running, document, operation, accident, expected, monkeypatch
 ):
     body = {"createReservation": a_body(), "createWebhook": RECEIVER}.get(operation)
-    monkeypatch.setattr("web.authentication.Gate._identify", _raising(accident))
+    monkeypatch.setattr("web.api.authentication.Gate._identify", _raising(accident))
     answered = await ask(running, operation, json=body)
     assert_documented(document, operation, expected, answered)
 

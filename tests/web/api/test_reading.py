@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.actions.enter import enter_by_staff, enter_for_guest
+from appliance.reservations.create import enter_by_staff, enter_for_guest
 from tests.builders import TONIGHT, VENUE_ID, a_body, a_booking, a_key, table_id
 from tests.conftest import Running
 

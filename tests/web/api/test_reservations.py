@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from appliance.actions.amend_reservation import Amendment, amend_reservation, move_to_table
-from appliance.actions.reserve import settle_email
-from appliance.errors import Unavailable
-from appliance.store.connection import Transaction
-from appliance.store.keys import list_keys
-from appliance.store.reservations import get_reservation
+from appliance.api_keys import list_keys
+from appliance.core.errors import Unavailable
+from appliance.database.connection import Transaction
+from appliance.reservations.change import Amendment, amend_reservation, move_to_table
+from appliance.reservations.create import settle_email
+from appliance.reservations.rows import get_reservation
 from tests.builders import TONIGHT, a_body, a_key, table_id
 from tests.conftest import Running
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from appliance.actions.announce import EVENT_TYPES
-from appliance.tokens import Keyring
+from appliance.core.tokens import Keyring
+from appliance.outbox import EVENT_TYPES
 from tests.appliance.webhooks.receivers import Receiver, a_server
 from tests.builders import a_body, a_key
 from tests.conftest import MASTER_KEY, Running, with_settings
@@ -16,8 +16,7 @@ from tests.web.api.webhook_calls import UNKNOWN, URL, register, registered
 @pytest.fixture
 def settings():
     return with_settings(
-        api={"rate_limit_per_minute": 1000},
-        webhooks={"allow_networks": ("127.0.0.0/8",)},
+        api={"rate_limit_per_minute": 1000}, webhooks={"allow_networks": ("127.0.0.0/8",)}
     )
 
 
@@ -43,10 +42,7 @@ async def test_the_list_shows_everything_but_the_secret(running):
     status, listed, _ = await running.call("GET", "/v1/webhooks")
 
     assert status == 200
-    assert listed == {
-        "items": [{**created, "createdByThisKey": True}],
-        "events": list(EVENT_TYPES),
-    }
+    assert listed == {"items": [{**created, "createdByThisKey": True}], "events": list(EVENT_TYPES)}
     assert secret[6:] not in json.dumps(listed)
 
 

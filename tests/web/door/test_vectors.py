@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from appliance.model.access_code import lookalikes, parse_access_code
+from appliance.door.guest_pass import lookalikes, parse_access_code
 from tests.appliance.model.test_keyboard_layouts import ARABIC, AZERTY, typed
 
 pytestmark = pytest.mark.process

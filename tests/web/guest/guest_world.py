@@ -7,19 +7,18 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.clock import StoppedClock
+from appliance.database.connection import Transaction
+from appliance.database.database import Database
 from appliance.environment import Environment
-from appliance.model.evening import WHOLE_EVENING, link_expiry
-from appliance.store.connection import Transaction
-from appliance.store.database import Database
-from appliance.store.reservations import update_reservation
-from terminal_bridge.context import ENVIRONMENT
+from appliance.http.request import ENVIRONMENT
+from appliance.reservations.rows import update_reservation
+from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
-from web.guest.desk import open_desks
+from web.guest.rate_limits import open_desks
 from web.guest.routes import GUEST_ROUTES
-from web.names.secure import SECURE, Secure
-from web.rendering import prepare_pages
-from web.static_files import STATIC_ROUTES
+from web.https_policy import SECURE, Secure
+from web.rendering import STATIC_ROUTES, prepare_pages
 
 HOURS = {"19:30": (1170, 1320), "22:00": (1320, 1500), "12:00": (720, 900), None: WHOLE_EVENING}
 

@@ -8,7 +8,7 @@ import zxingcpp
 from PIL import Image
 
 from appliance.clock import parse_instant
-from appliance.model.guest_pass import decode_pass
+from appliance.door.guest_pass import decode_pass
 
 
 def pass_in(html: str) -> str | None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.actions.cancel import cancel
+from appliance.reservations.change import cancel
 from tests.builders import table_id
 from tests.conftest import with_settings
 from tests.web.guest.booking_form import a_form, reservations, rows, send, token_of

@@ -9,8 +9,8 @@ import time
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from appliance.tokens import encode_url_safe
-from terminal_bridge.context import ENVIRONMENT
+from appliance.core.tokens import encode_url_safe
+from appliance.http.request import ENVIRONMENT
 from web.guest.access import access_page
 from web.guest.claim import claim_page
 

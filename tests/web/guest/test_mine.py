@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from appliance.actions.enter import enter_by_staff
-from appliance.store.letters import wants_no_reminders
-from appliance.store.reservations import get_reservation
+from appliance.reservations.create import enter_by_staff
+from appliance.reservations.emails import wants_no_reminders
+from appliance.reservations.rows import get_reservation
 from tests.builders import a_booking
 from tests.conftest import with_settings
 from tests.web.guest.booking_form import COOKIE, SAME_ORIGIN, cookie_of

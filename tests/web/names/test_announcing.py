@@ -6,19 +6,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from appliance.actions.apply_venue import apply_venue
-from appliance.data_directory import DataDirectory
-from appliance.errors import Unavailable
-from appliance.model.venue_file import parse_venue_file
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Unavailable
 from appliance.scheduler import Scheduler
-from appliance.tls.certificates import Certificates
-from appliance.tls.files import LEAF, read_identity
-from appliance.tls.names import Names
+from appliance.tls.authority import Names
+from appliance.tls.certificates import LEAF, Certificates, read_identity
+from appliance.venue.edit import apply_venue
+from appliance.venue.venue_file import parse_venue_file
 from tests.appliance.commands.conftest import VENUE
 from tests.appliance.upkeep.keeping import Timer
-from web.names import addresses
-from web.names.addresses import find_address, following
-from web.names.tls import renewal
+from web import addresses
+from web.addresses import find_address, following
+from web.listeners import renewal
 
 ANYWHERE, PORT = "0.0.0.0", 8080  # noqa: S104 - nothing listens
 

@@ -6,18 +6,16 @@ from dataclasses import replace
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from appliance.actions.edit_venue import edit_venue
-from appliance.model.venue import fingerprint
 from appliance.scheduler import Scheduler
-from appliance.store.venue import get_venue
-from appliance.tls.authority import names_in
-from appliance.tls.certificates import Certificates
-from appliance.tls.files import LEAF, read_certificate
-from appliance.tls.names import Names
+from appliance.tls.authority import Names, names_in
+from appliance.tls.certificates import LEAF, Certificates, read_certificate
+from appliance.venue.edit import edit_venue
+from appliance.venue.model import fingerprint
+from appliance.venue.rows import get_venue
 from tests.appliance.mail.mail_servers import until
 from tests.appliance.upkeep.keeping import Timer
 from tests.application import application_of
-from web.names.tls import renewal
+from web.listeners import renewal
 
 
 @pytest.fixture

@@ -10,17 +10,17 @@ from aiohttp.test_utils import make_mocked_request
 from cryptography import x509
 
 from appliance.clock import StoppedClock
-from appliance.errors import HttpsRequired
-from appliance.settings import ServerSettings
+from appliance.core.errors import HttpsRequired
+from appliance.core.settings import ServerSettings
+from appliance.tls.authority import Names
 from appliance.tls.certificates import Certificates
-from appliance.tls.names import Names
 from tests.conftest import running_box, with_settings
 from web.connection import ConnectionLimit
-from web.names.announcement import describe
-from web.names.secure import Secure
-from web.names.tls import accept_tls
-from web.names.trust import profile
+from web.https_policy import Secure
+from web.listeners import accept_tls
+from web.mdns import describe
 from web.serve import listen
+from web.trust_guide import profile
 
 OTHER = "192.168.1.77"
 

@@ -1,7 +1,7 @@
 """The portal's page about the door: a terminal, a scan, a pass."""
 
-from appliance.actions.issue_terminal import issue_terminal
-from appliance.store.guest_passes import pass_text
+from appliance.door.signing_keys import pass_text
+from appliance.door.terminals import issue_terminal
 from tests.appliance.arrivals import add_reservation
 
 

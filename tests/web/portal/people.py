@@ -5,10 +5,10 @@ from typing import Any
 
 import argon2
 
-from appliance.actions.create_staff import create_staff
-from appliance.actions.sign_in import OpenedSession, start_session
-from appliance.store.connection import Transaction
-from appliance.store.staff import set_password
+from appliance.database.connection import Transaction
+from appliance.staff.accounts import create_staff
+from appliance.staff.model import set_password
+from appliance.staff.sessions import OpenedSession, start_session
 from tests.conftest import Running
 
 PASSWORD, NEW_PASSWORD = "le thé est servi à minuit", "une menthe fraîche au matin"

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from appliance.model.reservation import Reservation
-from appliance.store.reservations import get_reservation
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import get_reservation
 from tests.appliance.arrivals import add_reservation
 from tests.conftest import Running
 

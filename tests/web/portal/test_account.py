@@ -2,13 +2,15 @@
 
 import pytest
 
-from appliance.actions.manage_staff import change_role, disable_staff, enable_staff, end_sessions
-from appliance.actions.second_step import confirm_second_step, offer_second_step
-from appliance.actions.sign_in import change_password, start_session
-from appliance.model.totp import totp_code
-from appliance.store.second_steps import has_second_step
-from appliance.store.sessions import list_sessions
-from appliance.store.staff import find_password, set_password
+from appliance.staff.accounts import change_role, disable_staff, enable_staff, end_sessions
+from appliance.staff.model import find_password, set_password
+from appliance.staff.sessions import change_password, list_sessions, start_session
+from appliance.staff.two_factor import (
+    confirm_second_step,
+    has_second_step,
+    offer_second_step,
+    totp_code,
+)
 from tests.web.portal.people import (
     FROM_OURS,
     HASH,
@@ -20,7 +22,7 @@ from tests.web.portal.people import (
     an_account,
     with_password,
 )
-from web.portal.passwords import PASSWORDS
+from web.portal.guard import PASSWORDS
 
 __all__ = ["HASH", "OLD"]  # for tests/browser/test_portal_box.py
 

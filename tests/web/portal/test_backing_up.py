@@ -4,15 +4,14 @@ import asyncio
 import queue
 import threading
 
-from appliance.backup.kit import key_rows
-from appliance.backup.making import Maker
-from appliance.backup.recovery_key import ensure_recovery_key
-from appliance.backup.shelf import Record, write_record
-from appliance.data_directory import DataDirectory
-from appliance.errors import Trouble
-from appliance.store.security_log import list_security_entries
-from appliance.store.staff import set_password
-from appliance.tokens import Tokens
+from appliance.backup.catalogue import Record, write_record
+from appliance.backup.create import Maker
+from appliance.backup.recovery_key import ensure_recovery_key, key_rows
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.tokens import Tokens
+from appliance.staff.audit_log import list_security_entries
+from appliance.staff.model import set_password
 from tests.appliance.backup.making import MASTER_KEY
 from tests.web.portal.people import HASH, PASSWORD, a_person
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from appliance.settings import read_settings
-from appliance.store.conditions import Condition, list_conditions, put_condition
-from appliance.store.security_log import list_security_entries
+from appliance.alerts import Condition, list_conditions, put_condition
+from appliance.core.settings import read_settings
+from appliance.staff.audit_log import list_security_entries
 from tests.conftest import with_settings
 from tests.web.portal.people import a_person
-from web.portal.context import RESTART
+from web.portal.session import RESTART
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from appliance.door_log import check_export
-from appliance.store.guest_passes import pass_text
-from appliance.store.reservations import get_reservation
-from appliance.store.scans import list_log_keys
+from appliance.door.scan_log import list_log_keys
+from appliance.door.scan_log_file import check_export
+from appliance.door.signing_keys import pass_text
+from appliance.reservations.rows import get_reservation
 from tests.spreadsheets import formulas_in
 from tests.terminal_bridge.apart import a_scan
 from tests.web.portal.door_room import a_pass, a_terminal, rows, scan

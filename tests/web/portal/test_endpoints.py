@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from appliance.store.endpoints import get_endpoint, list_endpoints
+from appliance.webhooks.endpoints import get_endpoint, list_endpoints
 from tests.builders import a_body
 from tests.conftest import Running, with_settings
 from tests.web.portal.integrations import ROOM, SECRET, a_form, eventually, has, register, send_test

@@ -11,16 +11,16 @@ from aiohttp import web
 
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
-from appliance.data_directory import DataDirectory
-from appliance.settings import Settings
-from appliance.tokens import Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import Settings
+from appliance.core.tokens import Tokens
 from tests.conftest import running_box
 from tests.web.portal.people import a_person
 from tests.web.portal.seating import rows
 from tests.web.test_principals import a_path
-from web.portal.context import RESTART
-from web.portal.once import Once
+from web.portal.forms import Once
 from web.portal.routes import PORTAL_ROUTES
+from web.portal.session import RESTART
 
 LONG = "x" * 300
 MAIL = {"host": "smtp.riad.example", "port": "587", "security": "starttls", "user": "riad",

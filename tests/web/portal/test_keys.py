@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from appliance.store.key_use import list_key_use
-from appliance.store.keys import list_keys
+from appliance.api_keys import list_key_use, list_keys
 from tests.builders import a_body
 from tests.conftest import Running
 from tests.web.portal.integrations import a_form
@@ -71,8 +70,7 @@ async def test_a_double_click_makes_one_key(running, manager):
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"name": ""}, {"access": "chosen"}, {"access": "none"}, {"name": "x" * 81}],
+    "fields", [{"name": ""}, {"access": "chosen"}, {"access": "none"}, {"name": "x" * 81}]
 )
 async def test_a_form_that_is_wrong_keeps_what_was_typed_and_makes_no_key(running, fields, manager):
     before = running.live.database.peek(list_keys)

@@ -2,12 +2,11 @@ import re
 
 import pytest
 
-from appliance.actions.create_staff import create_staff
-from appliance.actions.manage_staff import change_role, disable_staff
-from appliance.actions.sign_in import begin_sign_in
-from appliance.house_errors import ChangedMeanwhile, LastOwner, SignInLater
-from appliance.store.security_log import find_broken_security_link, list_security_entries
-from appliance.store.staff import find_staff, set_password
+from appliance.core.errors import ChangedMeanwhile, LastOwner, SignInLater
+from appliance.staff.accounts import change_role, create_staff, disable_staff
+from appliance.staff.audit_log import find_broken_security_link, list_security_entries
+from appliance.staff.model import find_staff, set_password
+from appliance.staff.sessions import begin_sign_in
 from tests.web.portal.people import HASH, PASSWORD, a_person
 
 

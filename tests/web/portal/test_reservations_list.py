@@ -2,7 +2,7 @@
 
 import pytest
 
-from appliance.actions.record_payment import record_payment
+from appliance.reservations.payments import record_payment
 from tests.spreadsheets import rows_of
 from tests.web.portal.people import a_person
 from tests.web.portal.seating import rows, seat

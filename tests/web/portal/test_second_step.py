@@ -5,10 +5,13 @@ import re
 
 import pytest
 
-from appliance.actions.second_step import confirm_second_step, offer_second_step
-from appliance.model.totp import totp_code
-from appliance.store.second_steps import has_second_step
-from appliance.store.security_log import list_security_entries
+from appliance.staff.audit_log import list_security_entries
+from appliance.staff.two_factor import (
+    confirm_second_step,
+    has_second_step,
+    offer_second_step,
+    totp_code,
+)
 from tests.web.portal.people import FROM_OURS, PASSWORD, a_person, with_password
 
 AT = "/portal/account/second-step"

@@ -7,25 +7,25 @@ from urllib.parse import unquote
 
 import pytest
 
-from appliance.actions.edit_venue import add_tables, edit_venue
-from appliance.actions.set_up import SETUP_LINK_MILLISECONDS, offer_setup
-from appliance.actions.sign_in import OpenedSession
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
-from appliance.data_directory import DataDirectory
-from appliance.model.letter import Outcome
-from appliance.model.venue import fingerprint
-from appliance.model.venue_list import parse_tables
-from appliance.settings import Settings, parse_settings, read_settings
-from appliance.store.venue import get_venue, list_slots, list_tables
-from appliance.tokens import Tokens
+from appliance.core.data_directory import DataDirectory
+from appliance.core.settings import Settings, parse_settings, read_settings
+from appliance.core.tokens import Tokens
+from appliance.reservations.emails import Outcome
+from appliance.staff.first_run import SETUP_LINK_MILLISECONDS, offer_setup
+from appliance.staff.sessions import OpenedSession
+from appliance.venue.edit import add_tables, edit_venue
+from appliance.venue.model import fingerprint
+from appliance.venue.rows import get_venue, list_slots, list_tables
+from appliance.venue.table_list import parse_tables
 from tests.appliance.arrivals import add_reservation
 from tests.builders import table_id
 from tests.conftest import Running, running_box
 from tests.web.portal.people import FROM_OURS, PASSWORD, Person, a_person
 from tests.web.portal.seating import value_of
-from web.first_start import show_setup_link
-from web.portal.context import RESTART
+from web.first_run import show_setup_link
+from web.portal.session import RESTART
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ async def test_a_test_letter_leaves_by_what_is_saved(new_box, monkeypatch):
         sent.append((mail.host, mail.password))
         return Outcome("accepted", None)
 
-    monkeypatch.setattr("web.portal.box.doing.send_trial", send)
+    monkeypatch.setattr("web.portal.box.send_trial", send)
     new_box.app._state[RESTART] = list
     owner = await the_owner(new_box)
     await owner.post("/portal/box/mail", MAIL)
@@ -251,7 +251,7 @@ async def test_a_test_letter_leaves_by_what_is_in_force(new_box, monkeypatch):
         sent.append(mail.host)
         return Outcome("accepted", None)
 
-    monkeypatch.setattr("web.portal.box.doing.send_trial", send)
+    monkeypatch.setattr("web.portal.box.send_trial", send)
     owner = await the_owner(new_box)
     variables = {"VENUEBOX_MAIL_HOST": "smtp.example.org", "VENUEBOX_MAIL_SENDER": "y@example.org"}
     object.__setattr__(new_box.box, "settings", parse_settings("", variables))

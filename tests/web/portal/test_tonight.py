@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from appliance.actions.edit_venue import add_slot
-from appliance.model.venue import Slot
+from appliance.venue.edit import add_slot
+from appliance.venue.model import Slot
 from tests.builders import TONIGHT, table_id
 from tests.web.portal.people import a_person
 from tests.web.portal.seating import path_of, seat
@@ -129,7 +129,7 @@ async def test_an_event_names_the_row_and_the_version_that_changed(running, host
 
 @pytest.mark.parametrize("path", ["/portal/tonight/events", "/test/portal/tonight/events"])
 async def test_the_stream_ends_with_its_session(running, monkeypatch, path):
-    monkeypatch.setattr("web.portal.tonight._HEARTBEAT_SECONDS", 0.1)
+    monkeypatch.setattr("web.portal.evening._HEARTBEAT_SECONDS", 0.1)
     host, other = await a_person(running, "host"), await a_person(running, "host", "Karim")
     mine, theirs = await listen(host, path), await listen(other, path)
 

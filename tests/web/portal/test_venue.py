@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from appliance.model.venue import fingerprint
-from appliance.store.venue import get_table, get_venue, list_closings
+from appliance.venue.model import fingerprint
+from appliance.venue.rows import get_table, get_venue, list_closings
 from tests.builders import TONIGHT, table_id
 from tests.web.portal.people import a_person
 from tests.web.portal.venue_forms import (

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from appliance.model.venue_list import parse_tables
-from appliance.store.venue import list_tables
+from appliance.venue.rows import list_tables
+from appliance.venue.table_list import parse_tables
 from tests.web.portal.venue_forms import field, numbers
 
 

@@ -3,7 +3,7 @@ import asyncio
 import argon2
 import pytest
 
-from appliance.actions.create_staff import INVITATION_MILLISECONDS, create_staff
+from appliance.staff.accounts import INVITATION_MILLISECONDS, create_staff
 from tests.conftest import running_box, with_settings
 from tests.web.portal.people import PASSWORD
 

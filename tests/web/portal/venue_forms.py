@@ -3,7 +3,7 @@
 import html
 import re
 
-from appliance.store.venue import list_slots, list_tables
+from appliance.venue.rows import list_slots, list_tables
 from tests.appliance.arrivals import add_reservation
 from tests.builders import a_body, table_id
 

@@ -18,8 +18,7 @@ from tests.web.sandbox.sandbox_world import (
     switched,
     told,
 )
-from web.sandbox.receivers import KEPT_BYTES, KEPT_DELIVERIES, KEPT_RECEIVERS, MODES
-from web.sandbox.sandbox import Sandbox
+from web.sandbox import KEPT_BYTES, KEPT_DELIVERIES, KEPT_RECEIVERS, MODES, Sandbox
 
 FORGED = {"X-Service-Signature": f"t=1,v1={'0' * 64}", "X-Service-Delivery": "made-up"}
 
@@ -51,7 +50,7 @@ async def test_a_delivery_is_shown_with_headers_raw_body_and_a_signature_that_ho
     ids=lambda value: value.get("mode") if isinstance(value, dict) else "",
 )
 async def test_the_box_takes_each_answer_for_what_it_is(running, behaviour, outcome, monkeypatch):
-    monkeypatch.setattr("web.sandbox.sandbox.SLOW_SECONDS", 0.2)
+    monkeypatch.setattr("web.sandbox.SLOW_SECONDS", 0.2)
     lent, endpoint = await registered(running)
     await switched(running, lent, **behaviour)
     delivery = await asked_for_a_test_event(running, endpoint)

@@ -1,4 +1,4 @@
-/** Text as names are compared: the twin of appliance/model/folded.py, held to the same vectors. */
+/** Text as names are compared: the twin of appliance/core/text.py, held to the same vectors. */
 
 const ALIKE: Readonly<Record<string, string>> = {
   "ة": "ه", "ى": "ي", "ی": "ي", "ک": "ك", "ٱ": "ا", "ـ": "", "ß": "ss", "ς": "σ",

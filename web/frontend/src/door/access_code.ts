@@ -1,4 +1,4 @@
-/** Access codes as people type them: the twin of appliance/model/access_code.py. */
+/** Access codes as people type them: the twin of appliance/door/guest_pass.py. */
 import { western } from "../_fold";
 
 const FORM = /^(?:SVC)?([0-9A-Z]{4})$/;

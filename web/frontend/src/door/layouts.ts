@@ -1,6 +1,6 @@
 /**
  * What a keyboard-wedge scanner types on a host whose layout is not the scanner's own. The twin of
- * appliance/model/keyboard_layouts.py, for the time when the box is out of reach.
+ * appliance/door/guest_pass.py, for the time when the box is out of reach.
  */
 
 type Keys = ReadonlyMap<string, string>;

@@ -16,7 +16,7 @@ const AHEAD_MS = 10 * 60_000; // a list from further in the future than that was
 const DAMAGED_BYTES = 2; // a tag that differs in no more is ours with a fault in it
 export const UNLISTED = "pass:"; // before the id of a pass, where nobody knows the reservation's
 const LINK = /\/access\/[\w-]+/;
-// As the box knows a name (appliance/store/readings.py).
+// As the box knows a name (appliance/door/scan.py).
 const NAME = /^[\p{L}\p{M}]{2,}(?:[\s'’.-]+[\p{L}\p{M}]+)*$/u;
 const NAME_MAX = 80;
 

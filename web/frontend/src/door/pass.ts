@@ -1,4 +1,4 @@
-/** The guest pass (docs/decisions/guest-pass-and-links.md): the twin of appliance/model/guest_pass.py. */
+/** The guest pass (docs/decisions/guest-pass-and-links.md): the twin of appliance/door/guest_pass.py. */
 import { spellings } from "./layouts";
 
 export const TEXT_LENGTH = 139;

@@ -1,5 +1,5 @@
 /**
- * The venue's own time (appliance/model/evening.py). The box says how far its wall clock is from
+ * The venue's own time (appliance/venue/model.py). The box says how far its wall clock is from
  * UTC: a phone's own zone rules may be years old, and Morocco's have changed since.
  */
 import type { Me } from "./types";

@@ -1,1 +1,0 @@
-"""What happens here: one file per verb, one transaction each."""

@@ -1,0 +1,222 @@
+"""API keys: scopes, issue, rotate, revoke, and their use by day (interface, section 5)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+
+from appliance.core.errors import Trouble
+from appliance.core.tokens import EnvironmentName, hash_token
+from appliance.database.connection import Reader, Transaction, known
+from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.venue.rows import get_venue
+
+SCOPES = (
+    "venue:read",
+    "availability:read",
+    "reservations:read",
+    "reservations:write",
+    "webhooks:manage",
+)
+READ_ONLY_SCOPES = ("venue:read", "availability:read", "reservations:read")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key as stored: never the key itself, only its hash, prefix and last four.
+
+    One that has a successor may be given a day: it `changes_over`, and is refused from `revoked_at`
+    on. Any other is refused once it was revoked, whatever a clock said then or says now.
+    """
+
+    id: str
+    lineage: str
+    name: str
+    prefix: str
+    last_four: str
+    scopes: tuple[str, ...]
+    created_at: int
+    last_used_at: int | None
+    revoked_at: int | None
+    changes_over: bool = False
+
+    def is_revoked(self, now: int) -> bool:
+        """Whether it is refused at that instant (ms since 1970)."""
+        if self.revoked_at is None:
+            return False
+        return not self.changes_over or self.revoked_at <= now
+
+
+_COLUMNS = """
+    id, lineage, name, prefix, last_four, scopes, created_at, last_used_at, abs(revoked_at),
+    revoked_at < 0
+"""
+_MINUTE = 60_000
+
+
+def find_key_by_hash(reader: Reader, hash: bytes) -> ApiKey | None:  # noqa: A002 - the column's name
+    """The key whose SHA-256 is `hash`, revoked ones too: `revoked_at` tells."""
+    return _one(reader, "hash = :value", hash)
+
+
+def find_key(reader: Reader, key_id: str) -> ApiKey | None:
+    """The key of that id."""
+    return _one(reader, "id = :value", key_id)
+
+
+def list_keys(reader: Reader) -> list[ApiKey]:
+    """Every key, oldest first, revoked ones too."""
+    rows = reader.rows(f"SELECT {_COLUMNS} FROM api_key ORDER BY created_at, id")  # noqa: S608
+    return [_key(row) for row in rows]
+
+
+def touch_key(tx: Transaction, key_id: str) -> None:
+    """Remember that the key is in use, to the minute: most calls change no row."""
+    sql = """UPDATE api_key SET last_used_at = :now
+             WHERE id = :id AND (last_used_at IS NULL OR abs(:now - last_used_at) >= :minute)"""
+    tx.execute(sql, {"id": key_id, "now": tx.now, "minute": _MINUTE})
+
+
+def mark_key_revoked(tx: Transaction, key_id: str) -> None:
+    """Revoke for good; a key that was revoked, or has ended, keeps its instant."""
+    sql = """UPDATE api_key SET revoked_at = min(:now, coalesce(-revoked_at, :now))
+             WHERE id = :id AND (revoked_at IS NULL OR revoked_at < 0)"""
+    tx.execute(sql, {"id": key_id, "now": tx.now})
+
+
+def _one(reader: Reader, condition: str, value: object) -> ApiKey | None:
+    row = reader.row(f"SELECT {_COLUMNS} FROM api_key WHERE {condition}", {"value": value})  # noqa: S608
+    return None if row is None else _key(row)
+
+
+@lru_cache(maxsize=256)
+def _key(row: tuple[object, ...]) -> ApiKey:
+    """The key that a row says; each call of a partner reads the same row again."""
+    id_, lineage, name, prefix, last_four, scopes, created, used, revoked, over = row
+    granted = tuple(str(scopes).split())
+    return ApiKey(id_, lineage, name, prefix, last_four, granted, created, used, revoked, over == 1)  # type: ignore[arg-type]
+
+
+DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """Calls that a key was let through for: today, and in the last seven days with today."""
+
+    today: int = 0
+    week: int = 0
+
+
+def list_key_use(reader: Reader) -> Mapping[str, KeyUse]:
+    """What was written of each key that called in the last seven days, by its id."""
+    today = _day(reader, reader.now)
+    sql = """SELECT key_id, sum(requests) FILTER (WHERE day = :today), sum(requests)
+             FROM key_use WHERE day > :before AND day <= :today GROUP BY key_id"""
+    before = (today - timedelta(days=DAYS)).isoformat()
+    rows = reader.rows(sql, {"today": today.isoformat(), "before": before})
+    return {key_id: KeyUse(of_today or 0, week) for key_id, of_today, week in rows}
+
+
+def note_key_use(
+    tx: Transaction, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool = True
+) -> None:
+    """Note when a key was used, and how often on each of the venue's last seven days.
+
+    `counted` are pairs of an instant (ms since 1970) and how many calls there were from it.
+    Unless the last call was `just_now`, only the counts are written.
+    """
+    if just_now:
+        touch_key(tx, key_id)
+    for at, requests in counted:
+        day = _day(tx, at)
+        sql = """INSERT INTO key_use (key_id, day, requests) VALUES (:key_id, :day, :requests)
+                 ON CONFLICT (key_id, day) DO UPDATE SET requests = requests + :requests"""
+        tx.execute(sql, {"key_id": key_id, "day": day.isoformat(), "requests": requests})
+        sql = "DELETE FROM key_use WHERE key_id = :key_id AND day < :before"
+        tx.execute(sql, {"key_id": key_id, "before": (day - timedelta(days=DAYS)).isoformat()})
+
+
+def _day(reader: Reader, at: int) -> date:
+    zone = reader.zones.zone(get_venue(reader).time_zone)
+    return datetime.fromtimestamp(at / 1000, UTC).astimezone(zone).date()
+
+
+_RECOGNISABLE = len("svc_live_") + 4
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A fresh key. `key` is known here and to whoever is told, and never again."""
+
+    id: str
+    key: str
+    scopes: tuple[str, ...]
+
+
+def issue_key(
+    tx: Transaction, environment_name: EnvironmentName, name: str, scopes: Collection[str] = SCOPES,
+    *, successor_of: str | None = None, actor: str = CONSOLE,
+) -> IssuedKey:  # fmt: skip
+    """A key of that environment with `scopes`, which are members of SCOPES.
+
+    A successor inherits its predecessor's lineage: the right to cancel, the replays and
+    the externalRefs. The predecessor lives on until it is revoked.
+    Trouble when there is no key `successor_of`.
+    """
+    key_id = tx.new_id()
+    lineage = key_id if successor_of is None else _lineage(tx, successor_of)
+    key = tx.tokens.new_api_key(environment_name)
+    granted = tuple(scope for scope in SCOPES if scope in scopes)
+    scopes_text = " ".join(granted)
+    tx.insert(
+        "api_key",
+        {"id": key_id, "lineage": lineage, "name": name, "hash": hash_token(key),
+         "prefix": key[:_RECOGNISABLE], "last_four": key[-4:], "scopes": scopes_text,
+         "created_at": tx.now},
+    )  # fmt: skip
+    note_security(tx, actor, "key_issued", key=key_id, name=name, scopes=scopes_text)
+    return IssuedKey(key_id, key, granted)
+
+
+def _lineage(tx: Transaction, predecessor_id: str) -> str:
+    predecessor = find_key(tx, predecessor_id)
+    if predecessor is None:
+        raise Trouble(f"there is no key {predecessor_id}: venuebox key list shows them")
+    return predecessor.lineage
+
+
+def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
+    """Revoke for good; False when there is no such key. A revoked one stays as it is.
+
+    One that has changed over by this clock may not have by the box's, which a command does not ask.
+    """
+    key = find_key(tx, key_id)
+    if key is None:
+        return False
+    if key.revoked_at is None or key.changes_over:
+        mark_key_revoked(tx, key_id)
+        note_security(tx, actor, "key_revoked", key=key_id, name=key.name)
+    return True
+
+
+CHANGE_OVER_MS = 24 * 3600 * 1000
+
+
+def rotate_key(
+    tx: Transaction, environment_name: EnvironmentName, key_id: str,
+    *, ends: bool, actor: str = CONSOLE,
+) -> IssuedKey:  # fmt: skip
+    """A fresh key with the name, the scopes and the line of another. NotFound if unknown.
+
+    If it `ends`, the old one is refused in 24 hours; else it works until it is revoked.
+    """
+    old = known(find_key(tx, key_id))
+    issued = issue_key(tx, environment_name, old.name, old.scopes, successor_of=key_id, actor=actor)
+    if ends:
+        at = tx.now + CHANGE_OVER_MS
+        sql = """UPDATE api_key SET revoked_at = -:at
+                 WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
+        tx.execute(sql, {"id": key_id, "at": at})  # one that ends before keeps its instant
+        note_security(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
+    return issued

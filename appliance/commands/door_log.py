@@ -1,0 +1,142 @@
+"""`venuebox doorlog export|verify`: the door log, signed, and whether it is whole."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from appliance.commands import console as cli
+from appliance.core.data_directory import ENVIRONMENTS
+from appliance.core.errors import Trouble
+from appliance.core.files import atomic_file
+from appliance.core.tokens import Keyring
+from appliance.door.scan_log import count_scans, find_broken_link, list_log_keys
+from appliance.door.scan_log_file import NOT_AN_EXPORT, Export, check_export
+
+_PUBLIC_KEY_BYTES = 32
+
+
+def add(commands: cli.Commands) -> None:
+    """Add the commands to the command line."""
+    group = cli.add_group(commands, "doorlog", "the log of every scan at the door")
+    export_parser = cli.add_command(group, "export", export, "export the door log",
+                                    "--data", "--environment")  # fmt: skip
+    export_parser.add_argument("--from", dest="since", type=cli.parse_day, metavar="DATE",
+                               help="first evening (default: the oldest)")  # fmt: skip
+    export_parser.add_argument("--to", dest="until", type=cli.parse_day, metavar="DATE",
+                               help="last evening (default: the newest)")  # fmt: skip
+    export_parser.add_argument("--format", choices=("jsonl", "csv"), default="jsonl",
+                               help="signed JSON lines, or CSV, unsigned")  # fmt: skip
+    export_parser.add_argument("--output", metavar="FILE", help="default: standard output")
+    meaning = "verify an exported file, or the box's own log"
+    verify_parser = cli.add_command(group, "verify", verify, meaning, "--data")
+    verify_parser.add_argument("--environment", choices=ENVIRONMENTS,
+                               help="live or test; with FILE by default the one that it names, "
+                                    "without FILE required")  # fmt: skip
+    verify_parser.add_argument("file", metavar="FILE", nargs="?", help="an exported file")
+    verify_parser.add_argument("--public-key", type=_public_key, metavar="HEX",
+                               help="public key of the box, when it is not here")  # fmt: skip
+
+
+def export(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Write the log; status 1 when a scan in it does not follow from the one before."""
+    directory, environment = console.directory(arguments), arguments.environment
+    directory.check()
+    keyring = Keyring(directory.master_key(), environment)
+    with console.reading(directory, environment) as reader:
+        log = Export(
+            reader, environment, keyring, arguments.format, arguments.since, arguments.until
+        )
+    with _opened(arguments.output) as file:
+        file.write(log.begin())
+        page = b"-"
+        while page:
+            with console.reading(directory, environment) as reader:
+                page = log.page(reader)
+            file.write(page)
+        file.write(log.end())
+    if arguments.output is not None:
+        print(f"{log.count} scans in {arguments.output}")
+        if arguments.format == "jsonl":
+            print(f"signed; the public key is {log.key.public_key().public_bytes_raw().hex()}")
+    if log.broken is not None:
+        print(
+            f"venuebox: scan {log.broken} was changed, or one before it removed: the export "
+            "shows the log as it is",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
+    """Name the first line that is wrong; status 1 when there is one."""
+    if arguments.file is None and arguments.environment is None:
+        raise cli.WrongUsage("doorlog verify: give a FILE, or --environment for the box's own log")
+    if arguments.file is None:
+        directory = console.directory(arguments)
+        with console.reading(directory, arguments.environment) as reader:
+            count, broken = count_scans(reader), find_broken_link(reader)
+        what = f"the door log of {arguments.environment}"
+        if broken is not None:
+            print(f"scan {broken}: changed, or one before it was removed")
+    else:
+        what, path = arguments.file, Path(arguments.file)
+        try:
+            with path.open("rb") as file:
+                checked = check_export(file, partial(_keys, arguments, console))
+        except OSError as error:
+            raise Trouble(f"{path} cannot be read: {error.strerror}") from None
+        if checked.problem == NOT_AN_EXPORT:
+            print(f"{what}: {NOT_AN_EXPORT}")
+            return 1
+        count, broken = checked.count, checked.line
+        if broken is not None:
+            print(f"line {broken}: {checked.problem}")
+    print(f"{what} was changed or damaged" if broken else f"{what} is whole: {count} scans")
+    return 1 if broken else 0
+
+
+def _keys(
+    arguments: argparse.Namespace, console: cli.Console, header: dict[str, Any]
+) -> Iterable[bytes]:
+    """The public keys that may have signed: the one given, else the box's own."""
+    if arguments.public_key is not None:
+        return [arguments.public_key]
+    environment = arguments.environment or header.get("environment")
+    if environment not in ENVIRONMENTS:
+        return []
+    directory = console.directory(arguments)
+    if not directory.holds_a_box():
+        raise Trouble(
+            f"there is no box in {directory.root} to take the public key from: "
+            "name it with --public-key"
+        )
+    with console.reading(directory, environment) as reader:
+        return list_log_keys(reader)
+
+
+@contextmanager
+def _opened(output: str | None) -> Iterator[BinaryIO]:
+    if output is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        return
+    try:
+        with atomic_file(Path(output)) as file:
+            yield file
+    except OSError as error:
+        raise Trouble(f"{output} cannot be written: {error.strerror}") from None
+
+
+def _public_key(text: str) -> bytes:
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        raw = b""
+    if len(raw) != _PUBLIC_KEY_BYTES:
+        raise argparse.ArgumentTypeError("a public key has 64 hexadecimal digits")
+    return raw

@@ -1,0 +1,1 @@
+"""What everything else builds on: errors, settings, files, tokens, sentences, logs."""

@@ -1,0 +1,256 @@
+"""The data directory: its files and their permissions (docs/operations/data-directory.md)."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from appliance.core.errors import Trouble
+from appliance.core.files import PART, atomic_write, make_folder, name_user, read_private, sync
+from appliance.core.tokens import EnvironmentName, Tokens
+
+_MASTER_KEY_BYTES = 32
+_BY_SERVE = b"serve"
+_FOLDERS = ("secrets", "tls", "backups", "log", "tmp", "tz")
+_MAY_BE_THERE = {"settings.toml", "lost+found"}  # put there before; of a volume of its own
+ENVIRONMENTS: tuple[EnvironmentName, ...] = ("live", "test")
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    """The paths of one box, and the promises about its files."""
+
+    root: Path
+
+    @property
+    def settings_file(self) -> Path:
+        """`settings.toml`."""
+        return self.root / "settings.toml"
+
+    @property
+    def master_key_file(self) -> Path:
+        """The 32 bytes from which every other key of the box is derived."""
+        return self.root / "secrets" / "master.key"
+
+    @property
+    def tmp(self) -> Path:
+        """Private and passing: whatever is in it when the box starts is of no use to anybody."""
+        return self.root / "tmp"
+
+    def sweep(self) -> None:
+        """Remove what a power cut left, before anything is used; the caller holds the lock."""
+        for folder in (self.root, self.root / "secrets", self.root / "tls"):
+            if folder == self.root or not folder.is_symlink():
+                for left in folder.glob(f".*{PART}"):
+                    left.unlink(missing_ok=True)
+        shutil.rmtree(self.tmp, ignore_errors=True)
+        make_folder(self.tmp)
+
+    @property
+    def databases(self) -> tuple[Path, ...]:
+        """`live.db` and `test.db`."""
+        return tuple(self.database(name) for name in ENVIRONMENTS)
+
+    def database(self, environment: EnvironmentName) -> Path:
+        """The live database file of that environment."""
+        return self.root / f"{environment}.db"
+
+    def holds_a_box(self) -> bool:
+        """Whether `venuebox init` made a box here and finished."""
+        begun = any(path.exists() for path in (*self.databases, self.master_key_file))
+        return begun and not (self._unfinished.exists() or self.restore_mark.exists())
+
+    def is_free(self) -> bool:
+        """Whether `serve` may make a box here: nothing is in it that somebody would miss.
+
+        So it is after a first start that was interrupted.
+        """
+        try:
+            if self._unfinished.exists():
+                return self._unfinished.read_bytes() == _BY_SERVE
+            found = {path.name for path in self.root.iterdir()}
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            self.refuse_strangers()
+            raise Trouble(f"{self.root} cannot be opened: {error.strerror}") from None
+        return found <= _MAY_BE_THERE
+
+    def check(self) -> None:
+        """Trouble unless a box is here, open to this user, with the instruction that mends it."""
+        self.refuse_strangers()
+        if self._unfinished.exists():
+            raise Trouble(f"init was interrupted in {self.root}: run venuebox init once more")
+        if self.restore_mark.exists():
+            raise Trouble(f"a restore was interrupted in {self.root}: run venuebox restore again")
+        if not self.holds_a_box():
+            raise Trouble(
+                f"there is no box in {self.root}: run venuebox init first, or name the directory "
+                "of yours with --data"
+            )
+
+    def refuse_links(self) -> None:
+        """Trouble when one of its folders is a link to another: none is followed."""
+        for name in _FOLDERS:
+            path = self.root / name
+            with contextlib.suppress(PermissionError):  # who may not look is told so elsewhere
+                if path.is_symlink():
+                    raise Trouble(
+                        f"{path} is a link, which is not followed: put the folder itself there "
+                        "(backups may go elsewhere: backup.directory in settings.toml)"
+                    )
+
+    def master_key(self) -> bytes:
+        """The master key; Trouble when it is lost, damaged or readable by others."""
+        path = self.master_key_file
+        self.refuse_lost_key()
+        key = read_private(path)
+        if len(key) != _MASTER_KEY_BYTES:
+            raise Trouble(f"{path} is damaged: restore it from a backup")
+        return key
+
+    def refuse_strangers(self) -> None:
+        """Trouble that names the box's user to another, from whom the directory is kept."""
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            try:
+                self.settings_file.stat()
+            except PermissionError:
+                owner = "its owner"
+                with contextlib.suppress(OSError):  # a folder above it may be closed too
+                    owner = name_user(self.root.stat().st_uid)
+                raise Trouble(
+                    f"{self.root} is open to {owner} alone: run this as that user, or as root with "
+                    "sudo"
+                ) from None
+
+    def refuse_lost_key(self) -> None:
+        """Trouble when there is no master key: nothing of the box can be read without it."""
+        with contextlib.suppress(PermissionError):  # who may not read it is told so elsewhere
+            if not self.master_key_file.exists():
+                raise Trouble(
+                    f"{self.master_key_file} is missing: restore it from a backup, to another "
+                    "directory from which you copy it; without it no link or pass of this box can "
+                    "be read"
+                )
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep every other process from serving or initialising this directory.
+
+        The lock is the kernel's: it ends with the process, however that ends.
+        """
+        try:
+            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise Trouble(f"{self.root} cannot be opened: {error.strerror}") from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Trouble(f"another venuebox already uses {self.root}: stop it first") from None
+            yield
+        finally:
+            os.close(handle)
+
+    @contextmanager
+    def founding(self, tokens: Tokens, *, by_serve: bool = False) -> Iterator[None]:
+        """Make the directory and its key, let the caller make the databases, and finish.
+
+        Interrupted at any point, it leaves a directory that `check` refuses and that
+        founding may begin anew; `serve` does so itself where it began. Trouble when a box is
+        here already.
+        """
+        self.make_folders()
+        with self.lock():
+            if self.holds_a_box():
+                raise Trouble(f"{self.root} already holds a box: choose an empty directory")
+            atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
+            self._remove_databases()
+            atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
+            yield
+            self._unfinished.unlink()
+            sync(self.root)
+
+    def forget(self) -> None:
+        """Remove the box, for good: only ever a demo. The caller holds the lock."""
+        atomic_write(self._unfinished, b"")
+        self._remove_databases()
+
+    def remember_address(self, address: str) -> None:
+        """Keep where other machines find the box, for the commands that run beside it."""
+        atomic_write(self._address, address.encode())
+
+    def remembered_address(self) -> str | None:
+        """Where the box was found when it last served, if it ever did."""
+        return _recall(self._address)
+
+    def remember_host(self, host: str) -> None:
+        """Keep the host that is listened on, which the command line may have named."""
+        if host != self.remembered_host():
+            atomic_write(self._host, host.encode())
+
+    def remembered_host(self) -> str | None:
+        """The host that the box last listened on, if it ever did."""
+        return _recall(self._host)
+
+    @property
+    def poke(self) -> Path:
+        """The pipe by which a command tells the running box to look again; see `poke`."""
+        return self.root / "poke"
+
+    @property
+    def restore_mark(self) -> Path:
+        """There while a backup is being put in place."""
+        return self.root / "restore-unfinished"
+
+    @property
+    def _unfinished(self) -> Path:
+        return self.root / "init-unfinished"
+
+    @property
+    def _address(self) -> Path:
+        return self.root / "address"
+
+    @property
+    def _host(self) -> Path:
+        return self.root / "host"
+
+    def _remove_databases(self) -> None:
+        for path in self.databases:
+            for leftover in self.root.glob(f"{path.name}*"):
+                leftover.unlink()
+
+    def make_folders(self) -> None:
+        """The directory and the folders in it, 0700."""
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name in _FOLDERS[:4]:
+                make_folder(self.root / name)
+        except OSError as error:
+            raise Trouble(
+                f"{self.root} cannot be made ({error.strerror}): name another directory with "
+                "--data, or run it as root with sudo"
+            ) from None
+
+
+def _recall(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except OSError:
+        return None
+
+
+def choose_data_directory(given: str | None, environ: Mapping[str, str]) -> DataDirectory:
+    """`--data`, else `VENUEBOX_DATA`, else the platform's place for data."""
+    named = given or environ.get("VENUEBOX_DATA")
+    if named:
+        path = Path(named).expanduser().absolute()
+        # systemd ignores what a unit opens for writing when `..` is in it.
+        return DataDirectory(path.resolve() if ".." in path.parts else path)
+    import platformdirs  # noqa: PLC0415 - only a box without a named directory needs it
+
+    return DataDirectory(platformdirs.user_data_path("venuebox", appauthor=False))

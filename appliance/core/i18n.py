@@ -1,0 +1,167 @@
+"""Sentences for people: which language somebody reads, and every sentence in it."""
+
+import gettext
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from babel import Locale
+from babel.dates import format_date, format_skeleton
+from babel.messages.catalog import Catalog
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.units import format_unit
+
+_SPACE = re.compile(r" (?=[:;!?»])|(?<=«) ")
+_APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
+
+
+def set_french(text: str) -> str:
+    """`text` with the spaces that no line breaks at, and the apostrophes that print has."""
+    spaced = _SPACE.sub("\N{NO-BREAK SPACE}", text)
+    return _APOSTROPHE.sub("\N{RIGHT SINGLE QUOTATION MARK}", spaced)
+
+
+if TYPE_CHECKING:  # most commands do without it, and it takes long to import
+    from aiohttp import web
+
+# Britain's English says 21 Nov; Morocco's Arabic has its own months and the digits 0 to 9.
+_LOCALES = {"fr": ("Français", "fr_FR"), "en": ("English", "en_GB"), "ar": ("العربية", "ar_MA")}
+_DEFAULT = "fr"
+_WRITTEN_IN = "en"
+_REFUSED = ("refusals.ar.po", "rules.ar.po")
+_SIZES = (("digital-gigabyte", 10**9), ("digital-megabyte", 10**6), ("digital-kilobyte", 1000))
+_PLAIN = str.maketrans("\N{NO-BREAK SPACE}\N{RIGHT SINGLE QUOTATION MARK}", " '")
+_TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language of the pages; `name` is what its own readers call it."""
+
+    code: str
+    name: str
+    locale: Locale
+    words: gettext.NullTranslations
+
+    @property
+    def direction(self) -> str:
+        """`ltr` or `rtl`."""
+        return str(self.locale.text_direction)
+
+    def gettext(self, message: str, /, **values: object) -> str:
+        """`message` in this language, its `%(name)s` filled from `values`."""
+        return self.words.gettext(message) % values
+
+    def plain(self, message: str, /, **values: object) -> str:
+        """As `gettext`, with the plain spaces and apostrophes that programs and headers get."""
+        return self.words.gettext(message).translate(_PLAIN) % values
+
+    def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
+        """As `gettext`, in the plural form that `count` asks for; `%(count)s` is the number."""
+        return self.words.ngettext(one, many, count) % {"count": count, **values}
+
+    def short_date(self, day: date, *, year: bool = False) -> str:
+        """`sam. 21 nov.`, with the year where it is not plain which one is meant."""
+        skeleton = "yMMMEd" if year else "MMMEd"
+        return format_skeleton(skeleton, day, locale=self.locale)
+
+    def long_date(self, day: date) -> str:
+        """`samedi 21 novembre 2026`."""
+        return format_date(day, "full", locale=self.locale)
+
+    def size(self, bytes_: int) -> str:
+        """`36 ko`, `1,5 Mo`, `288 Mo`: of a file, in the thousands that its reader counts in."""
+        unit, one = next((pair for pair in _SIZES if bytes_ >= pair[1]), _SIZES[-1])
+        is_told_by_tenths = one > 1000 and bytes_ < 10 * one
+        number = round(bytes_ / one, 1) if is_told_by_tenths else -(-bytes_ // one)
+        return format_unit(number, unit, length="short", locale=self.locale)
+
+
+class Languages:
+    """Every language of the pages, in the order in which they are offered."""
+
+    def __init__(self, by_code: Mapping[str, Language]) -> None:
+        self._by_code = dict(by_code)
+
+    def all(self) -> tuple[Language, ...]:
+        """Each language once."""
+        return tuple(self._by_code.values())
+
+    def get(self, code: str | None) -> Language:
+        """The language of that code, French for any other."""
+        return self._by_code.get(code or "", self._by_code[_DEFAULT])
+
+    def of(self, request: "web.Request") -> Language:
+        """What the visitor reads: `?lang=` if it names one of ours, else Accept-Language."""
+        asked = request.query.get("lang", "").lower()
+        if asked in self._by_code:
+            return self._by_code[asked]
+        return self.accepted(request.headers.get("Accept-Language", ""))
+
+    def accepted(self, header: str) -> Language:
+        """The language that an Accept-Language header wants most; French if it wants none."""
+        wishes = [_wish(part) for part in header[:500].split(",")]
+        known = [wish for wish in wishes if wish[1] > 0 and wish[0] in self._by_code]
+        return self.get(max(known, key=lambda wish: wish[1])[0] if known else None)
+
+
+def mark(message: str) -> str:
+    """Mark a sentence for the catalogues; it is translated where it is shown."""
+    return message
+
+
+def isolate(name: str | None) -> str | None:
+    """`name` fit for a sentence of another direction: it turns nothing but itself."""
+    if name is None:
+        return None
+    kept = "".join(c for c in name if c not in _TURNING)
+    return f"\N{FIRST STRONG ISOLATE}{kept}\N{POP DIRECTIONAL ISOLATE}"
+
+
+@cache
+def load_languages() -> Languages:
+    """French, English and Arabic, from the catalogues beside this file; read once a process."""
+    known = [(code, name, Locale.parse(locale)) for code, (name, locale) in _LOCALES.items()]
+    return Languages({code: Language(code, name, it, _words(code)) for code, name, it in known})
+
+
+def _words(code: str) -> gettext.NullTranslations:
+    if code == _WRITTEN_IN:
+        return gettext.NullTranslations()
+    catalogue = _catalogue(f"{code}.po", code)
+    for name in _REFUSED if code == "ar" else ():  # these bring their own French and English
+        for message in _catalogue(name, code):
+            if message.id:
+                catalogue.add(message.id, message.string)
+    for message in catalogue if code == "fr" else ():
+        forms = message.string or ()
+        if isinstance(forms, str):
+            message.string = set_french(forms)
+        else:
+            message.string = tuple(map(set_french, forms))
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return gettext.GNUTranslations(compiled)
+
+
+def _catalogue(name: str, code: str) -> Catalog:
+    with resources.files("appliance").joinpath("catalogues", name).open("rb") as file:
+        return read_po(file, locale=code)
+
+
+def _wish(part: str) -> tuple[str, float]:
+    """`fr-CA;q=0.8` as its language and its weight; a weight that is no number counts as 0."""
+    tag, _, rest = part.partition(";")
+    name, _, number = rest.strip().partition("=")
+    try:
+        weight = float(number) if name.strip() == "q" else 1.0
+    except ValueError:
+        weight = 0.0
+    return tag.strip().partition("-")[0].lower(), weight

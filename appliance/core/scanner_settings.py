@@ -1,0 +1,177 @@
+"""The readers of settings.toml: `[[readers]]`, one table for each scanner."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from appliance.core.errors import Trouble
+
+KINDS = ("serial", "evdev", "tcp")
+COLOURS = ("green", "amber", "red", "grey")
+ENVIRONMENTS = ("live", "test")
+PAUSE = "p"  # the escape \p: half a second between two parts of an answer
+
+_BAUDS = (1200, 2400, 4800, 9600, 19200, 38400, 57600, 115200)
+_ESCAPES = {"r": b"\r", "n": b"\n", "t": b"\t", "a": b"\a", "\\": b"\\"}
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|(.?))", re.DOTALL)
+_ANSWER_BYTES = 256
+_LONGEST_TEXT = 200
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value.strip()) <= _LONGEST_TEXT
+
+
+def _is_path(value: object) -> bool:
+    return _is_text(value) and str(value).strip().startswith("/")
+
+
+def _is_baud(value: object) -> bool:
+    return type(value) is int and value in _BAUDS
+
+
+def _setting(
+    default: Any, is_allowed: Callable[[Any], bool], allowed: str, *kinds: str, missing: str = ""
+) -> Any:
+    """A setting of these kinds of reader, or of all; `missing` says what a required one is."""
+    metadata = {
+        "check": is_allowed, "allowed": allowed, "kinds": kinds or KINDS, "missing": missing
+    }  # fmt: skip
+    if default is dict:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+_A_TEXT = f"text of 1 to {_LONGEST_TEXT} characters is"
+_A_PATH = "a path such as /dev/serial/by-id/… is"
+_A_BAUD = f"{', '.join(map(str, _BAUDS))} are"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderSettings:
+    """One reader. `terminal` is the id or the name of the terminal whose scans these are.
+
+    `answer` holds, for each colour that is answered, the bytes to send back; half a second
+    passes between two parts. They go to the scanner itself, or to the serial port
+    `answer_device` where a relay of its own is. A code that is shown again within 3 s gets its
+    answer again, but for the bytes of green: they may open a turnstile. `repeat_answer` sends
+    those too.
+    """
+
+    kind: str = _setting("", lambda value: value in KINDS, f"{', '.join(KINDS)} are")
+    terminal: str = _setting(
+        "", _is_text, _A_TEXT, missing="the id or the name of the terminal whose scans these are"
+    )
+    environment: str = _setting(
+        "live", lambda value: value in ENVIRONMENTS, f"{' or '.join(ENVIRONMENTS)} is"
+    )
+    device: str = _setting(
+        "", _is_path, _A_PATH, "serial", "evdev",
+        missing="the path of the scanner, best below /dev/serial/by-id or /dev/input/by-id",
+    )  # fmt: skip
+    baud: int = _setting(9600, _is_baud, _A_BAUD, "serial")
+    host: str = _setting("127.0.0.1", _is_text, _A_TEXT, "tcp")
+    port: int = _setting(
+        0, lambda value: type(value) is int and 1 <= value <= 65535, "1 to 65535 is", "tcp",
+        missing="1 to 65535, the port to listen on",
+    )  # fmt: skip
+    answer: Mapping[str, tuple[bytes, ...]] = _setting(
+        dict, lambda value: isinstance(value, dict), 'a table such as {green = "…"} is'
+    )
+    answer_device: str = _setting("", _is_path, _A_PATH, "serial", "evdev")
+    answer_baud: int = _setting(9600, _is_baud, _A_BAUD, "serial", "evdev")
+    repeat_answer: bool = _setting(
+        default=False, is_allowed=lambda value: isinstance(value, bool), allowed="true or false is"
+    )
+
+    def answers(self, colour: str, *, is_repeated: bool) -> bool:
+        """Whether an answer of that colour is given, or was given a moment ago."""
+        opens = colour == "green" and colour in self.answer
+        return not (is_repeated and opens) or self.repeat_answer
+
+    @property
+    def place(self) -> str:
+        """Where it reads: the device, or the address that it listens on."""
+        return self.device if self.kind != "tcp" else f"{self.host}:{self.port}"
+
+
+def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderSettings, ...]:
+    """The readers in the value of `readers`. On a bridge all belong to the bridge's terminal.
+
+    Trouble names the reader by its number, the setting, the value and what is allowed.
+    """
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise Trouble("readers in settings.toml must be tables of their own: [[readers]]")
+    found = tuple(_parse(f"readers[{n}]", table, on_a_bridge) for n, table in enumerate(tables, 1))
+    places = [reader.place for reader in found]
+    for place in places:
+        if places.count(place) > 1:
+            raise Trouble(f"two readers use {place}: each needs one of its own")
+    return found
+
+
+def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSettings:  # noqa: FBT001 - handed on
+    kind = table.get("kind", "")
+    known = {
+        item.name: item.metadata
+        for item in dataclasses.fields(ReaderSettings)
+        if (kind not in KINDS or kind in item.metadata["kinds"])
+        and not (on_a_bridge and item.name in {"terminal", "environment"})
+    }
+    values: dict[str, Any] = {}
+    for name, value in ({"kind": kind} | dict(table)).items():
+        if name not in known:
+            raise Trouble(f"unknown setting {where}.{name}: use {', '.join(known)}")
+        if not known[name]["check"](value):
+            raise Trouble(f"{where}.{name} is {value!r}: {known[name]['allowed']} allowed")
+        values[name] = value.strip() if isinstance(value, str) else value
+    for name, declared in known.items():
+        if declared["missing"] and name not in values:
+            raise Trouble(f"{where}.{name} is missing: {declared['missing']}")
+    if kind == "evdev" and "answer" in values and "answer_device" not in values:
+        raise Trouble(
+            f"{where}.answer_device is missing: "
+            "a keyboard cannot be answered, but a serial port beside it can"
+        )
+    answers = values.get("answer", {})
+    for colour in answers:
+        if colour not in COLOURS:
+            raise Trouble(f"unknown setting {where}.answer.{colour}: use {', '.join(COLOURS)}")
+        answers = answers | {colour: parse_bytes(f"{where}.answer.{colour}", answers[colour])}
+    return ReaderSettings(**values | {"answer": answers})
+
+
+def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:
+    r"""The parts of an answer: text as UTF-8, with \xHH \r \n \t \a \\ and \p for a pause."""
+    if not isinstance(text, str):
+        raise Trouble(f"{name} is {text!r}: text is allowed")
+    parts, at = [b""], 0
+    for escape in _ESCAPE.finditer(text):
+        parts[-1] += text[at : escape.start()].encode("utf-8", "surrogatepass")
+        at = escape.end()
+        if escape[1] is not None:
+            parts[-1] += bytes.fromhex(escape[1])
+        elif escape[2] == PAUSE:
+            parts.append(b"")
+        elif escape[2] in _ESCAPES:
+            parts[-1] += _ESCAPES[escape[2]]
+        else:
+            raise Trouble(rf"{name} is {text!r}: the escapes \xHH \r \n \t \a \p \\ are allowed")
+    parts[-1] += text[at:].encode("utf-8", "surrogatepass")
+    if sum(map(len, parts)) + len(parts) > _ANSWER_BYTES:
+        raise Trouble(f"{name} is too long: at most {_ANSWER_BYTES} bytes and pauses are allowed")
+    return tuple(parts)
+
+
+EXAMPLE = r"""
+# Scanners at this computer, one [[readers]] each; docs/guide/scanners.md has more.
+# [[readers]]
+# kind = "serial"                        # serial, evdev or tcp
+# device = "/dev/serial/by-id/usb-..."   # evdev: /dev/input/by-id/...; tcp: host and port
+# baud = 9600
+# terminal = "Porte 1"                   # whose scans these are: a terminal's id or name
+# environment = "live"
+# answer = { green = '\xA0\x01\x01\xA2\p\xA0\x01\x00\xA1' }   # bytes sent back; \p waits 0.5 s
+"""

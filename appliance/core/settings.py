@@ -1,0 +1,395 @@
+"""Settings: `settings.toml` and `VENUEBOX_SECTION_NAME`, one frozen value, one clear error."""
+
+import dataclasses
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from itertools import groupby
+from pathlib import Path
+from typing import Any, get_type_hints
+from urllib.parse import urlsplit
+
+from appliance.core.errors import Trouble
+from appliance.core.scanner_settings import EXAMPLE, ReaderSettings, parse_readers
+
+_TOKEN_LEAST = 16
+_NEVER_IN_A_BASE = frozenset(" ?#@<>\"'\\")
+_COUNT = (1, 10**9)
+_HEAD = """\
+# Settings of this box. A line without # is in force from the next start on; each setting can
+# also be given as an environment variable, VENUEBOX_SECTION_NAME.
+"""
+
+
+def _setting(default: Any, meaning: str, allowed: Any = ("", lambda _: True)) -> Any:
+    """One setting; `allowed` is a range, or a check with what it accepts in words before it."""
+    return field(default=default, metadata={"meaning": meaning, "allowed": allowed})
+
+
+def _days(default: int, meaning: str) -> Any:
+    return _setting(default, meaning, (1, 36_500))  # a calendar has no days for much more
+
+
+def _is_base(url: str) -> bool:
+    if not url:
+        return True
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # half an IPv6 address, a port that is none
+        return False
+    # What is left out by urlsplit, such as a line break at the end, would be in every link.
+    plain = url.isprintable() and not _NEVER_IN_A_BASE & set(url) and not url.endswith("/")
+    return parts.scheme in {"http", "https"} and bool(parts.hostname) and plain and port != 0
+
+
+def _are_networks(texts: tuple[str, ...]) -> bool:
+    try:
+        return all(ip_network(text, strict=False) for text in texts)
+    except ValueError:
+        return False
+
+
+def _is_path(text: str) -> bool:
+    # A line break in it would begin another line of systemd's unit.
+    return not text or (Path(text).is_absolute() and text.isprintable())
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where the box listens and how it is reached."""
+
+    host: str = _setting("0.0.0.0", "address to listen on")  # noqa: S104 - a box serves its LAN
+    port: int = _setting(8080, "port to listen on; 0 takes any free one", (0, 65535))
+    app_url: str = _setting(
+        "",
+        "public base URL of guest links; empty: the listening address",
+        ("an address such as https://box.example without a path at its end", _is_base),
+    )
+    names: tuple[str, ...] = _setting(
+        (), "further host names to accept; requests for other names are refused"
+    )
+    trusted_proxies: tuple[str, ...] = _setting(
+        (),
+        "addresses or networks of proxies whose X-Forwarded-For and -Proto are trusted",
+        ("addresses or networks such as 192.168.1.10 or 10.0.0.0/8", _are_networks),
+    )
+    tls_port: int = _setting(8443, "https port; 0: none. Not used on a loopback host", (0, 65535))
+    allow_http: bool = _setting(
+        default=False, meaning="accept keys and terminals over plain http from other machines"
+    )
+    mdns: bool = _setting(default=True, meaning="announce the box as <slug>.local on the LAN")
+    metrics_token: str = _setting(
+        "",
+        "bearer token for /metrics, at least 16 characters; empty: /metrics is closed",
+        ("nothing, or 16 characters or more", lambda token: not 0 < len(token) < _TOKEN_LEAST),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSettings:
+    """Limits of the partner interface."""
+
+    rate_limit_per_minute: int = _setting(60, "requests a minute for each key", _COUNT)
+    unauthenticated_per_minute: int = _setting(
+        60, "requests a minute without a valid key, for each client address", _COUNT
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """Which receivers may be reached."""
+
+    allow_networks: tuple[str, ...] = _setting(
+        (), "private addresses or networks open to webhooks, each with an optional :port"
+    )
+    allow_http: bool = _setting(
+        default=False, meaning="allow plain http receivers in live too (test always allows them)"
+    )
+    clock_grace_minutes: int = _setting(
+        10, "minutes after start to wait for a time server before the clock is trusted", (0, 1440)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    """How long guests are known, and the log of webhooks is kept."""
+
+    contact_days: int = _days(
+        30, "days after the evening for which a guest's name, contacts and notes are kept"
+    )
+    attempt_days: int = _days(30, "days to keep delivery attempts")
+    attempt_rows: int = _setting(100_000, "most delivery attempts to keep", _COUNT)
+    attempt_megabytes: int = _setting(64, "most megabytes of attempts to keep", (1, 10**6))
+    answer_days: int = _days(7, "days to keep the responses of successful deliveries")
+    dead_days: int = _days(30, "days in which a dead delivery can be replayed")
+    security_days: int = _days(180, "days to keep the security log")
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    """The mail server that takes letters to guests."""
+
+    host: str = _setting("", "mail server; empty: live sends no email")
+    port: int = _setting(587, "mail server's port", (1, 65535))
+    security: str = _setting(
+        "starttls",
+        "starttls, tls or none",
+        ("starttls, tls or none", {"starttls", "tls", "none"}.__contains__),
+    )
+    user: str = _setting("", "user name at the mail server; empty: none")
+    password: str = _setting("", "password at the mail server")
+    sender: str = _setting("", "From address of emails")
+    reminder_hours: int = _setting(24, "hours before the evening of a reminder; 0: never", (0, 720))
+
+
+@dataclass(frozen=True, slots=True)
+class DoorSettings:
+    """How the door judges."""
+
+    early_minutes: int = _setting(
+        120, "minutes before the slot when guests are admitted", (0, 1440)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSettings:
+    """Where backups go, and when."""
+
+    directory: str = _setting(
+        "",
+        "folder for backups, such as a USB volume; empty: backups/ in the data directory",
+        ("a path from the root such as /mnt/usb", _is_path),
+    )
+    hour: int = _setting(4, "hour of the venue's night in which the backup is made", (0, 23))
+
+
+@dataclass(frozen=True, slots=True)
+class GuestSettings:
+    """What guests may do by themselves."""
+
+    cancel_hours: int = _setting(2, "hours before the slot until which guests may cancel", (0, 720))
+
+
+@dataclass(frozen=True, slots=True)
+class BookingSettings:
+    """The booking page."""
+
+    enabled: bool = _setting(
+        default=False, meaning="guests may book on the page /book (always allowed in test)"
+    )
+    open_for_address: int = _setting(6, "upcoming bookings one client address may hold", _COUNT)
+    hourly_for_address: int = _setting(12, "booking forms an hour from one client address", _COUNT)
+    hourly: int = _setting(120, "booking forms an hour; above, an address may hold one", _COUNT)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, checked. Section and name are those of settings.toml."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    api: ApiSettings = field(default_factory=ApiSettings)
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    mail: MailSettings = field(default_factory=MailSettings)
+    door: DoorSettings = field(default_factory=DoorSettings)
+    backup: BackupSettings = field(default_factory=BackupSettings)
+    guest: GuestSettings = field(default_factory=GuestSettings)
+    booking: BookingSettings = field(default_factory=BookingSettings)
+    readers: tuple[ReaderSettings, ...] = ()
+
+
+def _sections() -> list[dataclasses.Field[Any]]:
+    """Those of single settings: readers are tables of their own, and no variables."""
+    return [f for f in dataclasses.fields(Settings) if f.name != "readers"]
+
+
+def _declared() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    for section in _sections():
+        kind: Any = section.default_factory
+        for item in dataclasses.fields(kind):
+            yield f"{section.name}.{item.name}", item
+
+
+RANGES: Mapping[str, tuple[int, int]] = {
+    name: item.metadata["allowed"]
+    for name, item in _declared()
+    if isinstance(item.metadata["allowed"][0], int)
+}
+
+
+def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
+    """The settings of `file` (which may be absent), overridden by the environment.
+
+    Trouble names the setting, the value and what is allowed.
+    """
+    try:
+        text = file.read_text("utf-8") if file.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Trouble(f"{file.name} cannot be read: {error}") from None
+    return parse_settings(text, environ, file.name)
+
+
+def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
+    """The settings in `text`; Trouble as `read_settings`."""
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
+        raise Trouble(f"{name} cannot be read: {error}") from None
+    readers = parse_readers(document.pop("readers", []))
+    sections = {f.name: f.default_factory for f in _sections()}
+    for section in document:
+        if section not in sections:
+            raise Trouble(f"unknown section [{section}] in {name}: use {', '.join(sections)}")
+    known = {
+        section: _read_section(section, kind, document.get(section, {}), environ)
+        for section, kind in sections.items()
+    }
+    _refuse_unknown_variables(known, environ)
+    if known["mail"].host and not known["mail"].sender:
+        raise Trouble("mail.sender is missing: with mail.host set, letters need a From address")
+    return Settings(**known, readers=readers)
+
+
+def describe_settings() -> list[tuple[str, str, Any, str]]:
+    """Each setting as (section.name, environment variable, default, meaning)."""
+    return [
+        (name, _variable(*name.split(".")), item.default, item.metadata["meaning"])
+        for name, item in _declared()
+    ]
+
+
+def _variable(section: str, name: str) -> str:
+    return f"VENUEBOX_{section}_{name}".upper()
+
+
+def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str]) -> Any:
+    if not isinstance(given, dict):
+        raise Trouble(f"{section} in settings.toml must be a section: [{section}]")
+    hints, values = get_type_hints(kind), {}
+    names = [f.name for f in dataclasses.fields(kind)]
+    for name in given:
+        if name not in names:
+            raise Trouble(f"unknown setting {section}.{name}: use {', '.join(names)}")
+    for name in names:
+        variable = _variable(section, name)
+        if variable in environ:
+            values[name] = _from_text(hints[name], environ[variable])
+        elif name in given:
+            values[name] = given[name]
+    for item in dataclasses.fields(kind):
+        if item.name in values:
+            name, (first, last) = f"{section}.{item.name}", item.metadata["allowed"]
+            value = values[item.name] = _read(name, hints[item.name], values[item.name])
+            if not (last(value) if callable(last) else first <= value <= last):
+                said = first if callable(last) else f"{first} to {last}"
+                raise Trouble(f"{name} is {value!r}: {said} is allowed")
+    return kind(**values)
+
+
+def _from_text(hint: Any, text: str) -> Any:
+    """What TOML would have had for it; the text itself if it cannot be that."""
+    if hint is int and re.fullmatch(r"\s*-?[0-9]{1,18}\s*", text):
+        return int(text)
+    if hint is bool and text.lower() in {"true", "false"}:
+        return text.lower() == "true"
+    if hint == tuple[str, ...]:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
+
+
+def _read(name: str, hint: Any, value: Any) -> Any:
+    if hint == tuple[str, ...]:
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            return tuple(value)
+    elif type(value) is hint:
+        return value
+    allowed = {int: "a whole number", bool: "true or false", str: "text"}
+    said = allowed.get(hint, "a list of texts")
+    raise Trouble(f"{name} is {value!r}: {said} is allowed")
+
+
+def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    """Those of a section of ours, or of what was meant for one: others' tools set some, too."""
+    names = {variable for _, variable, _, _ in describe_settings()}
+    for variable in environ:
+        section = variable.removeprefix("VENUEBOX_").split("_")[0].lower()
+        if not variable.startswith("VENUEBOX_") or variable in names:
+            continue
+        if section in known or _was_meant(section, known):
+            raise Trouble(f"unknown setting {variable}: see docs/reference/settings.md")
+
+
+def _was_meant(section: str, known: Mapping[str, Any]) -> bool:
+    """`webhook` for `webhooks`, `mails` for `mail`."""
+    from difflib import get_close_matches  # noqa: PLC0415 - most starts can spare its 10 ms
+
+    return bool(get_close_matches(section, known, cutoff=0.8))
+
+
+# The file.
+
+
+def settings_example() -> str:
+    """What `venuebox init` writes and `packaging/settings.example.toml` shows."""
+    lines = [_HEAD]
+    for section, rows in groupby(describe_settings(), key=lambda row: row[0].split(".")[0]):
+        lines.append(f"[{section}]")
+        for name, _variable, default, meaning in rows:
+            # JSON's texts, numbers, truths and lists are TOML's too.
+            lines.append(f"# {meaning}")
+            lines.append(f"#{name.split('.')[1]} = {json.dumps(default)}")
+        lines.append("")
+    return "\n".join(lines) + EXAMPLE
+
+
+def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
+    """The text of a settings file with these settings (`section.name`) in force.
+
+    Comments and everything else stay as they are. Trouble when a value is not allowed, or when
+    the file is written in a way that only a person should change.
+    """
+    lines = text.split("\n") if text.strip() else settings_example().split("\n")
+    for name, value in changes.items():
+        _change(lines, *name.split("."), value=_toml(value))
+    changed = "\n".join(lines)
+    parse_settings(changed, {})
+    if _flat(changed) != _flat(text) | dict(changes):
+        raise Trouble("settings.toml is written in a way that only a person should change")
+    return changed
+
+
+def _change(lines: list[str], section: str, name: str, *, value: str) -> None:
+    """Replace the line that says it, else the one that is switched off, else begin one."""
+    head = next((i for i, line in enumerate(lines) if line.strip() == f"[{section}]"), None)
+    if head is None:
+        # Before the tables of readers, which would swallow it.
+        first = next((i for i, line in enumerate(lines) if line.startswith("[[")), len(lines))
+        lines[first:first] = [f"[{section}]", f"{name} = {value}", ""]
+        return
+    after = range(head + 1, len(lines))
+    end = next((i for i in after if lines[i].lstrip().startswith("[")), len(lines))
+    for said in (rf"\s*{name}\s*=", rf"#\s*{name}\s*="):
+        for i in range(head + 1, end):
+            if re.match(said, lines[i]):
+                lines[i] = f"{name} = {value}"
+                return
+    lines.insert(head + 1, f"{name} = {value}")
+
+
+def _flat(text: str) -> dict[str, object]:
+    document = tomllib.loads(text)
+    return {
+        f"{section}.{name}": value
+        for section, members in document.items()
+        if isinstance(members, dict)
+        for name, value in members.items()
+    }
+
+
+def _toml(value: object) -> str:
+    """JSON's texts are TOML's, but for one character that TOML wants escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

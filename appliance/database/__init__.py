@@ -1,0 +1,1 @@
+"""The SQLite engine: one writer with group commit, readers, migrations, integrity, copies."""

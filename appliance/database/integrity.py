@@ -1,0 +1,260 @@
+"""Copies of a database, and what is checked before a database or a copy is used."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import apsw
+
+from appliance.clock import Clock, ZoneDatabase
+from appliance.core.errors import Trouble
+from appliance.core.tokens import Tokens
+from appliance.database.connection import (
+    UNUSABLE,
+    Transaction,
+    describe_unopenable,
+    describe_unusable,
+    is_unopenable,
+    lay_out_pages,
+    open_connection,
+    open_for_command,
+    quota_as_full,
+)
+from appliance.database.wal import (
+    FilesBeside,
+    Watermark,
+    count_lost_commits,
+    count_missing_frames,
+    secure_log,
+)
+
+_WITHOUT_CHECKSUMS = "unix"
+
+
+def write_copy(connection: apsw.Connection, copy: Path) -> None:
+    """Write `copy`, 0600, as the database is now; who writes to it meanwhile is not held up.
+
+    It takes twice the database's size on the volume of `copy`, and hardly any memory however
+    large it is. apsw.Error when a page is damaged, or when there is no room; then nothing is left.
+    """
+    bare = copy.with_name(f"{copy.name}.bare")
+    try:
+        with quota_as_full(connection):
+            connection.execute("VACUUM INTO :copy", {"copy": str(bare)})
+        bare.chmod(0o600)
+        _copy_pages(bare, copy)
+    except BaseException:
+        copy.unlink(missing_ok=True)
+        raise
+    finally:
+        bare.unlink(missing_ok=True)
+
+
+def _copy_pages(bare: Path, copy: Path) -> None:
+    source = apsw.Connection(str(bare), flags=apsw.SQLITE_OPEN_READONLY, vfs=_WITHOUT_CHECKSUMS)
+    with closing(source), closing(apsw.Connection(str(copy))) as target:
+        copy.chmod(0o600)
+        lay_out_pages(target, source.pragma("page_size"))
+        target.pragma("journal_mode", "off")  # nobody relies on it before it is whole
+        target.pragma("synchronous", "off")
+        target.execute("CREATE TABLE first_page(content)")
+        with quota_as_full(target), target.backup("main", source, "main") as pages:
+            pages.step()
+
+
+_NAME = re.compile(r"(live|test)-before-upgrade-\d{4}-(\d+)\.db")
+
+
+def forget_copies(folder: Path, before: int) -> None:
+    """Delete those made before that instant, in ms: guests who are forgotten are still in them."""
+    for path in folder.glob("*-before-upgrade-*.db"):
+        named = _NAME.fullmatch(path.name)
+        if named and int(named[2]) < before:
+            path.unlink(missing_ok=True)
+
+
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
+
+
+def copy_database(path: Path, copy: Path) -> None:
+    """Write `copy` as the database is now; who writes to it meanwhile is not held up.
+
+    Trouble when a page of it is damaged: such a copy would be none. OSError when there is no
+    room.
+    """
+    try:
+        with closing(open_for_command(path)) as connection:
+            write_copy(connection, copy)
+    except apsw.FullError as error:
+        raise OSError(f"no room for a copy of {path.name}") from error
+    except DAMAGE as error:
+        if is_unopenable(error):
+            raise Trouble(describe_unopenable(path)) from None
+        raise Trouble(f"{path.name} is damaged ({error}): run venuebox doctor") from None
+
+
+def count_rows(path: Path) -> dict[str, int]:
+    """How many rows each table has."""
+    sql = """SELECT name FROM sqlite_schema
+             WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"""
+    with _opened(path) as connection:
+        tables = [str(row[0]) for row in connection.execute(sql)]
+        counts = (connection.execute(f'SELECT count(*) FROM "{name}"') for name in tables)  # noqa: S608 - of our own schema
+        return {name: int(next(found)[0]) for name, found in zip(tables, counts, strict=True)}
+
+
+def list_faults(path: Path) -> list[str]:
+    """What is wrong with a database file: nothing in a sound one.
+
+    Every page is read, and with that its checksum; indexes are compared with tables, and rows
+    with those that they belong to.
+    """
+    try:
+        with _opened(path) as connection:
+            return find_faults(connection, "integrity_check(5)")
+    except (*DAMAGE, apsw.CantOpenError) as error:
+        return [str(error)]
+
+
+def describe_venue(path: Path) -> tuple[str, str, str]:
+    """Name, slug and id of the venue in this file, of whatever schema."""
+    with _opened(path) as connection:
+        row = next(connection.execute("SELECT name, slug, id FROM venue"), None)
+    # None: it was never furnished.
+    return ("venuebox", "venuebox", "") if row is None else (row[0], row[1], row[2])
+
+
+def make_live(path: Path) -> None:
+    """Let a copy be served from now on: with a write-ahead log, as every live file."""
+    with closing(open_connection(path)) as connection:
+        connection.pragma("journal_mode", "wal")
+    path.chmod(0o600)
+
+
+def read_schema_number(path: Path) -> int:
+    """The number of the file's schema."""
+    with _opened(path) as connection:
+        return int(connection.pragma("user_version"))
+
+
+def find_faults(connection: apsw.Connection, check: str) -> list[str]:
+    """What `check`, a PRAGMA of SQLite, finds, and which tables have rows that lack another."""
+    found = [str(row[0]) for row in connection.execute(f"PRAGMA {check}")]
+    orphans = {str(row[0]) for row in connection.execute("PRAGMA foreign_key_check")}
+    damage = [] if found == ["ok"] else found
+    return damage + [f"rows of {table} that belong to nothing" for table in sorted(orphans)]
+
+
+def _opened(path: Path) -> closing[apsw.Connection]:
+    return closing(open_connection(path, writable=False))
+
+
+_SECONDS = 2.0  # the night's check looks at the rest of a very large file
+_STEPS = 10_000  # of SQLite's machine, between two looks at the time
+
+
+def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
+    """Read the file's pages, their checksums and its log. Trouble, and nothing changed, if bad.
+
+    A sound log is written once more: see log_again.
+
+    Leaves a missing or a strange file to `migrate`. Spends about `seconds` at most.
+    """
+    if not path.exists():
+        return
+    try:
+        connection = open_connection(path)
+        try:
+            # The evidence stays as it is: a bad log is not folded into the file.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            fault = _find_fault(connection, path, time.monotonic() + seconds)
+            if not fault:
+                secure_log(connection, path)
+        finally:
+            connection.close()
+    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, *DAMAGE) as error:
+        if is_unopenable(error):
+            raise Trouble(describe_unopenable(path)) from None
+        fault = str(error)
+    if fault:
+        raise Trouble(describe_damage(path, " ".join(fault.split())))
+
+
+def describe_damage(path: Path, fault: str) -> str:
+    """One sentence for whoever stands in front of a box that does not start."""
+    return (
+        f"{path.name} is damaged ({fault}) and is not served: put the last good backup in its "
+        f"place with venuebox restore --latest --data {path.parent}, which keeps what is there"
+    )
+
+
+def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
+    """Trouble, and nothing changed, when the log lacks what was acknowledged.
+
+    Before a command writes: what it adds would take the place of what cannot be read. A box
+    may be writing meanwhile.
+    """
+    fault = find_missing_pages(connection, path)
+    if fault:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        raise Trouble(describe_damage(path, fault))
+
+
+def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
+    """What was acknowledged and is not in the log of `path`; nothing of a sound one."""
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # SQLite reads the log
+    with closing(FilesBeside(path)) as files:
+        missing = count_missing_frames(connection, files)
+    return f"its log lacks {missing} pages that were acknowledged" if missing else ""
+
+
+def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
+    missing = find_missing_pages(connection, path)
+    lost = count_lost_commits(connection, path)
+    if lost:
+        return f"its log holds {lost} commits behind a damaged byte"
+    if missing:
+        return missing
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    try:
+        found = next(connection.execute("PRAGMA quick_check(1)"))[0]
+    except apsw.InterruptError:
+        found = "ok"
+    finally:
+        connection.set_progress_handler(None)
+    return "" if found == "ok" else str(found)
+
+
+@contextmanager
+def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
+    """A transaction on `path`, committed durably at the end and undone by any exception.
+
+    Waits up to 5 s for the box's own writer. Trouble when the file cannot be used, or its log
+    is damaged. The notices of the transaction reach nobody: a running box is poked, and finds
+    the rows itself.
+    """
+    try:
+        connection = open_connection(path)
+    except UNUSABLE as error:
+        raise Trouble(describe_unusable(path, error)) from None
+    try:
+        refuse_damaged_log(connection, path)
+        secure_log(connection, path)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            tx = Transaction(connection, clock, zones, tokens)
+            yield tx
+            with quota_as_full(connection):
+                tx.keep()
+                connection.execute("COMMIT")
+            with closing(FilesBeside(path)) as files:
+                Watermark(connection, files).rise()
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+    except UNUSABLE as error:
+        raise Trouble(describe_unusable(path, error)) from None
+    finally:
+        connection.close()

@@ -1,0 +1,117 @@
+"""Bring a database file to the schema that this program knows, or refuse it."""
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+import apsw
+
+from appliance.core.errors import Trouble
+from appliance.database.connection import (
+    check_engine,
+    check_pages,
+    describe_missing,
+    describe_newer,
+    describe_unopenable,
+    is_unopenable,
+    lay_out_pages,
+    quota_as_full,
+    wait_for_others,
+)
+from appliance.database.integrity import read_schema_number
+
+APPLICATION_ID = 0x53564342  # "SVCB": tells a box database from any other SQLite file
+
+# A commit writes whole pages. A booking changes about forty places: small pages spare the card.
+PAGE_BYTES = 1024
+
+
+def list_migrations() -> list[tuple[int, str]]:
+    """The numbered migrations in order: (number, SQL)."""
+    folder = resources.files("appliance.database").joinpath("migrations")
+    files = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
+    return [(int(name[:4]), folder.joinpath(name).read_text("utf-8")) for name in files]
+
+
+def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
+    """From which schema to which `migrate` would bring these; None where it would change none.
+
+    None too where it would refuse one: missing, damaged, newer or not ours.
+    """
+    newest = list_migrations()[-1][0]
+    try:
+        found = [read_schema_number(path) for path in paths]
+    except apsw.Error:
+        return None
+    oldest = min(found)
+    return (oldest, newest) if 0 < oldest < newest and max(found) <= newest else None
+
+
+def migrate(path: Path, *, create: bool = False) -> int:
+    """Bring `path` to the newest schema; its number.
+
+    Each upgrade runs in one transaction; `serve` makes a backup before. Trouble, and an
+    untouched file, when it is missing (unless `create`), not a box database, or newer than
+    this program, there is no room, or SQLite is too old.
+    """
+    check_engine()
+    check_pages()
+    if not create and not path.exists():
+        raise Trouble(describe_missing(path))
+    connection = apsw.Connection(str(path))
+    try:
+        wait_for_others(connection)
+        with quota_as_full(connection):
+            return _migrate(connection, path, list_migrations())
+    except apsw.FullError:
+        raise Trouble(
+            f"{path.name} is not upgraded: {path.parent} has no room for it. Make some, then "
+            "start again; nothing was changed"
+        ) from None
+    except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
+        if is_unopenable(error):
+            raise Trouble(describe_unopenable(path)) from None
+        raise Trouble(
+            f"{path.name} is damaged ({error}): restore the last good backup with "
+            f"venuebox restore --latest --data {path.parent}"
+        ) from None
+    finally:
+        connection.close()
+
+
+def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int, str]]) -> int:
+    newest = migrations[-1][0]
+    found = _check(connection, path, newest)
+    if found == newest:
+        return newest
+    if not found:
+        lay_out_pages(connection, PAGE_BYTES)
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.pragma("journal_mode", "wal")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number, sql in migrations:
+            if number > found:
+                connection.execute(sql)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {newest}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    path.chmod(0o600)
+    return newest
+
+
+def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
+    """The schema number found; Trouble when this is not ours or newer than the program."""
+    found = int(connection.pragma("user_version"))
+    application_id = int(connection.pragma("application_id"))
+    tables = next(connection.execute("SELECT count(*) FROM sqlite_schema"))[0]
+    if application_id != APPLICATION_ID and (found or tables):
+        raise Trouble(f"{path.name} is not a venuebox database: nothing was changed")
+    if found > newest:
+        raise Trouble(describe_newer(path, found, newest))
+    return found

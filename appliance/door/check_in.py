@@ -1,0 +1,293 @@
+"""Check in: decide a scan, admit the party, log it, announce it; and the undo."""
+
+import json
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from appliance.core.errors import ChangedMeanwhile, NothingToUndo, field_invalid
+from appliance.database.connection import Transaction, known
+from appliance.door.scan import TAKEN_BACK, Reading, Scan, unheard_id
+from appliance.door.scan_log import (
+    Admission,
+    Decided,
+    find_admission,
+    find_first_admission,
+    find_last_admission,
+    find_verdict,
+    log_scan,
+    recall,
+)
+from appliance.door.terminals import (
+    PORTAL_TERMINAL_ID,
+    Terminal,
+    check_wrong_codes,
+    count_wrong_code,
+    get_portal_terminal,
+    get_terminal,
+    insert_portal_terminal,
+)
+from appliance.door.verdict import COLOURS, OVERRIDABLE, FirstCheckIn, Verdict, judge, see
+from appliance.outbox import announce
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import (
+    add_history,
+    find_by_pass,
+    find_reservation,
+    get_reservation,
+    update_reservation,
+)
+from appliance.staff.model import StaffMember
+from appliance.venue.model import Venue, instant, minutes, tonight
+from appliance.venue.rows import get_venue
+
+_MINUTE = 60_000
+
+
+def decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
+    """The verdict on `scan`, in the order of docs/decisions/door.md. Changes nothing.
+
+    Whom a terminal let in while it was out of reach is in, whatever the box would have said:
+    the verdict tells in `overrode` what that is.
+    """
+    at = tx.now if scan.happened_at is None else scan.happened_at
+    if scan.reading.refused is not None:
+        return Decided(Verdict(scan.reading.refused), ())
+    found = _find(tx, scan.reading)
+    if not found:
+        return Decided(Verdict("unknown_code"), ())
+    if len(found) > 1 or (scan.reading.kind == "name" and not scan.was_let_in):
+        return Decided(Verdict("ambiguous", candidates=tuple(map(see, found))), found)
+    venue = get_venue(tx)
+    zone = tx.zones.zone(venue.time_zone)
+    reservation, guest_pass = found[0], scan.reading.guest_pass
+    result = judge(
+        reservation,
+        generation=guest_pass.generation if guest_pass else None,
+        arrivals=scan.arrivals,
+        tonight=tonight(at, zone, venue.evening_ends_at),
+        too_early=at < _opens_at(reservation, venue, zone, early_minutes),
+    )
+    admitted = _count_admitted(reservation, scan, result)
+    passed = "checked_in" if reservation.checked_in_at is None else "party_added"
+    verdict = Verdict(
+        passed if admitted else _without_entry(scan, result),
+        see(reservation, arrived=reservation.arrived + admitted),
+        admitted,
+        _first_check_in(tx, terminal, scan, reservation, zone, at if admitted else None),
+        overrode=result if admitted and result != passed else None,
+    )
+    return Decided(verdict, found)
+
+
+def _find(tx: Transaction, reading: Reading) -> tuple[Reservation, ...]:
+    if reading.guest_pass is not None:
+        found = [find_by_pass(tx, reading.guest_pass.pass_id)]
+    else:
+        found = [find_reservation(tx, id_) for id_ in reading.reservation_ids]
+    return tuple(reservation for reservation in found if reservation is not None)
+
+
+def _opens_at(reservation: Reservation, venue: Venue, zone: ZoneInfo, early_minutes: int) -> int:
+    """When the door opens for this slot, in ms; 0 for the whole evening.
+
+    A slot before the evening's end is one after midnight.
+    """
+    if reservation.slot is None:
+        return 0
+    day = date.fromisoformat(reservation.date)
+    if minutes(reservation.slot) < minutes(venue.evening_ends_at):
+        day += timedelta(days=1)
+    return instant(day, reservation.slot, zone) - early_minutes * _MINUTE
+
+
+def _count_admitted(reservation: Reservation, scan: Scan, result: str) -> int:
+    missing = reservation.guests - reservation.arrived
+    if scan.shown is not None:  # it has happened already
+        again = 1 if scan.overfills(result) else reservation.guests
+        party = missing if missing > 0 else again
+        return (scan.arrivals or party) if scan.was_let_in else 0
+    if COLOURS[result] == "green":
+        return scan.arrivals or missing
+    if scan.reason is not None and result in OVERRIDABLE:
+        return scan.arrivals or max(missing, 1)
+    return 0
+
+
+def _first_check_in(
+    tx: Transaction, terminal: Terminal, scan: Scan, reservation: Reservation, zone: ZoneInfo,
+    admitted_at: int | None,
+) -> FirstCheckIn | None:  # fmt: skip
+    if reservation.checked_in_at is not None:
+        # `checked_in_at` may be that of an admission that was taken back while others stand.
+        standing = find_first_admission(tx, reservation.id)
+        first_at, name, by = standing or (reservation.checked_in_at, None, None)
+        return FirstCheckIn(first_at, _clock(first_at, zone), name, by)
+    if admitted_at is None:
+        return None
+    by = scan.staff.name if scan.staff else None
+    return FirstCheckIn(admitted_at, _clock(admitted_at, zone), terminal.name, by)
+
+
+def _clock(at: int, zone: ZoneInfo) -> str:
+    local = datetime.fromtimestamp(at / 1000, zone)
+    return f"{local.hour:02d}:{local.minute:02d}"
+
+
+def _without_entry(scan: Scan, result: str) -> str:
+    """What to call a guest who would be welcome and was not let in: as the terminal did."""
+    if scan.was_taken_back:
+        return TAKEN_BACK
+    if COLOURS[result] != "green":
+        return result
+    if scan.shown is None:
+        return result
+    return scan.shown if scan.shown in COLOURS else "error"
+
+
+def keep_scan(tx: Transaction, terminal: Terminal, scan: Scan, verdict: Verdict) -> int:
+    """Write down what was decided: reservation, history, event, door log; its number there."""
+    seen = verdict.reservation
+    if seen is not None and verdict.admitted:
+        first = verdict.result == "checked_in"
+        at = tx.now if scan.happened_at is None else scan.happened_at
+        changes = {"checked_in_at": at} if first else {}
+        update_reservation(tx, seen.id, arrived=seen.arrived, **changes)
+        actor = f"staff:{scan.staff.id}" if scan.staff else f"terminal:{terminal.id}"
+        add_history(tx, seen.id, verdict.result, actor, json.dumps({"people": verdict.admitted}))
+        if first:
+            announce(tx, "reservation.checked_in", seen.id)
+    return log_scan(
+        tx, terminal, scan.id, scan.reading.kind, verdict,
+        reason=scan.reason if verdict.overrode or scan.was_taken_back else None,
+        staff_id=scan.staff.id if scan.staff else None,
+        device_at=scan.device_at, happened_at=scan.happened_at, read_hash=scan.reading.read_hash,
+    )  # fmt: skip
+
+
+WITHOUT_A_WORD_MS = 10_000
+
+
+def undo_check_in(
+    tx: Transaction, terminal: Terminal, scan_id: str, reason: str | None,
+    *, staff_id: str | None = None,
+) -> Decided:  # fmt: skip
+    """Take back a scan: within 10 s by the same terminal without a word, else with a reason.
+
+    `checkedInAt` becomes null when nobody of the party remains in. A second undo gets the
+    answer of the first. NotFound for an unknown scan, NothingToUndo when it let nobody in,
+    ValidationError when a reason is missing.
+    """
+    return _undo(tx, terminal, known(_find_scan(tx, terminal, scan_id)), reason, staff_id)
+
+
+def undo_latest(
+    tx: Transaction, terminal: Terminal, reservation_id: str, arrived: int | None, reason: str
+) -> Decided:
+    """Take back the latest check-in of that party, at whichever door it was.
+
+    ChangedMeanwhile when not `arrived` are in, so that the same wish never takes back two.
+    NotFound; NothingToUndo when nobody of the party is in.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if arrived is not None and reservation.arrived != arrived:
+        raise ChangedMeanwhile
+    latest = find_last_admission(tx, reservation_id)
+    admission = None if latest is None else find_admission(tx, *latest)
+    if admission is None:
+        raise NothingToUndo(state=reservation.status)
+    return _undo(tx, terminal, admission, reason, None)
+
+
+def _undo(
+    tx: Transaction, terminal: Terminal, admission: Admission, reason: str | None,
+    staff_id: str | None,
+) -> Decided:  # fmt: skip
+    if admission.undo is not None:
+        return recall(tx, admission.undo)
+    if admission.admitted <= 0 or admission.reservation_id is None:
+        raise NothingToUndo(state=admission.result)
+    if reason is None and _needs_a_reason(tx, terminal, admission):
+        raise field_invalid("reason", "late_undo")
+    actor = f"staff:{staff_id}" if staff_id else f"terminal:{terminal.id}"
+    decided = _take_back(tx, admission.reservation_id, admission.admitted, actor)
+    log_scan(
+        tx, terminal, f"undo:{admission.seq}", "undo", decided.verdict,
+        reason=reason, undoes=admission.seq, staff_id=staff_id,
+    )  # fmt: skip
+    return decided
+
+
+def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission | None:
+    """The scan of that id; where the box's no was not heard, that which counted its people."""
+    found = find_admission(tx, terminal.id, scan_id)
+    if found is None or found.admitted > 0:
+        return found
+    counted = find_admission(tx, found.terminal_id, unheard_id(scan_id))
+    is_its = counted is not None and counted.terminal_id == found.terminal_id
+    return counted if is_its else found
+
+
+def _needs_a_reason(tx: Transaction, terminal: Terminal, admission: Admission) -> bool:
+    fresh = tx.now - admission.at <= WITHOUT_A_WORD_MS
+    return not (fresh and admission.terminal_id == terminal.id)
+
+
+def _take_back(tx: Transaction, reservation_id: str, people: int, actor: str) -> Decided:
+    reservation = get_reservation(tx, reservation_id)
+    remaining = max(0, reservation.arrived - people)
+    changes = {} if remaining else {"checked_in_at": None}
+    update_reservation(tx, reservation_id, arrived=remaining, **changes)
+    add_history(tx, reservation_id, "undone", actor, json.dumps({"people": people}))
+    if not remaining:
+        announce(tx, "reservation.checkin_reverted", reservation_id)  # if asked for
+    verdict = Verdict("undone", see(reservation, arrived=remaining), admitted=-people)
+    return Decided(verdict, (reservation,))
+
+
+def check_in(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
+    """The verdict on `scan`; what it changes is changed, logged and announced with it.
+
+    The same scan id from the same terminal gets the answer it got before. A simulated scan
+    is decided and leaves no trace. TooManyWrongCodes when its terminal typed ten within a
+    minute (docs/security.md, S10). Check-in never changes the status (interface, section 3).
+    """
+    kept = None if scan.simulate else find_verdict(tx, terminal.id, scan.id)
+    if kept is not None:
+        return recall(tx, kept)
+    if scan.reading.kind == "code":
+        check_wrong_codes(tx, terminal)
+    decided = decide(tx, terminal, scan, early_minutes)
+    if scan.reading.kind == "code" and decided.verdict.result == "unknown_code":
+        count_wrong_code(tx, terminal)
+    if not scan.simulate:
+        keep_scan(tx, terminal, scan, decided.verdict)
+    return decided
+
+
+def check_in_by_staff(
+    tx: Transaction, person: StaffMember, reservation_id: str, scan_id: str,
+    *, arrivals: int | None, reason: str | None, early_minutes: int,
+) -> Decided:  # fmt: skip
+    """The verdict, `person` named in the door log; with a `reason` it overrides amber and red.
+
+    The same `scan_id` is one check-in, however often the form is sent. NotFound.
+    """
+    get_reservation(tx, reservation_id)
+    scan = Scan(
+        scan_id, Reading("list", (reservation_id,)), arrivals=arrivals, reason=reason, staff=person
+    )
+    if get_portal_terminal(tx) is None:
+        insert_portal_terminal(tx)
+    return check_in(tx, get_terminal(tx, PORTAL_TERMINAL_ID), scan, early_minutes)
+
+
+def undo_by_staff(
+    tx: Transaction, reservation_id: str, person: StaffMember, reason: str
+) -> Decided:
+    """Take back the latest check-in of that party, at whichever door; NothingToUndo."""
+    latest = find_last_admission(tx, reservation_id)
+    if latest is None:
+        raise NothingToUndo(state=get_reservation(tx, reservation_id).status)
+    terminal_id, scan_id = latest
+    # A scan id is its terminal's own: it is looked up where the scan was made.
+    return undo_check_in(tx, get_terminal(tx, terminal_id), scan_id, reason, staff_id=person.id)

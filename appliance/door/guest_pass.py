@@ -1,0 +1,226 @@
+"""Guest passes and access codes, as they are signed, shown, typed and scanned."""
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import combinations, islice, product
+from uuid import UUID
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from appliance.core.text import western_digits
+from appliance.venue.model import minutes
+
+# By upper-cased text. `É` stands for `é`, as Caps Lock on Linux changes only the letters.
+_AZERTY_DIGITS = {
+    "&": "1", "É": "2", '"': "3", "'": "4", "(": "5", "-": "6", "§": "6", "È": "7", "_": "8",
+    "!": "8", "Ç": "9", "À": "0",
+}  # fmt: skip
+_AZERTY = str.maketrans(
+    _AZERTY_DIGITS | {"A": "Q", "Q": "A", "Z": "W", "W": "Z", "?": "M", ",": "M"}
+)
+_QWERTZ = str.maketrans("YZ", "ZY")
+
+_ARABIC_INDIC_DIGITS = dict(zip("٠١٢٣٤٥٦٧٨٩", "0123456789", strict=True))
+_ARABIC_LETTERS = (
+    # as keys without Shift
+    dict(zip("ضصثقفغعهخحشسيبلاتنمئءؤرىة", "QWERTYUIOPASDFGHJKLZXCVNM", strict=True))
+    # as keys with Shift, by row
+    | {"\u064e": "Q", "\u064b": "W", "\u064f": "E", "\u064c": "R", "إ": "Y", "‘": "U", "`": "U"}
+    | {"÷": "I", "×": "O", "؛": "P", "\u0650": "A", "\u064d": "S", "]": "D", "[": "F", "أ": "H"}
+    | {"ـ": "J", "،": "K", "/": "L", "~": "Z", "\u0652": "X", "}": "C", "{": "V", "آ": "N"}
+    | {"’": "M"}
+    # keys that write lam and alef at once, where the host has a single sign for it
+    | {"\ufefb": "B", "\ufef5": "B", "\ufef7": "G", "\ufef9": "T"}
+)  # fmt: skip
+_ARABIC = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | {"'": "M"})
+_ARABIC_AZERTY = str.maketrans(_ARABIC_LETTERS | _ARABIC_INDIC_DIGITS | _AZERTY_DIGITS)
+_SHIFTED_PAIRS = {"لإ": "T", "لأ": "G", "لآ": "B"}
+_PAIR = "لا"  # the key B, or G and then H
+_MOST_GUESSES = 128
+
+
+def spellings(text: str, length: int) -> Iterator[str]:
+    """Every text of `length` characters that a scanner may have meant by `text`, likeliest first.
+
+    Upper case, without any white space. Layouts: as it is (Caps Lock or not), French AZERTY
+    (Caps Lock or not), German QWERTZ, Arabic (with its own, European or AZERTY digits).
+    """
+    typed = "".join(text.split()).upper()
+    if len(typed) == length:
+        yield typed
+        yield typed.translate(_AZERTY)
+        yield typed.translate(_QWERTZ)
+    if not typed.isascii():
+        yield from _arabic(typed, length)
+
+
+def _arabic(typed: str, length: int) -> Iterator[str]:
+    for pair, key in _SHIFTED_PAIRS.items():
+        typed = typed.replace(pair, key)
+    for guess in islice(_with_pairs(typed, length), _MOST_GUESSES):
+        yield (spelling := guess.translate(_ARABIC))
+        if (other := guess.translate(_ARABIC_AZERTY)) != spelling:
+            yield other
+
+
+def _with_pairs(typed: str, length: int) -> Iterator[str]:
+    """`typed` with as many pairs read as the key B as make it `length` characters long."""
+    pieces = typed.split(_PAIR)
+    keys = len(typed) - length
+    if not 0 <= keys < len(pieces):
+        return
+    for chosen in map(frozenset, combinations(range(1, len(pieces)), keys)):
+        yield pieces[0] + "".join(
+            ("B" if n in chosen else _PAIR) + pieces[n] for n in range(1, len(pieces))
+        )
+
+
+_CODE_FORM = re.compile(r"(?:SVC)?([0-9A-Z]{4})")
+_SEPARATORS = re.compile(r"[\s._–-]+")
+# What is typed, and the letters of the alphabet (tokens.py) that it may have been.
+_LOOKALIKES = {
+    "0": "QD", "O": "QD", "Q": "QD", "D": "DQ", "1": "J7", "I": "J7", "L": "J7",
+    "2": "2Z", "Z": "Z2", "5": "5S", "S": "S5", "6": "6G", "G": "G6", "8": "8B", "B": "B8",
+    "U": "UV", "V": "VU",
+}  # fmt: skip
+
+
+def parse_access_code(text: str) -> str | None:
+    """The code as stored, `SVC-XXXX`, or None for a text of another form."""
+    match = _CODE_FORM.fullmatch(_SEPARATORS.sub("", western_digits(text).upper()))
+    return f"SVC-{match[1]}" if match else None
+
+
+def lookalikes(access_code: str) -> list[str]:
+    """The codes that can be mistaken for `access_code`, itself left out."""
+    choices = (_LOOKALIKES.get(letter, letter) for letter in access_code[4:])
+    codes = (f"SVC-{''.join(letters)}" for letters in product(*choices))
+    return [code for code in codes if code != access_code]
+
+
+PREFIX = "SVC1"
+VERSIONS = {"live": 0x01, "test": 0x81}
+MOST_GUESTS = 255
+TEXT_LENGTH = 139
+_CONTEXT = b"svc-guest-pass-v1"
+_FIRST_DAY = date(2020, 1, 1)
+_WHOLE_EVENING = 0xFFFF
+_SIGNED_BYTES = 20
+_MINUTES_A_DAY = 24 * 60
+_PASS_FORM = re.compile(r"SVC1[A-Z2-7]{134}[AIQY]")  # the last three bits say nothing: they are 0
+_PASS_BYTES = 84
+_SPARE_BITS = 3  # 135 characters of five bits
+_AS_DIGITS = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789ABCDEFGHIJKLMNOPQRSTUV")
+
+
+@dataclass(frozen=True, slots=True)
+class GuestPass:
+    """What a pass says. `slot` None is the whole evening; `guests` is capped at 255."""
+
+    version: int
+    kid: int
+    venue_tag: bytes
+    pass_id: bytes
+    evening: date
+    slot: str | None
+    guests: int
+    generation: int
+
+    def to_bytes(self) -> bytes:
+        """The 20 bytes that are signed."""
+        return b"".join(
+            (
+                bytes((self.version, self.kid)),
+                self.venue_tag,
+                self.pass_id,
+                (self.evening - _FIRST_DAY).days.to_bytes(2, "big"),
+                (_WHOLE_EVENING if self.slot is None else minutes(self.slot)).to_bytes(2, "big"),
+                bytes((min(self.guests, MOST_GUESTS), self.generation)),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPass:
+    """A pass as it was read, whoever wrote it: nothing in it is true before `is_signed_by`."""
+
+    guest_pass: GuestPass
+    signed: bytes
+    signature: bytes
+
+    def is_signed_by(self, public_key: bytes) -> bool:
+        """Whether the holder of this Ed25519 key (32 bytes) wrote it. Takes some 0.1 ms."""
+        key = Ed25519PublicKey.from_public_bytes(public_key)
+        try:
+            key.verify(self.signature, _CONTEXT + self.signed)
+        except InvalidSignature:
+            return False
+        return True
+
+    def is_signed_with(self, private_key: Ed25519PrivateKey) -> bool:
+        """The same, for the holder of the private key: Ed25519 signs the same bytes the same."""
+        return hmac.compare_digest(private_key.sign(_CONTEXT + self.signed), self.signature)
+
+
+def venue_tag(venue_id: str) -> bytes:
+    """The first 4 bytes of SHA-256 over the 16 bytes of the venue's id."""
+    return hashlib.sha256(UUID(venue_id).bytes).digest()[:4]
+
+
+def encode_pass(guest_pass: GuestPass, private_key: Ed25519PrivateKey) -> str:
+    """The text of the QR code: 139 characters of QR's alphanumeric set."""
+    signed = guest_pass.to_bytes()
+    raw = signed + private_key.sign(_CONTEXT + signed)
+    return PREFIX + base64.b32encode(raw).decode().rstrip("=")
+
+
+def decode_pass(text: str) -> ReadPass | None:
+    """The likeliest pass that `text` spells, or None when it spells none."""
+    return next(decode_passes(text), None)
+
+
+def decode_passes(text: str) -> Iterator[ReadPass]:
+    """Every pass that `text` may spell, likeliest first: only a signature can tell.
+
+    Tolerates lower case, white space, and scanners on hosts with another keyboard layout.
+    """
+    for spelling in spellings(text, TEXT_LENGTH):
+        read = _decode(spelling)
+        if read is not None:
+            yield read
+
+
+def resembles_pass(text: str) -> bool:
+    """Whether `text` begins as ours do, in any layout: a pass, or the ruins of one."""
+    start = text.strip()[: len(PREFIX)]
+    return any(s.startswith(PREFIX) for s in spellings(start, len(PREFIX)))
+
+
+def _decode(spelling: str) -> ReadPass | None:
+    if not _PASS_FORM.fullmatch(spelling):
+        return None
+    # Python's own decoder of Base32 takes ten times as long; the last three bits say nothing.
+    number = int(spelling[len(PREFIX) :].translate(_AS_DIGITS), 32) >> _SPARE_BITS
+    raw = number.to_bytes(_PASS_BYTES, "big")
+    guest_pass = _parse(raw)
+    if guest_pass is None:
+        return None
+    return ReadPass(guest_pass, raw[:_SIGNED_BYTES], raw[_SIGNED_BYTES:])
+
+
+def _parse(raw: bytes) -> GuestPass | None:
+    slot = int.from_bytes(raw[16:18], "big")
+    if raw[0] not in VERSIONS.values() or _MINUTES_A_DAY <= slot < _WHOLE_EVENING:
+        return None
+    return GuestPass(
+        version=raw[0], kid=raw[1], venue_tag=raw[2:6], pass_id=raw[6:14],
+        evening=_FIRST_DAY + timedelta(days=int.from_bytes(raw[14:16], "big")),
+        slot=None if slot == _WHOLE_EVENING else f"{slot // 60:02d}:{slot % 60:02d}",
+        guests=raw[18], generation=raw[19],
+    )  # fmt: skip

@@ -1,0 +1,304 @@
+"""The live feed: what each commit changed, for the doors and boards that listen.
+
+It remembers the ids of what changed and reads the rows only while somebody listens. A listener
+that reconnects with the last position it received gets what followed, as the rows are now.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from itertools import islice
+
+from appliance.core.errors import Unavailable, log_accident
+from appliance.database.connection import Reader
+from appliance.database.database import ChangedBeside, Database
+from appliance.door.offline_sync import Conflict, find_conflict
+from appliance.door.scan_log import DoorChanged
+from appliance.outbox import (
+    ConflictChanged,
+    ReservationChanged,
+    SessionEnded,
+    SigningKeyChanged,
+    TerminalEdited,
+    TerminalGone,
+)
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import Totals, count_evening, find_reservations
+from appliance.venue.rows import find_tonight
+
+_DIGITS_MAX = 18
+QUEUE_LIMIT = 256  # changes that may wait for one slow listener
+REMEMBERED = 1000  # changes after which a listener may resume
+_BREATH = 0.1  # seconds: changes that follow each other closely are read together
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a listener receives. `kind` is check-in, change, conflict, totals, reset or revoked.
+
+    A listener resumes after `position`. `evening` is tonight's date, and `totals` are those of
+    tonight. `reservation` is as it is now; `moved`: it may have been another evening's. `door`
+    says who came in, and where.
+    """
+
+    position: str
+    kind: str
+    evening: str = ""
+    reservation: Reservation | None = None
+    moved: bool = False
+    door: DoorChanged | None = None
+    conflict: Conflict | None = None
+    totals: Totals | None = None
+
+    @property
+    def number(self) -> int:
+        """Its place in this run of the box: positions are ordered by it."""
+        return int(self.position.partition("-")[2])
+
+
+class Listener:
+    """A queue of changes with an end. Made by `Feed.listen`."""
+
+    def __init__(self, owner: str, wants: Callable[[Change], bool]) -> None:
+        self.owner = owner
+        self.position = ""
+        self.joined_at = 0
+        self.over = asyncio.get_running_loop().create_future()
+        self._wants = wants
+        self._waiting: deque[Change] = deque()
+        self._news = asyncio.Event()
+
+    async def take(self, seconds: float) -> list[Change]:
+        """What is queued, after waiting at most so long; nothing when it is time to leave."""
+        if not self._waiting and not self.over.done():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+        self._news.clear()
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def tell(self, changes: Iterable[Change]) -> None:
+        """Queue what it wants; a queue that is full becomes one `reset`."""
+        if self.over.done():
+            return
+        for change in changes:
+            self.position = change.position
+            if not self._wants(change):
+                continue
+            resets = bool(self._waiting) and self._waiting[-1].kind == "reset"
+            if len(self._waiting) >= QUEUE_LIMIT:
+                self._waiting.clear()
+                self._waiting.append(Change(change.position, "reset"))
+            elif change.kind == "revoked" or not resets:  # after a reset it reads all of it anyway
+                self._waiting.append(change)
+        if self._waiting:
+            self._news.set()
+
+    def end(self) -> None:
+        """Let the listener leave, once it has taken what is queued."""
+        if not self.over.done():
+            self.over.set_result(None)
+        self._news.set()
+
+    def drop(self) -> None:
+        """Let it leave without what is queued: it may have to see that differently."""
+        self._waiting.clear()
+        self.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    number: int
+    kind: str
+    subject: str
+    moved: bool = False
+    door: DoorChanged | None = None
+
+
+class Feed:
+    """The feed of one environment. Belongs to the event loop of its database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # Positions of another run of the box mean nothing to this one.
+        self._run = database.tokens.random_bytes(4).hex()
+        self._last = 0
+        self._told = 0
+        self._tonight: date | None = None
+        self._remembered: deque[_Entry] = deque(maxlen=REMEMBERED)
+        self._listeners: set[Listener] = set()
+        self._turn = asyncio.Lock()
+        self._telling: asyncio.Task[None] | None = None
+        self._ended = False
+        database.on_commit(self._on_commit)
+
+    @property
+    def position(self) -> str:
+        """Where the feed stands."""
+        return self._at(self._last)
+
+    async def listen(
+        self, owner: str, after: str | None, wants: Callable[[Change], bool]
+    ) -> Listener:
+        """Somebody begins to hear of changes to reservations that it `wants`, and of the rest.
+
+        It hears the totals first; with `after`, the position it heard last, what it missed
+        before them, or a `reset` when that is no longer known. Unavailable when the box stops.
+        """
+        listener = Listener(owner, wants)
+        async with self._turn:  # so that it receives everything in order
+            if self._ended:
+                raise Unavailable
+            missed = self._since(after)
+            listener.joined_at = self._last
+            tonight, totals, told = await self._database.read(self._describe, missed or [])
+            begin = [] if missed is not None else [Change(self._at(listener.joined_at), "reset")]
+            now = Change(
+                self._at(listener.joined_at), "totals", evening=tonight.isoformat(), totals=totals
+            )
+            listener.tell([*begin, *told, now])
+            if not self._listeners:
+                self._tonight, self._told = tonight, listener.joined_at
+            if self._ended:
+                raise Unavailable
+            self._listeners.add(listener)
+        self._tell_soon()
+        return listener
+
+    def leave(self, listener: Listener) -> None:
+        """It listens no longer."""
+        self._listeners.discard(listener)
+
+    def close(self) -> None:
+        """Let everybody leave: the box stops."""
+        self._ended = True
+        if self._telling is not None:
+            self._telling.cancel()
+        for listener in self._listeners:
+            listener.end()
+
+    def _at(self, number: int) -> str:
+        return f"{self._run}-{number}"
+
+    def _since(self, after: str | None) -> list[_Entry] | None:
+        """What followed that position; None when it is not known any more."""
+        if after is None:
+            return []
+        run, _, number = after.partition("-")
+        is_number = number.isdecimal() and len(number) <= _DIGITS_MAX
+        if run != self._run or not is_number or int(number) > self._last:
+            return None
+        missed = self._last - int(number)
+        if missed > len(self._remembered):
+            return None
+        return list(islice(self._remembered, len(self._remembered) - missed, None))
+
+    def _on_commit(self, notices: Sequence[object]) -> None:
+        arrivals = {n.verdict.reservation.id for n in notices
+                    if isinstance(n, DoorChanged) and n.verdict.reservation}  # fmt: skip
+        for notice in notices:
+            if isinstance(notice, ReservationChanged):
+                if notice.reservation_id not in arrivals:
+                    self._remember("change", notice.reservation_id, moved=notice.moved)
+            elif isinstance(notice, DoorChanged):
+                if notice.verdict.reservation is not None:
+                    kind = "check-in" if notice.verdict.admitted > 0 else "change"
+                    self._remember(kind, notice.verdict.reservation.id, door=notice)
+            elif isinstance(notice, ConflictChanged):
+                self._remember("conflict", notice.conflict_id)
+            elif isinstance(notice, ChangedBeside | SigningKeyChanged):
+                self._last += 1
+                self._remembered.clear()  # no row says what it was: all have to look again
+            else:
+                self._part(notice)
+        self._tell_soon()
+
+    def _part(self, notice: object) -> None:
+        if isinstance(notice, TerminalGone):
+            self.dismiss(notice.terminal_id)
+        elif isinstance(notice, SessionEnded):
+            self.dismiss(f"staff:{notice.session_id}")
+        elif isinstance(notice, TerminalEdited):  # it leaves at once, and comes back
+            for listener in self._owned_by(notice.terminal_id):
+                listener.drop()
+
+    def dismiss(self, owner: str) -> None:
+        """Whoever listens under that name is told that it was revoked, and leaves."""
+        for listener in self._owned_by(owner):
+            listener.tell([Change(self.position, "revoked")])
+            listener.end()
+
+    def _owned_by(self, owner: str) -> list[Listener]:
+        return [listener for listener in self._listeners if listener.owner == owner]
+
+    def _remember(
+        self, kind: str, subject: str, *, moved: bool = False, door: DoorChanged | None = None
+    ) -> None:
+        self._last += 1
+        self._remembered.append(_Entry(self._last, kind, subject, moved, door))
+
+    def _tell_soon(self) -> None:
+        is_telling = self._telling is not None and not self._telling.done()
+        if self._listeners and self._told < self._last and not is_telling:
+            self._telling = asyncio.get_running_loop().create_task(self._tell())
+
+    async def _tell(self) -> None:
+        """Tell everybody what is new, until there is no more of it."""
+        while self._listeners and self._told < self._last:
+            async with self._turn:
+                await self._tell_at_once()
+            await asyncio.sleep(_BREATH)
+
+    async def _tell_at_once(self) -> None:
+        entries = self._since(self._at(self._told))
+        self._told = self._last
+        reset = [Change(self.position, "reset")]
+        try:
+            tonight, _, changes = await self._database.read(self._describe, entries or [])
+        except Exception as error:  # noqa: BLE001 - the listeners have to read everything again
+            if not isinstance(error, Unavailable):
+                log_accident("reading what has changed", error)
+            self._tell_all(reset)
+            return
+        is_over, self._tonight = tonight != self._tonight, tonight
+        self._tell_all(reset if entries is None or is_over else changes)
+
+    def _tell_all(self, changes: list[Change]) -> None:
+        for listener in self._listeners:
+            listener.tell(change for change in changes if change.number > listener.joined_at)
+
+    def _describe(
+        self, reader: Reader, entries: Sequence[_Entry]
+    ) -> tuple[date, Totals, list[Change]]:
+        """Tonight, its totals, and the rows as they are now; of many changes to one, the last."""
+        latest = {entry.subject: entry.number for entry in entries if entry.kind == "change"}
+        told = [e for e in entries if e.kind != "change" or latest[e.subject] == e.number]
+        conflicts = {
+            e.subject: find_conflict(reader, e.subject) for e in told if e.kind == "conflict"
+        }
+        reservation_ids = {
+            e.number: c.reservation_id if (c := conflicts.get(e.subject)) else e.subject
+            for e in told
+        }
+        reservations = find_reservations(reader, set(filter(None, reservation_ids.values())))
+        tonight = find_tonight(reader)
+        totals = count_evening(reader, tonight.isoformat())
+        changes = [
+            Change(
+                position=self._at(entry.number),
+                kind=entry.kind,
+                evening=tonight.isoformat(),
+                reservation=reservations.get(reservation_ids[entry.number] or ""),
+                moved=entry.moved,
+                door=entry.door,
+                conflict=conflicts.get(entry.subject),
+                totals=totals,
+            )
+            for entry in told
+        ]
+        return tonight, totals, changes

@@ -1,0 +1,214 @@
+"""Scans that a terminal decided offline: taken in, and the conflicts they make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from appliance.database.connection import Reader, Transaction, known
+from appliance.door.check_in import decide, keep_scan
+from appliance.door.scan import Scan, unheard_id
+from appliance.door.scan_log import Decided, find_first_admission_seq, find_verdict, recall
+from appliance.door.terminals import Terminal, count_wrong_code, is_keyboard_closed
+from appliance.door.verdict import Verdict
+from appliance.outbox import ConflictChanged
+
+ADMITTED_TWICE = "admitted_twice"  # more people are in than were booked
+ADMITTED_ANYWAY = "admitted_anyway"  # the box would have refused them, whatever their number
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """Where and when somebody of the party was let in, by the corrected clock of that terminal."""
+
+    terminal_id: str
+    terminal: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A row of `door_conflict`. `despite` is the verdict that the box would have given.
+
+    `this` is the admission that made it one, `other` the first of the same party, if any.
+    `arrived` and `guests` are those of that moment. Whoever the box cannot tell is counted
+    nowhere: then `reservation_id` is None and both are 0.
+    """
+
+    id: str
+    kind: str
+    despite: str
+    reservation_id: str | None
+    arrived: int
+    guests: int
+    this: Admitted
+    other: Admitted | None
+    found_at: int
+    acknowledged_at: int | None
+    reason: str | None = None
+
+    @property
+    def lacked_role(self) -> bool:
+        """Whether they were let in with a reason by a terminal that may give none.
+
+        Where it may, such a reason makes no conflict but of a party that was let in twice.
+        """
+        return self.kind == ADMITTED_ANYWAY and self.reason is not None
+
+
+_SELECT = """
+    SELECT c.id, c.kind, c.despite, c.reservation_id, c.arrived, c.guests,
+           s.terminal_id, st.name, coalesce(s.happened_at, s.at),
+           o.terminal_id, ot.name, coalesce(o.happened_at, o.at),
+           c.found_at, c.acknowledged_at, s.reason
+    FROM door_conflict c
+    JOIN scan s ON s.seq = c.scan_seq
+    JOIN terminal st ON st.id = s.terminal_id
+    LEFT JOIN scan o ON o.seq = c.other_seq
+    LEFT JOIN terminal ot ON ot.id = o.terminal_id
+"""
+
+
+def add_conflict(
+    tx: Transaction, scan_seq: int, other_seq: int | None, kind: str, despite: str,
+    reservation_id: str | None, party: tuple[int, int],
+) -> str:  # fmt: skip
+    """Write down a conflict that the scan of that number made; its id. `party`: arrived, guests."""
+    conflict_id, (arrived, guests) = tx.new_id(), party
+    tx.insert(
+        "door_conflict",
+        {"id": conflict_id, "scan_seq": scan_seq, "other_seq": other_seq,
+         "reservation_id": reservation_id, "kind": kind, "despite": despite, "arrived": arrived,
+         "guests": guests, "found_at": tx.now},
+    )  # fmt: skip
+    return conflict_id
+
+
+def find_conflict(reader: Reader, conflict_id: str) -> Conflict | None:
+    """The conflict of that id."""
+    return reader.one(_conflict, f"{_SELECT} WHERE c.id = :id", {"id": conflict_id})
+
+
+def get_conflict(reader: Reader, conflict_id: str) -> Conflict:
+    """The conflict of that id, or NotFound."""
+    return known(find_conflict(reader, conflict_id))
+
+
+def find_conflict_of_scan(reader: Reader, terminal_id: str, scan_id: str) -> Conflict | None:
+    """The conflict that this terminal's scan made."""
+    sql = f"{_SELECT} WHERE s.terminal_id = :terminal_id AND s.scan_id = :scan_id"
+    return reader.one(_conflict, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+
+
+def list_open_conflicts(reader: Reader) -> list[Conflict]:
+    """Every conflict that nobody has acknowledged, the oldest first."""
+    rows = reader.rows(f"{_SELECT} WHERE c.acknowledged_at IS NULL ORDER BY c.found_at, c.id")
+    return [_conflict(*row) for row in rows]
+
+
+def _conflict(*row: Any) -> Conflict:
+    (*head, terminal_id, terminal, at), other, tail = row[:9], row[9:12], row[12:]
+    second = None if other[0] is None else Admitted(*other)
+    return Conflict(*(*head, Admitted(terminal_id, terminal, at), second, *tail))
+
+
+# What the box would have refused whoever stood there, and whenever: a matter for people.
+# Another evening is none where staff may let in anybody: its clock may be wrong, and they are in.
+_NEVER = frozenset({"cancelled", "declined", "revoked", "not_confirmed", "payment_due"})
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The answer to one scan that comes late."""
+
+    decided: Decided
+    conflict: Conflict | None
+
+
+def sync_scans(
+    tx: Transaction, terminal: Terminal, scans: Sequence[Scan], early_minutes: int
+) -> list[Synced]:
+    """The answers to `scans`, which are in the order in which they happened.
+
+    Whom the terminal let in is counted: people are inside. More than were booked, or somebody
+    whose table was freed meanwhile, makes a conflict, once; so does whoever the box cannot tell
+    and so counts nowhere, and whoever the box would have refused, with a reason or without, at a
+    terminal whose role, as it is now, lets in nobody against the box's word. The same scan id
+    from the same terminal gets the answer it got before, over the wire or here.
+
+    Wrong typed codes count as those of `check_in` do. After ten within a minute no code is
+    looked up: it is logged as unknown, and is a conflict where it let somebody in.
+    """
+    return [_sync(tx, terminal, scan, early_minutes) for scan in scans]
+
+
+def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Synced:
+    kept = find_verdict(tx, terminal.id, scan.id)
+    if kept is not None:
+        answered = recall(tx, kept)
+        conflict = find_conflict_of_scan(tx, terminal.id, scan.id)
+        if conflict is None and _let_in_unheard(answered.verdict, scan):
+            return _sync(tx, terminal, replace(scan, id=unheard_id(scan.id)), early_minutes)
+        return Synced(answered, conflict)
+    decided = _decide(tx, terminal, scan, early_minutes)
+    seq = keep_scan(tx, terminal, scan, decided.verdict)
+    kind = _find_conflict(terminal, decided.verdict, scan)
+    conflict = _open(tx, decided.verdict, seq, kind) if kind else None
+    return Synced(decided, conflict)
+
+
+def _decide(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -> Decided:
+    if scan.reading.kind != "code":
+        return decide(tx, terminal, scan, early_minutes)
+    if is_keyboard_closed(tx, terminal):
+        return Decided(Verdict("unknown_code"), ())
+    decided = decide(tx, terminal, scan, early_minutes)
+    if decided.verdict.result == "unknown_code":
+        count_wrong_code(tx, terminal)
+    return decided
+
+
+def _let_in_unheard(verdict: Verdict, scan: Scan) -> bool:
+    """Whether the box's answer came too late: the terminal had let them in by its own list.
+
+    They are inside, so they are counted as a scan of their own.
+    """
+    return scan.was_let_in and verdict.admitted <= 0 and verdict.colour != "green"
+
+
+def _find_conflict(terminal: Terminal, verdict: Verdict, scan: Scan) -> str | None:
+    if not scan.was_let_in:
+        return None
+    seen = verdict.reservation
+    if seen is None:
+        return ADMITTED_ANYWAY
+    if seen.arrived > seen.guests and not scan.overfills(verdict.overrode or ""):
+        return ADMITTED_TWICE
+    if terminal.may("override"):
+        against = scan.reason is None and verdict.overrode in _NEVER
+    else:
+        against = verdict.overrode is not None
+    return ADMITTED_ANYWAY if against else None
+
+
+def _open(tx: Transaction, verdict: Verdict, seq: int, kind: str) -> Conflict:
+    seen = verdict.reservation
+    despite = verdict.overrode or verdict.result
+    if seen is None:
+        conflict_id = add_conflict(tx, seq, None, kind, despite, None, (0, 0))
+    else:
+        other = find_first_admission_seq(tx, seen.id, before=seq)
+        party = (seen.arrived, seen.guests)
+        conflict_id = add_conflict(tx, seq, other, kind, despite, seen.id, party)
+    tx.notices.append(ConflictChanged(conflict_id))
+    return get_conflict(tx, conflict_id)
+
+
+def acknowledge_conflict(tx: Transaction, conflict_id: str, *, actor: str) -> Conflict:
+    """Take it off the list of open conflicts; NotFound for an unknown one, twice is once.
+
+    `actor` is `staff:<id>` or `terminal:<id>`. The people stay counted as they are.
+    """
+    if get_conflict(tx, conflict_id).acknowledged_at is None:
+        tx.update("door_conflict", conflict_id, acknowledged_at=tx.now, acknowledged_by=actor)
+        tx.notices.append(ConflictChanged(conflict_id))
+    return get_conflict(tx, conflict_id)

@@ -1,0 +1,335 @@
+"""The scan log: rows of `scan`, chained by hash, and reading them by evening."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from appliance.database.connection import Reader, Transaction
+from appliance.door.terminals import Terminal
+from appliance.door.verdict import COLOURS, Verdict
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import find_reservation
+from appliance.staff.audit_log import START, find_break
+
+CHAINED = (
+    "seq", "scan_id", "terminal_id", "at", "device_at", "kind", "read_hash", "reservation_id",
+    "result", "admitted", "undoes", "staff_id", "happened_at",
+)  # fmt: skip
+
+_encode = json.JSONEncoder(default=bytes.hex, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A scan that may be undone. `undo` is the verdict of the undo that took it back."""
+
+    seq: int
+    terminal_id: str
+    at: int
+    reservation_id: str | None
+    result: str
+    admitted: int
+    undo: str | None
+
+
+def find_verdict(reader: Reader, terminal_id: str, scan_id: str) -> str | None:
+    """What this terminal was answered to this scan, as JSON."""
+    sql = "SELECT verdict FROM scan WHERE terminal_id = :terminal_id AND scan_id = :scan_id"
+    return reader.one(str, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+
+
+def find_first_admission_seq(reader: Reader, reservation_id: str, *, before: int) -> int | None:
+    """The number of the first scan, not taken back since, that let some of a party in."""
+    sql = """SELECT min(seq) FROM scan s
+             WHERE reservation_id = :id AND admitted > 0 AND seq < :before
+                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)"""
+    seq: int | None = reader.value(sql, {"id": reservation_id, "before": before})
+    return seq
+
+
+def find_admission(reader: Reader, terminal_id: str, scan_id: str) -> Admission | None:
+    """The scan of that id: this terminal's own, else the latest of another terminal."""
+    sql = """SELECT s.seq, s.terminal_id, s.at, s.reservation_id, s.result, s.admitted, u.verdict
+             FROM terminal t
+             JOIN scan s ON s.terminal_id = t.id AND s.scan_id = :scan_id
+             LEFT JOIN scan u ON u.undoes = s.seq
+             ORDER BY t.id = :terminal_id DESC, s.seq DESC LIMIT 1"""
+    return reader.one(Admission, sql, {"terminal_id": terminal_id, "scan_id": scan_id})
+
+
+def find_first_admission(
+    reader: Reader, reservation_id: str
+) -> tuple[int, str | None, str | None] | None:
+    """When the first of a party still in came in, at which terminal, let in by which staff."""
+    sql = """SELECT coalesce(s.happened_at, s.at), t.name, staff.name
+             FROM scan s
+             JOIN terminal t ON t.id = s.terminal_id
+             LEFT JOIN staff ON staff.id = s.staff_id
+             WHERE s.reservation_id = :id AND s.admitted > 0
+                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
+             ORDER BY s.seq LIMIT 1"""
+    row = reader.row(sql, {"id": reservation_id})
+    return None if row is None else (row[0], row[1], row[2])
+
+
+def list_first_admissions(
+    reader: Reader, date: str
+) -> dict[str, tuple[int, str | None, str | None]]:
+    """What `find_first_admission` tells, of every party of that evening that is in, by its id."""
+    sql = """SELECT s.reservation_id, coalesce(s.happened_at, s.at), t.name, staff.name
+             FROM reservation r
+             JOIN scan s ON s.seq = (
+                 SELECT min(a.seq) FROM scan a
+                 WHERE a.reservation_id = r.id AND a.admitted > 0
+                     AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = a.seq))
+             JOIN terminal t ON t.id = s.terminal_id
+             LEFT JOIN staff ON staff.id = s.staff_id
+             WHERE r.date = :date AND r.arrived > 0"""
+    return {row[0]: (row[1], row[2], row[3]) for row in reader.rows(sql, {"date": date})}
+
+
+def find_last_admission(reader: Reader, reservation_id: str) -> tuple[str, str] | None:
+    """The latest scan, not taken back since, that let some of a party in: terminal, scan id."""
+    sql = """SELECT terminal_id, scan_id FROM scan s
+             WHERE reservation_id = :id AND admitted > 0
+                 AND NOT EXISTS (SELECT 1 FROM scan u WHERE u.undoes = s.seq)
+             ORDER BY seq DESC LIMIT 1"""
+    row = reader.row(sql, {"id": reservation_id})
+    return None if row is None else (row[0], row[1])
+
+
+def add_scan(tx: Transaction, values: dict[str, Any]) -> int:
+    """Append a row at `tx.now` and chain it; its number. `values` are columns of `scan`."""
+    last = tx.row("SELECT seq, hash FROM scan ORDER BY seq DESC LIMIT 1")
+    seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
+    row = {"seq": seq, "at": tx.now, **values}
+    tx.insert("scan", row | {"hash": follow(previous, [row.get(name) for name in CHAINED])})
+    return int(seq)
+
+
+def count_scans(reader: Reader) -> int:
+    """How many rows the log has."""
+    return int(reader.value("SELECT count(*) FROM scan"))
+
+
+def find_broken_link(reader: Reader) -> int | None:
+    """The first row of the log that does not follow from the one before, or None.
+
+    Where old rows were removed, the first that is kept is taken at its word.
+    """
+    rows = reader.rows(f"SELECT hash, {', '.join(CHAINED)} FROM scan ORDER BY seq")  # noqa: S608
+    return find_break(rows, follow)
+
+
+def follow(previous: bytes, row: list[Any]) -> bytes:
+    """The hash of a row, of which `row` has the chained columns, after that of the one before."""
+    return hashlib.sha256(previous + _encode(row).encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedScan:
+    """A row of the door log: what its hash covers, in that order, and what is known beside it.
+
+    Erased texts are None. `table`, `customer_name` and `access_code` are the reservation's.
+    """
+
+    chained: tuple[Any, ...]
+    hash: bytes
+    reason: str | None
+    terminal: str
+    staff: str | None
+    table: str | None
+    customer_name: str | None
+    access_code: str | None
+
+    @property
+    def seq(self) -> int:
+        """Its number in the log, from 1 on."""
+        return int(self.chained[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """An unbroken part of the log. `previous` is the hash before it, None when it was erased."""
+
+    first: int
+    last: int
+    previous: bytes | None
+
+    @property
+    def count(self) -> int:
+        """How many rows it has."""
+        return self.last - self.first + 1
+
+
+def measure_stretch(reader: Reader, since: int | None, until: int | None) -> Stretch | None:
+    """The stretch that holds every scan made in [since, until); None when there is none.
+
+    A clock that was set back leaves scans of another time inside: the chain is not cut for them.
+    """
+    sql = """SELECT min(seq), max(seq) FROM scan
+             WHERE at >= coalesce(:since, at) AND (:until IS NULL OR at < :until)"""
+    row = reader.row(sql, {"since": since, "until": until})
+    if row is None or row[0] is None:
+        return None
+    previous: bytes | None = START
+    if row[0] > 1:
+        previous = reader.value("SELECT hash FROM scan WHERE seq = :seq", {"seq": row[0] - 1})
+    return Stretch(row[0], row[1], previous)
+
+
+def list_scans(reader: Reader, after: int, last: int, limit: int = -1) -> Iterator[LoggedScan]:
+    """The rows after number `after` up to `last`, in their order, at most `limit`."""
+    columns = ", ".join(f"s.{name}" for name in CHAINED)
+    sql = f"""SELECT {columns}, s.hash, s.reason, t.name, staff.name, vt.name,
+                     r.customer_name, r.access_code
+              FROM scan s
+              LEFT JOIN terminal t ON t.id = s.terminal_id
+              LEFT JOIN staff ON staff.id = s.staff_id
+              LEFT JOIN reservation r ON r.id = s.reservation_id
+              LEFT JOIN venue_table vt ON vt.id = r.table_id
+              WHERE s.seq > :after AND s.seq <= :last
+              ORDER BY s.seq LIMIT :limit"""  # noqa: S608 - names of columns, from the code
+    rows = reader.rows(sql, {"after": after, "last": last, "limit": limit})
+    for row in rows:
+        yield LoggedScan(row[: len(CHAINED)], *row[len(CHAINED) :])
+
+
+def list_types(reader: Reader) -> dict[str, str]:
+    """The chained columns in their order, each with its type in SQLite."""
+    types = {name: kind for _, name, kind, *_ in reader.rows("PRAGMA table_info(scan)")}
+    return {name: types[name] for name in CHAINED}
+
+
+def list_log_keys(reader: Reader) -> list[bytes]:
+    """Every public key that may have signed an export, retired ones too."""
+    return [row[0] for row in reader.rows("SELECT public_key FROM signing_key ORDER BY kid")]
+
+
+_REFUSED = json.dumps([name for name, colour in COLOURS.items() if colour in {"amber", "red"}])
+_FROM = """
+    FROM scan s
+    JOIN terminal t ON t.id = s.terminal_id
+    LEFT JOIN reservation r ON r.id = s.reservation_id
+    LEFT JOIN venue_table vt ON vt.id = r.table_id
+"""
+_IS_REFUSED = (
+    "s.admitted = 0 AND s.undoes IS NULL AND s.result IN (SELECT value FROM json_each(:refusals))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """What of the log is wanted. `text` is part of a name, a code or a table."""
+
+    refused: bool = False
+    terminal_id: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """A scan as it is listed; `happened_at` where a door was out of the box's reach."""
+
+    seq: int
+    at: int
+    happened_at: int | None
+    terminal: str
+    staff_id: str | None
+    kind: str
+    result: str
+    admitted: int
+    reason: str | None
+    reservation_id: str | None
+    customer_name: str | None
+    access_code: str | None
+    table: str | None
+
+    @property
+    def colour(self) -> str:
+        """green, amber, red or grey."""
+        return COLOURS.get(self.result, "grey")
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """The newest first. `total` counts what fits; the others count the whole evening."""
+
+    entries: tuple[LogEntry, ...]
+    total: int
+    scans: int
+    admitted: int
+    refused: int
+
+
+def page_log(
+    reader: Reader, since: int, until: int, wanted: LogFilter, size: int, number: int
+) -> LogPage:
+    """Page `number` (from 1) of what was scanned in [since, until)."""
+    bounds: dict[str, Any] = {"since": since, "until": until, "refusals": _REFUSED}
+    where = "s.at >= :since AND s.at < :until"
+    sql = f"""SELECT count(*), coalesce(sum(s.admitted), 0), coalesce(sum({_IS_REFUSED}), 0)
+              FROM scan s WHERE {where}"""  # noqa: S608 - conditions from the code
+    scans, admitted, refused = reader.row(sql, bounds) or (0, 0, 0)
+    values = dict(bounds)
+    if wanted.refused:
+        where += f" AND {_IS_REFUSED}"
+    if wanted.terminal_id is not None:
+        where += " AND s.terminal_id = :terminal_id"
+        values["terminal_id"] = wanted.terminal_id
+    if wanted.text:
+        where += """ AND (instr(lower(coalesce(r.customer_name, '')), lower(:text))
+            OR instr(lower(coalesce(r.access_code, '')), lower(:text))
+            OR lower(coalesce(vt.number, '')) = lower(:text))"""
+        values["text"] = wanted.text
+    total = reader.value(f"SELECT count(*) {_FROM} WHERE {where}", values)
+    sql = f"""SELECT s.seq, s.at, s.happened_at, t.name, s.staff_id, s.kind, s.result, s.admitted,
+                     s.reason, s.reservation_id, r.customer_name, r.access_code, vt.number
+              {_FROM} WHERE {where} ORDER BY s.seq DESC LIMIT :size OFFSET :skip"""
+    rows = reader.rows(sql, {**values, "size": size, "skip": (number - 1) * size})
+    return LogPage(tuple(LogEntry(*row) for row in rows), total, scans, admitted, refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A verdict, and the reservations it speaks of as they are now: names, codes, notes."""
+
+    verdict: Verdict
+    reservations: tuple[Reservation, ...]
+
+
+def log_scan(
+    tx: Transaction, terminal: Terminal, scan_id: str, kind: str, verdict: Verdict, **details: Any
+) -> int:
+    """Append to the door log; its number there. `details` are further columns of `scan`."""
+    values = {
+        "scan_id": scan_id, "terminal_id": terminal.id, "kind": kind,
+        "reservation_id": verdict.reservation.id if verdict.reservation else None,
+        "result": verdict.result, "admitted": verdict.admitted, "verdict": verdict.to_json(),
+    }  # fmt: skip
+    seq = add_scan(tx, values | details)
+    if verdict.admitted:
+        tx.notices.append(DoorChanged(tx.now, terminal.id, scan_id, verdict))
+    return seq
+
+
+def recall(tx: Transaction, kept: str) -> Decided:
+    """The answer that was given before, with what may be known of the guests today."""
+    verdict = Verdict.from_json(kept)
+    spoken_of = [seen.id for seen in verdict.candidates]
+    if verdict.reservation is not None:
+        spoken_of.append(verdict.reservation.id)
+    found = (find_reservation(tx, reservation_id) for reservation_id in spoken_of)
+    return Decided(verdict, tuple(reservation for reservation in found if reservation))
+
+
+@dataclass(frozen=True, slots=True)
+class DoorChanged:
+    """People came in, or were taken back: `verdict.admitted` of them, by that scan."""
+
+    at: int
+    terminal_id: str
+    scan_id: str
+    verdict: Verdict

@@ -1,0 +1,272 @@
+"""The scan log as a file: signed JSON lines that can be verified anywhere, or a plain CSV."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, BinaryIO, Literal
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from appliance.clock import format_instant
+from appliance.core.text import BYTE_ORDER_MARK, write_cell, write_cells
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader
+from appliance.door.scan_log import LoggedScan, follow, list_scans, list_types, measure_stretch
+from appliance.door.signing_keys import get_signing_key
+from appliance.venue.model import evening_end
+from appliance.venue.rows import get_venue
+
+Format = Literal["jsonl", "csv"]
+_FORMAT = "svc-door-log-v1"
+_PAGE = 1000
+_FIRST_SEAL = bytes(32)
+_SEALED = re.compile(rb'(?P<text>\{.*),"seal":"(?P<seal>[0-9a-f]{64})"\}')
+_STATEMENT_START = b'{"publicKey":'
+_LONGEST_LINE = 1 << 20
+NOT_AN_EXPORT = "this is not an exported door log (a CSV is not signed)"
+_STORED = ("terminal", "staff", "table", "first_name", "access_code", "reason")
+
+# Which public keys may have signed, given a file's header.
+Keys = Callable[[dict[str, Any]], Iterable[bytes]]
+
+
+class Export:
+    """An export in the making, of the evenings from `since` to `until`, both included.
+
+    Read it page by page, each with a reader of its own: a long export keeps no snapshot open.
+    """
+
+    def __init__(
+        self, reader: Reader, environment: str, keyring: Keyring, kind: Format,
+        since: date | None, until: date | None,
+    ) -> None:  # fmt: skip
+        """`keyring` is the environment's; None is the beginning or the end of the log."""
+        venue = get_venue(reader)
+        self._zone = reader.zones.zone(venue.time_zone)
+
+        def end_of(day: date | None) -> int | None:
+            return None if day is None else evening_end(day, self._zone, venue.evening_ends_at)
+
+        stretch = measure_stretch(
+            reader, end_of(since and since - timedelta(days=1)), end_of(until)
+        )
+        self.total = stretch.count if stretch else 0
+        self.count = 0
+        self.broken: int | None = None
+        self.key: Ed25519PrivateKey = get_signing_key(reader, keyring)[1]
+        self._kind = kind
+        self._seal = _FIRST_SEAL
+        self._previous = stretch.previous if stretch else None
+        self._after, self._last = (stretch.first - 1, stretch.last) if stretch else (0, 0)
+        self._first_row: dict[str, Any] = {}
+        self._last_row: dict[str, Any] = {}
+        types = list_types(reader)
+        self._instants = [name for name in types if name == "at" or name.endswith("_at")]
+        told = [f"{name}_{place}" for name in self._instants for place in ("utc", "venue")]
+        self._types = types
+        self._columns = [*types, "previous_hash", "hash", *told, *_STORED]
+        self._header = {
+            "format": _FORMAT,
+            "environment": environment,
+            "venue": {"id": venue.id, "name": venue.name, "slug": venue.slug},
+            "timeZone": venue.time_zone,
+            "from": since and since.isoformat(),
+            "to": until and until.isoformat(),
+            "exportedAt": format_instant(reader.now),
+            "chained": types,
+            "columns": self._columns,
+        }
+
+    def begin(self) -> bytes:
+        """The first line: the header, or the names of the columns."""
+        if self._kind == "csv":
+            return BYTE_ORDER_MARK + write_cells(self._columns) + b"\r\n"
+        return self._write({"header": self._header})
+
+    def page(self, reader: Reader) -> bytes:
+        """The lines of the next rows; empty after the last."""
+        scans = list(list_scans(reader, self._after, self._last, _PAGE))
+        self._after = scans[-1].seq if scans else self._last
+        return b"".join(self._write_row(scan) for scan in scans)
+
+    def end(self) -> bytes:
+        """The signed statement; nothing in a CSV."""
+        if self._kind == "csv":
+            return b""
+        said = _state(self._header, self.count, self._first_row, self._last_row, self._seal)
+        return sign_statement(said, self.key)
+
+    def _write_row(self, scan: LoggedScan) -> bytes:
+        if self._last_row and scan.seq != self._last_row["seq"] + 1:
+            self._previous, self.broken = None, self.broken or scan.seq
+        if self._previous and follow(self._previous, list(scan.chained)) != scan.hash:
+            self.broken = self.broken or scan.seq
+        row = self._values(scan)
+        self._previous = scan.hash
+        self._first_row, self._last_row = self._first_row or row, row
+        self.count += 1
+        return self._write(row)
+
+    def _values(self, scan: LoggedScan) -> dict[str, Any]:
+        chained = dict(zip(self._types, scan.chained, strict=True))
+        values = chained | {"previous_hash": self._previous, "hash": scan.hash}
+        values = {name: v.hex() if isinstance(v, bytes) else v for name, v in values.items()}
+        for name in self._instants:
+            values[f"{name}_utc"] = _tell(chained[name], UTC)
+            values[f"{name}_venue"] = _tell(chained[name], self._zone)
+        words = (scan.customer_name or "").split(maxsplit=1)
+        first_name = words[0] if words else None
+        stored = (scan.terminal, scan.staff, scan.table, first_name, scan.access_code, scan.reason)
+        return values | dict(zip(_STORED, stored, strict=True))
+
+    def _write(self, values: dict[str, Any]) -> bytes:
+        if self._kind == "csv":
+            return write_cells([write_cell(value) for value in values.values()]) + b"\r\n"
+        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))[:-1].encode()
+        self._seal = _seal(self._seal, text)
+        return text + f',"seal":"{self._seal.hex()}"}}\n'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How many rows are right, and the first line that is not: its number, and what is wrong."""
+
+    count: int
+    line: int | None = None
+    problem: str = ""
+
+
+def check_export(  # noqa: PLR0911 - a return for each thing that may be wrong
+    file: BinaryIO, keys: Keys
+) -> Checked:
+    """Check the lines of an export, up to the first that is wrong."""
+    count, number, seal, header = 0, 0, _FIRST_SEAL, None
+    first: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    # A line that is too long for a row comes in pieces.
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
+        if header is not None and line.startswith(_STATEMENT_START):
+            said = _state(header, count, first, last, seal)
+            if not _is_signed(line, said, keys(header)):
+                return Checked(count, number, "the signature of this box does not match the file")
+            if file.read(1):
+                return Checked(count, number + 1, "something was added after the signed statement")
+            return Checked(count)
+        found = _SEALED.fullmatch(line.rstrip(b"\r\n"))
+        values = _read_object(found["text"] + b"}") if found else None
+        seal = _seal(seal, found["text"]) if found else seal
+        if not found or values is None or seal.hex().encode() != found["seal"]:
+            changed = "changed, or a line before it was removed or added"
+            return Checked(count, number, changed if header else NOT_AN_EXPORT)
+        if header is None:
+            header = values.get("header")
+            if not _is_header(header):
+                return Checked(count, number, NOT_AN_EXPORT)
+        elif not _follows(values, header, last):
+            return Checked(count, number, "this scan does not follow from the one before")
+        else:
+            first, last, count = first or values, values, count + 1
+    cut_off = "the signed statement is missing: the end was cut off"
+    return Checked(count, number + 1, cut_off if header else NOT_AN_EXPORT)
+
+
+def sign_statement(statement: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
+    """The last line of an export.
+
+    Ed25519 over the ASCII bytes `svc-door-log-v1` followed by the statement as compact JSON
+    with sorted members: the key also signs guest passes, and neither stands for the other.
+    """
+    signature = key.sign(_FORMAT.encode() + _encode(statement))
+    return _statement_line(statement, key.public_key().public_bytes_raw(), signature) + b"\n"
+
+
+def _state(
+    header: dict[str, Any], count: int, first: dict[str, Any], last: dict[str, Any], seal: bytes
+) -> dict[str, Any]:
+    return {
+        "header": header,
+        "count": count,
+        "firstSeq": first.get("seq"),
+        "lastSeq": last.get("seq"),
+        "firstHash": first.get("hash"),
+        "lastHash": last.get("hash"),
+        "lastSeal": seal.hex(),
+    }
+
+
+def _is_signed(line: bytes, statement: dict[str, Any], keys: Iterable[bytes]) -> bool:
+    """Whether the line is this statement, signed with one of these keys."""
+    try:
+        signature = bytes.fromhex((_read_object(line) or {})["signature"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    for key in keys:
+        try:
+            public_key = Ed25519PublicKey.from_public_bytes(key)
+            public_key.verify(signature, _FORMAT.encode() + _encode(statement))
+        except InvalidSignature:
+            continue
+        return line.rstrip(b"\r\n") == _statement_line(statement, key, signature)
+    return False
+
+
+def _statement_line(statement: dict[str, Any], key: bytes, signature: bytes) -> bytes:
+    signed = {"statement": statement, "publicKey": key.hex(), "signature": signature.hex()}
+    return _encode(signed)
+
+
+def _follows(values: dict[str, Any], header: dict[str, Any], last: dict[str, Any]) -> bool:
+    if list(values) != header["columns"]:
+        return False
+    seq, before = values["seq"], values["previous_hash"]
+    is_next = not last or (seq, before) == (last["seq"] + 1, last["hash"])
+    if not (isinstance(seq, int) and is_next):
+        return False
+    if before is None:  # the row before was erased: the first is taken at its word
+        return True
+    try:
+        expected = follow(bytes.fromhex(before), [values[name] for name in header["chained"]])
+    except (TypeError, ValueError):
+        return False
+    return bool(values["hash"] == expected.hex())
+
+
+def _is_header(header: object) -> bool:
+    """Whether it says how the lines of an export are to be read."""
+    match header:
+        case {"format": str(named), "chained": dict(chained), "columns": list(columns)}:
+            known = named == _FORMAT and all(isinstance(name, str) for name in columns)
+            return known and {"seq", "previous_hash", "hash", *chained} <= set(columns)
+    return False
+
+
+def _read_object(text: bytes) -> dict[str, Any] | None:
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _seal(previous: bytes, text: bytes) -> bytes:
+    return hashlib.sha256(previous + text).digest()
+
+
+def _encode(data: dict[str, Any]) -> bytes:
+    return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _tell(instant: int | None, zone: Any) -> str | None:
+    if instant is None:
+        return None
+    try:
+        told = datetime.fromtimestamp(instant // 1000, UTC).replace(
+            microsecond=instant % 1000 * 1000
+        )
+        return told.astimezone(zone).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):  # a terminal may have said anything
+        return None

@@ -1,0 +1,168 @@
+"""Keys that sign guest passes: one signs, older ones still verify; rotation."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from appliance.core.errors import Trouble
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader, Transaction
+from appliance.door.guest_pass import VERSIONS, GuestPass, encode_pass, venue_tag
+from appliance.outbox import SigningKeyChanged
+from appliance.reservations.model import LAST_GENERATION, Reservation
+from appliance.reservations.rows import get_reservation, update_reservation
+from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.venue.rows import find_tonight, list_coming
+
+_KEY_IDS = 256
+_KEPT_AFTER_THE_LAST_PASS = 2 * 24 * 3600 * 1000
+# A retired key may have signed passes for any reservation that existed by then.
+_VERIFIES = """(leaked_at IS NULL AND (retired_at IS NULL OR EXISTS (
+    SELECT 1 FROM reservation WHERE date >= :oldest AND created_at <= retired_at)))"""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicKey:
+    """What a terminal may hold: 32 bytes of Ed25519 that verify passes of this key id."""
+
+    kid: int
+    public_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAge:
+    """A key of guest passes as it is listed; instants in ms since 1970."""
+
+    kid: int
+    created_at: int
+    retired_at: int | None
+    leaked_at: int | None
+    verifies: bool
+
+
+def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
+    """Make a new key that signs from now on, and retire the one before; the key id."""
+    last = tx.value("SELECT kid FROM signing_key ORDER BY created_at DESC, kid DESC LIMIT 1")
+    kid = 1 if last is None else (int(last) + 1) % _KEY_IDS
+    raw = tx.tokens.random_bytes(32)
+    private_key = Ed25519PrivateKey.from_private_bytes(raw)
+    tx.execute("UPDATE signing_key SET retired_at = :now WHERE retired_at IS NULL", {"now": tx.now})
+    tx.execute("DELETE FROM signing_key WHERE kid = :kid", {"kid": kid})  # of 255 keys ago
+    public_key = private_key.public_key().public_bytes_raw()
+    tx.insert(
+        "signing_key",
+        {"kid": kid, "public_key": public_key, "created_at": tx.now,
+         "private_key": keyring.wrap(raw, tx.tokens.random_bytes(12))},
+    )  # fmt: skip
+    return kid
+
+
+def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519PrivateKey]:
+    """The key that signs, with its id; Trouble when the box has none or cannot open it."""
+    row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
+    if row is None:
+        raise Trouble("there is no key to sign guest passes with: the box was not initialised")
+    return row[0], _open(keyring, row[1])
+
+
+def find_first_instant(reader: Reader) -> int | None:
+    """When the first key was made, and with it the box, in ms since 1970."""
+    made: int | None = reader.value("SELECT min(created_at) FROM signing_key")
+    return made
+
+
+def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
+    """The key of that id while it verifies, until two days after its last pass, or None.
+
+    Trouble as `get_signing_key`. The box made every pass itself, so it can tell one by
+    signing it again, in a third of the time that verifying takes; a terminal, which holds
+    public keys only, cannot.
+    """
+    sql = f"SELECT private_key FROM signing_key WHERE kid = :kid AND {_VERIFIES}"  # noqa: S608
+    wrapped = reader.value(sql, {"kid": kid, "oldest": _oldest(reader)})
+    return wrapped and _open(keyring, wrapped)
+
+
+def find_leaked_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
+    """The key of that id if it has leaked: what it signed is known, and worth nothing."""
+    sql = "SELECT private_key FROM signing_key WHERE kid = :kid AND leaked_at IS NOT NULL"
+    wrapped = reader.value(sql, {"kid": kid})
+    return wrapped and _open(keyring, wrapped)
+
+
+def list_key_ages(reader: Reader) -> list[KeyAge]:
+    """Every key, the one that signs first."""
+    sql = f"""SELECT kid, created_at, retired_at, leaked_at, {_VERIFIES} FROM signing_key
+              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
+    rows = reader.rows(sql, {"oldest": _oldest(reader)})
+    return [KeyAge(*(*head, bool(verifies))) for *head, verifies in rows]
+
+
+def list_public_keys(reader: Reader) -> list[PublicKey]:
+    """Every key that verifies at present, the one that signs first."""
+    sql = f"""SELECT kid, public_key FROM signing_key WHERE {_VERIFIES}
+              ORDER BY retired_at IS NOT NULL, retired_at DESC, kid"""  # noqa: S608
+    return [PublicKey(*row) for row in reader.rows(sql, {"oldest": _oldest(reader)})]
+
+
+def _open(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
+    try:
+        return keyring.open_signing_key(wrapped)
+    except ValueError:
+        foreign = "the guest pass key cannot be opened: secrets/master.key is another box's"
+        raise Trouble(foreign) from None
+
+
+def _oldest(reader: Reader) -> str:
+    """The evening before which no pass keeps a key alive."""
+    instant = (reader.now - _KEPT_AFTER_THE_LAST_PASS) / 1000
+    return datetime.fromtimestamp(instant, UTC).date().isoformat()
+
+
+def pass_text(
+    reader: Reader, keyring: Keyring, environment_name: str, reservation: Reservation
+) -> str:
+    """The text of the reservation's QR code, by the key that signs at present."""
+    kid, private_key = get_signing_key(reader, keyring)
+    return encode_pass(
+        guest_pass_of(reservation, environment_name, get_venue_tag(reader), kid), private_key
+    )
+
+
+def guest_pass_of(
+    reservation: Reservation, environment_name: str, tag: bytes, kid: int
+) -> GuestPass:
+    """What the reservation's pass says, not yet signed."""
+    evening = date.fromisoformat(reservation.date)
+    return GuestPass(
+        VERSIONS[environment_name], kid, tag, reservation.pass_id, evening,
+        reservation.slot, reservation.guests, reservation.generation,
+    )  # fmt: skip
+
+
+def get_venue_tag(reader: Reader) -> bytes:
+    """The tag that every pass of this venue carries."""
+    return venue_tag(str(reader.value("SELECT id FROM venue")))
+
+
+def rotate_signing_key(
+    tx: Transaction, keyring: Keyring, *, leaked: bool = False, actor: str = CONSOLE
+) -> int:
+    """Make a new key that signs from now on; its id. Passes already given stay good.
+
+    `leaked`: every older key is worth nothing any more, and each coming reservation gets a
+    pass of the next generation, which its link shows by itself. An older pass is `revoked`.
+    """
+    kid = add_signing_key(tx, keyring)
+    tx.notices.append(SigningKeyChanged())
+    note_security(tx, actor, "signing_key_rotated", kid=kid, leaked=leaked)
+    if leaked:
+        sql = """UPDATE signing_key SET leaked_at = :now
+                 WHERE retired_at IS NOT NULL AND leaked_at IS NULL"""
+        tx.execute(sql, {"now": tx.now})
+        for coming in list_coming(tx, find_tonight(tx).isoformat()):
+            generation = get_reservation(tx, coming.id).generation
+            raised = min(generation + 1, LAST_GENERATION)
+            update_reservation(tx, coming.id, generation=raised)
+    return kid

@@ -1,0 +1,299 @@
+"""Terminals: issue, pair, edit, revoke, and the limit on wrong codes (docs/security.md, S13)."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+from appliance.core.errors import ChangedMeanwhile, TerminalRevoked, TooManyWrongCodes, Trouble
+from appliance.core.tokens import hash_token
+from appliance.database.connection import Reader, Transaction, known
+from appliance.door.verdict import LANGUAGES
+from appliance.outbox import TerminalEdited, TerminalGone
+from appliance.staff.audit_log import CONSOLE, NOBODY, note_security
+from appliance.venue.model import fingerprint
+
+ROLES = ("scan", "search", "override")  # each includes the one before
+NAME_MAX = 100
+PORTAL_TERMINAL_ID = "00000000-0000-7000-8000-00000000da00"  # stands for the portal's check-ins
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """A row of `terminal`, never its token. `language` is that of its verdicts.
+
+    `version` is what it said of itself when it was last heard of.
+    """
+
+    id: str
+    name: str
+    role: str
+    language: str
+    created_at: int
+    last_seen_at: int | None
+    revoked_at: int | None
+    version: str | None = None
+
+    def may(self, role: str) -> bool:
+        """Whether its role includes `role`."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+MOST_TRIES = 5
+_OPEN = "used_at IS NULL AND expires_at > :now"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """An open offer: the terminal that it makes, by its link's secret or by its digits."""
+
+    secret_hash: bytes
+    code_hash: bytes
+    terminal_name: str
+    role: str
+
+
+def add_pairing(tx: Transaction, pairing: Pairing, expires_at: int) -> None:
+    """Open an offer; offers that can no longer be taken make room."""
+    tx.execute(f"DELETE FROM pairing WHERE NOT ({_OPEN})", {"now": tx.now})  # noqa: S608
+    tx.insert("pairing", asdict(pairing) | {"expires_at": expires_at})
+
+
+def find_pairing_by_secret(reader: Reader, secret_hash: bytes) -> Pairing | None:
+    """The offer of that link, unless it is used or expired."""
+    return _find(reader, "secret_hash = :hash", secret_hash)
+
+
+def take_code(tx: Transaction, code_hash: bytes) -> Pairing | None:
+    """The offer of those digits, unless it is used, expired, or had five wrong tries.
+
+    Wrong digits count against every open offer: nobody knows which one they were meant for. The
+    fifth closes the digits of an offer; its link goes on.
+    """
+    found = _find(tx, f"code_hash = :hash AND tries < {MOST_TRIES}", code_hash)
+    if found is None:
+        sql = f"UPDATE pairing SET tries = tries + 1 WHERE {_OPEN} AND tries < {MOST_TRIES}"  # noqa: S608
+        tx.execute(sql, {"now": tx.now})
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An offer as it is shown to who made it. `state` is open, used or over."""
+
+    terminal_name: str
+    role: str
+    expires_at: int
+    state: str
+
+
+def find_offer(reader: Reader, secret_hash: bytes) -> Offer | None:
+    """How the offer of that link stands; None once it is forgotten."""
+    sql = f"""SELECT terminal_name, role, expires_at,
+                     CASE WHEN used_at IS NOT NULL THEN 'used' WHEN {_OPEN} THEN 'open'
+                          ELSE 'over' END
+              FROM pairing WHERE secret_hash = :hash"""  # noqa: S608
+    return reader.one(Offer, sql, {"hash": secret_hash, "now": reader.now})
+
+
+def list_open_offers(reader: Reader) -> list[Offer]:
+    """Every offer that a phone may still take, the next to end first."""
+    sql = f"""SELECT terminal_name, role, expires_at, 'open' FROM pairing
+              WHERE {_OPEN} ORDER BY expires_at"""  # noqa: S608
+    return [Offer(*row) for row in reader.rows(sql, {"now": reader.now})]
+
+
+def _find(reader: Reader, which: str, found_by: bytes) -> Pairing | None:
+    sql = f"""SELECT secret_hash, code_hash, terminal_name, role FROM pairing
+              WHERE {which} AND {_OPEN}"""  # noqa: S608 - conditions of this file
+    return reader.one(Pairing, sql, {"hash": found_by, "now": reader.now})
+
+
+_COLUMNS = "id, name, role, language, created_at, last_seen_at, revoked_at, version"
+_BY_ID = f"SELECT {_COLUMNS} FROM terminal WHERE id = :id"  # noqa: S608
+
+
+def find_by_token(reader: Reader, token_hash: bytes) -> Terminal | None:
+    """The terminal that holds this token, revoked ones too."""
+    sql = f"SELECT {_COLUMNS} FROM terminal WHERE token_hash = :hash"  # noqa: S608
+    return reader.one(Terminal, sql, {"hash": token_hash})
+
+
+def get_terminal(reader: Reader, terminal_id: str) -> Terminal:
+    """The terminal of that id, or NotFound."""
+    return known(reader.one(Terminal, _BY_ID, {"id": terminal_id}))
+
+
+def get_portal_terminal(reader: Reader) -> Terminal | None:
+    """The one that stands for check-ins from the portal, once there was one."""
+    return reader.one(Terminal, _BY_ID, {"id": PORTAL_TERMINAL_ID})
+
+
+def insert_portal_terminal(tx: Transaction) -> None:
+    """Add it: it has no token, so nobody can speak in its name."""
+    tx.insert("terminal", {"id": PORTAL_TERMINAL_ID, "name": "Portail", "created_at": tx.now})
+
+
+def list_terminals(reader: Reader) -> list[Terminal]:
+    """Every terminal at a door, newest last."""
+    sql = f"SELECT {_COLUMNS} FROM terminal WHERE id <> :portal ORDER BY created_at, id"  # noqa: S608
+    return [Terminal(*row) for row in reader.rows(sql, {"portal": PORTAL_TERMINAL_ID})]
+
+
+def touch_terminal(tx: Transaction, terminal_id: str, version: str | None = None) -> None:
+    """Remember that it was heard of now, and what it said of itself if it did."""
+    sql = """UPDATE terminal SET last_seen_at = :now, version = coalesce(:version, version)
+             WHERE id = :id"""
+    tx.execute(sql, {"now": tx.now, "id": terminal_id, "version": version})
+
+
+def list_wrong_codes(reader: Reader, terminal_id: str, *, since: int) -> list[int]:
+    """When wrong codes were typed on it, from `since` on: the latest ten at most."""
+    kept = reader.value("SELECT wrong_codes FROM terminal WHERE id = :id", {"id": terminal_id})
+    return [at for at in json.loads(kept or "[]") if since < at <= reader.now]
+
+
+def issue_terminal(
+    tx: Transaction, name: str, role: str = "override", language: str = "fr",
+    *, actor: str = CONSOLE,
+) -> tuple[str, str]:  # fmt: skip
+    """A terminal ready to scan: (its id, its token). Trouble names what cannot be."""
+    name = check_terminal(name, role)
+    if language not in LANGUAGES:
+        raise Trouble(f"language is {language!r}: {', '.join(LANGUAGES)} are allowed")
+    terminal_id, token = tx.new_id(), tx.tokens.new_terminal_token()
+    tx.insert(
+        "terminal",
+        {"id": terminal_id, "name": name, "role": role, "language": language,
+         "token_hash": hash_token(token), "created_at": tx.now},
+    )  # fmt: skip
+    note_security(tx, actor, "terminal_issued", terminal=terminal_id, name=name, role=role)
+    return terminal_id, token
+
+
+def check_terminal(name: str, role: str) -> str:
+    """`name` without needless space; Trouble when a terminal cannot have that name or role."""
+    tidy = " ".join(name.split())
+    if not 1 <= len(tidy) <= NAME_MAX:
+        raise Trouble(f"a terminal's name has 1 to {NAME_MAX} characters")
+    if role not in ROLES:
+        raise Trouble(f"role is {role!r}: {', '.join(ROLES)} are allowed")
+    return tidy
+
+
+def terminal_mark(name: str, role: str) -> str:
+    """What a form carries of the terminal that its author saw."""
+    return fingerprint((name, role))
+
+
+def edit_terminal(
+    tx: Transaction, terminal_id: str, seen: str, name: str, role: str, *, actor: str = CONSOLE
+) -> None:
+    """Rename a terminal or change its role. NotFound, ChangedMeanwhile, TerminalRevoked.
+
+    `seen` is the `terminal_mark` of what the author read. Its live feed ends, and it comes
+    back to it as what it is now.
+    """
+    terminal = get_terminal(tx, terminal_id)
+    if terminal.revoked_at is not None:
+        raise TerminalRevoked
+    if terminal_mark(terminal.name, terminal.role) != seen:
+        raise ChangedMeanwhile
+    name = check_terminal(name, role)
+    note_security(tx, actor, "terminal_edited", terminal=terminal_id, name=name, role=role)
+    tx.update("terminal", terminal_id, name=name, role=role)
+    tx.notices.append(TerminalEdited(terminal_id))
+
+
+def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) -> None:
+    """Withdraw a terminal's access for good; NotFound for an unknown one, twice is once."""
+    terminal = get_terminal(tx, terminal_id)
+    if terminal.revoked_at is None:
+        tx.update("terminal", terminal_id, revoked_at=tx.now)
+        note_security(tx, actor, "terminal_revoked", terminal=terminal_id, name=terminal.name)
+    tx.notices.append(TerminalGone(terminal_id))
+
+
+WRONG_CODES_A_MINUTE = 10
+_MINUTE = 60_000
+
+
+def check_wrong_codes(tx: Transaction, terminal: Terminal) -> None:
+    """Refuse all typed codes for a minute after too many wrong ones (docs/security.md, S10)."""
+    if is_keyboard_closed(tx, terminal):
+        raise TooManyWrongCodes
+
+
+def is_keyboard_closed(tx: Transaction, terminal: Terminal) -> bool:
+    """Whether too many wrong codes were typed on it within the last minute."""
+    return len(_recent(tx, terminal)) >= WRONG_CODES_A_MINUTE
+
+
+def count_wrong_code(tx: Transaction, terminal: Terminal) -> None:
+    """Remember that a wrong code was typed now, simulated ones too: a guess is a guess."""
+    wrong_codes = json.dumps([*_recent(tx, terminal), tx.now])
+    tx.update("terminal", terminal.id, wrong_codes=wrong_codes)
+
+
+def _recent(tx: Transaction, terminal: Terminal) -> list[int]:
+    return list_wrong_codes(tx, terminal.id, since=tx.now - _MINUTE)
+
+
+PAIRING_LIFE_MS = 10 * 60_000
+
+
+class Offered(NamedTuple):
+    """Two ways to take one offer: 256 bits that a link carries, and eight digits to type."""
+
+    secret: str
+    code: str
+
+    def link(self, base: str) -> str:
+        """Where a phone takes it. What stands behind # is sent to nobody on the way."""
+        return f"{base}/door#pair={self.secret}"
+
+
+def offer_pairing(
+    tx: Transaction, name: str, role: str = "override", *, actor: str = CONSOLE
+) -> Offered:
+    """An offer, good once and for ten minutes; its digits for five wrong tries, too."""
+    name = check_terminal(name, role)
+    code = tx.tokens.new_pairing_code()
+    sql = "SELECT 1 FROM pairing WHERE code_hash = :hash"  # one that nobody can type any more too
+    while tx.row(sql, {"hash": hash_token(code)}) is not None:
+        code = tx.tokens.new_pairing_code()
+    offered = Offered(tx.tokens.new_link_secret(), code)
+    pairing = Pairing(hash_token(offered.secret), hash_token(code), name, role)
+    add_pairing(tx, pairing, tx.now + PAIRING_LIFE_MS)
+    note_security(tx, actor, "pairing_offered", name=name, role=role)
+    return offered
+
+
+def pair_by_secret(
+    tx: Transaction, secret: str, name: str | None = None, language: str = "fr"
+) -> tuple[str, str] | None:
+    """The new terminal's (id, token), or None when no open offer's link carries this secret.
+
+    `name` is the device's own, else the one it was offered under. A wrong secret counts
+    against nothing: nobody finds 256 bits by trying.
+    """
+    return _take(tx, find_pairing_by_secret(tx, hash_token(secret)), name, language)
+
+
+def pair_by_code(
+    tx: Transaction, code: str, name: str | None = None, language: str = "fr"
+) -> tuple[str, str] | None:
+    """The same by the digits that were typed.
+
+    Wrong ones are answered, not raised: they have to be remembered against every open offer.
+    """
+    return _take(tx, take_code(tx, hash_token(code)), name, language)
+
+
+def _take(
+    tx: Transaction, pairing: Pairing | None, name: str | None, language: str
+) -> tuple[str, str] | None:
+    if pairing is None:
+        return None
+    sql = "UPDATE pairing SET used_at = :now WHERE secret_hash = :hash"
+    tx.execute(sql, {"now": tx.now, "hash": pairing.secret_hash})
+    return issue_terminal(tx, name or pairing.terminal_name, pairing.role, language, actor=NOBODY)

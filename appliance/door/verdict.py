@@ -1,0 +1,237 @@
+"""The verdict: how the door decides, and the sentence it shows in fr, en and ar."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from babel.dates import format_date
+
+from appliance.core.i18n import Language, isolate, load_languages
+from appliance.core.i18n import mark as _
+from appliance.reservations.model import Reservation
+
+COLOURS: Mapping[str, str] = {
+    "checked_in": "green", "party_added": "green",
+    "already_checked_in": "amber", "party_full": "amber", "not_yet": "amber", "too_late": "amber",
+    "not_confirmed": "amber", "payment_due": "amber", "ambiguous": "amber",
+    "cancelled": "red", "declined": "red", "revoked": "red", "wrong_venue": "red",
+    "test_code": "red", "bad_signature": "red", "unknown_code": "red",
+    "undone": "grey", "error": "grey",
+}  # fmt: skip
+# Staff may admit with a reason whoever the box knows.
+OVERRIDABLE = frozenset({
+    "already_checked_in", "party_full", "not_yet", "too_late", "not_confirmed", "payment_due",
+    "cancelled", "declined", "revoked",
+})  # fmt: skip
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_UNSETTLED = {"requested": "not_confirmed", "pending": "payment_due", "partial": "payment_due"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A reservation as it stood when the door decided: nothing of it is personal."""
+
+    id: str
+    date: str
+    slot: str | None
+    table_id: str
+    table_name: str
+    guests: int
+    arrived: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstCheckIn:
+    """When the first of a party came in, at which terminal, and who let them in.
+
+    `clock` is `at` as the venue's wall clock showed it, HH:MM. `by` is a staff member's name,
+    None where the terminal itself decided.
+    """
+
+    at: int
+    clock: str
+    terminal: str | None
+    by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided. `admitted` counts people: negative for an undo.
+
+    `overrode` is the result that staff set aside with a reason.
+    """
+
+    result: str
+    reservation: Seen | None = None
+    admitted: int = 0
+    first_check_in: FirstCheckIn | None = None
+    candidates: tuple[Seen, ...] = ()
+    overrode: str | None = None
+
+    @property
+    def colour(self) -> str:
+        """green, amber, red or grey."""
+        return COLOURS[self.result]
+
+    def to_json(self) -> str:
+        """As the door log keeps it, so that the same scanId is answered the same."""
+        return _encode(
+            {
+                "result": self.result,
+                "reservation": self.reservation and _values(self.reservation),
+                "admitted": self.admitted,
+                "first": self.first_check_in and _values(self.first_check_in),
+                "candidates": [_values(seen) for seen in self.candidates],
+                "overrode": self.overrode,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "Verdict":
+        """The verdict that `to_json` wrote."""
+        kept = json.loads(text)
+        return cls(
+            result=kept["result"],
+            reservation=Seen(*kept["reservation"]) if kept["reservation"] else None,
+            admitted=kept["admitted"],
+            first_check_in=FirstCheckIn(*kept["first"]) if kept["first"] else None,
+            candidates=tuple(Seen(*seen) for seen in kept["candidates"]),
+            overrode=kept["overrode"],
+        )
+
+
+def _values(part: Seen | FirstCheckIn) -> list[str | int | None]:
+    return [getattr(part, name) for name in part.__slots__]
+
+
+def see(reservation: Reservation, *, arrived: int | None = None) -> Seen:
+    """`reservation` as the door sees it, with `arrived` people in."""
+    r = reservation
+    present = r.arrived if arrived is None else arrived
+    return Seen(r.id, r.date, r.slot, r.table_id, r.table_name, r.guests, present, r.status)
+
+
+def judge(
+    reservation: Reservation,
+    *, generation: int | None, arrivals: int | None, tonight: date, too_early: bool,
+) -> str:  # fmt: skip
+    """The result for a known guest, by the checks of docs/decisions/door.md.
+
+    `generation` is that of the pass shown, None without one. `arrivals` is how many are here,
+    None for all who are missing. `too_early`: the slot is more than `early_minutes` ahead.
+    """
+    if generation is not None and generation != reservation.generation:
+        return "revoked"
+    if not reservation.holds:
+        return reservation.status
+    if (evening := date.fromisoformat(reservation.date)) != tonight:
+        return "not_yet" if evening > tonight else "too_late"
+    if too_early:
+        return "not_yet"
+    return _UNSETTLED.get(reservation.status) or _count_party(reservation, arrivals)
+
+
+def _count_party(reservation: Reservation, arrivals: int | None) -> str:
+    missing = reservation.guests - reservation.arrived
+    if missing <= 0:
+        return "already_checked_in"
+    if arrivals is not None and arrivals > missing:
+        return "party_full"
+    return "checked_in" if reservation.checked_in_at is None else "party_added"
+
+
+LANGUAGES = ("fr", "ar", "en")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """What a terminal shows its staff, and what it says to the guest."""
+
+    staff: str
+    guest: str
+
+
+def phrase(verdict: Verdict, language: str) -> Sentences:
+    """The two sentences of `verdict`; unknown languages get French."""
+    known = load_languages().get(language)
+    staff, details = _STAFF[verdict.result], _details(verdict, known)
+    if verdict.result == "already_checked_in" and verdict.first_check_in is None:
+        staff = _IN_BEFORE
+    return Sentences(known.plain(staff, **details), known.plain(_GUEST[verdict.result], **details))
+
+
+def _details(verdict: Verdict, language: Language) -> dict[str, str]:
+    seen, first = verdict.reservation, verdict.first_check_in
+    names = [name for name in (first.terminal, first.by) if name] if first else []
+    details = {"first": first.clock if first else "—", "terminal": ", ".join(names) or "—"}
+    if seen is not None:
+        details |= {
+            "table": seen.table_name,
+            "admitted": _people(verdict.admitted, language),
+            "party": _people(seen.guests, language),
+            "arrived": str(seen.arrived),
+            "guests": str(seen.guests),
+            "when": _when(seen.date, seen.slot, language),
+        }
+    if language.code == "ar":  # a Latin name keeps its place
+        return {name: isolate(text) or "" for name, text in details.items()}
+    return details
+
+
+def _people(count: int, language: Language) -> str:
+    return language.ngettext("%(count)s guest", "%(count)s guests", abs(count))
+
+
+def _when(day: str, slot: str | None, language: Language) -> str:
+    when = format_date(date.fromisoformat(day), "EEEE d MMMM", locale=language.locale)
+    return when if slot is None else language.plain("%(date)s at %(time)s", date=when, time=slot)
+
+
+_IN_BEFORE = _(
+    "Already in: %(arrived)s of %(guests)s."
+)  # where nobody knows since when a party is in
+_STAFF: Mapping[str, str] = {
+    "checked_in": _("Let in: %(table)s, %(admitted)s."),
+    "party_added": _("Same party, %(admitted)s more: %(arrived)s of %(guests)s are in."),
+    "already_checked_in": _(
+        "Already in since %(first)s (%(terminal)s): %(arrived)s of %(guests)s."
+    ),
+    "party_full": _("More people than booked: %(arrived)s of %(guests)s are already in."),
+    "not_yet": _("Too early: expected on %(when)s."),
+    "too_late": _("Too late: expected on %(when)s."),
+    "not_confirmed": _("Request not accepted yet."),
+    "payment_due": _("Payment incomplete."),
+    "ambiguous": _("Several reservations fit: pick one."),
+    "cancelled": _("Reservation cancelled, table freed."),
+    "declined": _("Request declined, table freed."),
+    "revoked": _("Code replaced: ask for the newest one."),
+    "wrong_venue": _("Code of another venue."),
+    "test_code": _("Code of the other environment, test or live."),
+    "bad_signature": _("Code damaged or forged."),
+    "unknown_code": _("Code unknown tonight."),
+    "undone": _("Check-in taken back: %(arrived)s of %(guests)s counted."),
+    "error": _("Our fault: scan again."),
+}
+_GUEST: Mapping[str, str] = {
+    "checked_in": _("Welcome, your table is %(table)s."),
+    "party_added": _("Welcome, your party is at %(table)s."),
+    "already_checked_in": _("This code was already used: please see the host."),
+    "party_full": _("Your reservation is for %(party)s."),
+    "not_yet": _("Your reservation is for %(when)s."),
+    "too_late": _("Your reservation was for %(when)s."),
+    "not_confirmed": _("Your request awaits an answer: one moment, please."),
+    "payment_due": _("A payment is still due: please see the host."),
+    "ambiguous": _("One moment, we are looking."),
+    "cancelled": _("This reservation was cancelled."),
+    "declined": _("This request was not accepted."),
+    "revoked": _("This code was replaced: please open the link of your reservation."),
+    "wrong_venue": _("This code belongs to another venue."),
+    "test_code": _("This code is not valid here."),
+    "bad_signature": _("Unreadable code: please show it once more."),
+    "unknown_code": _("We cannot find this code: one moment, please."),
+    "undone": _("One moment, please."),
+    "error": _("One moment, please."),
+}

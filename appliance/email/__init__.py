@@ -1,0 +1,1 @@
+"""Emails to guests: rendering, SMTP, the worker that sends them."""

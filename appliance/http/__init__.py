@@ -1,0 +1,1 @@
+"""What the HTTP faces share: JSON, request context, CSRF, client address, rate limits."""

@@ -1,0 +1,1 @@
+"""What the scheduler runs: reservation states, the nightly work, retention, disk reserve."""

@@ -1,0 +1,258 @@
+"""Each night, in this order: erase, vacuum, check, back up; and the retention of logs."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from zoneinfo import ZoneInfo
+
+import apsw
+
+from appliance.alerts import CLOCK_HELD, Condition, drop_condition, list_conditions, put_condition
+from appliance.backup.catalogue import _OVERDUE_MS, DAY_MS, read_record
+from appliance.backup.create import Maker
+from appliance.box import Box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Refusal, Trouble
+from appliance.core.process import run_beside
+from appliance.database.connection import Reader, Transaction
+from appliance.database.integrity import forget_copies, list_faults
+from appliance.door.signing_keys import find_first_instant
+from appliance.environment import Environment
+from appliance.jobs.reservation_states import last_ended_evening_now
+from appliance.privacy import erase_past_guests, find_past_guests
+from appliance.scheduler import Job
+from appliance.staff.audit_log import drop_security_entries, find_old_security_entries
+from appliance.staff.sessions import delete_old_sign_ins, has_old_sign_ins
+from appliance.venue.rows import get_venue
+from appliance.webhooks.delivery_log import (
+    BATCH,
+    DELIVERIES,
+    Key,
+    drop_answers,
+    drop_attempts,
+    drop_deliveries,
+    drop_events,
+    drop_requests,
+    find_answers,
+    find_attempts,
+    find_cut_of_attempts,
+    find_deliveries,
+    find_events,
+    find_requests,
+)
+from appliance.webhooks.gates import CLOCK_LEAPT
+
+_PAUSE_SECONDS = 0.02
+_GUESTS = 20  # erased in one transaction
+_GUESTS_FOUND = 5_000  # at a time: looking for them reads every row of the past
+
+Find = Callable[[Reader], list[Key]]
+Drop = Callable[[Transaction, Sequence[Key]], None]
+
+
+class Retention:
+    """Keeps logs within days, rows and megabytes, contacts within days; one environment's."""
+
+    def __init__(
+        self, environment: Environment, may_expire: Callable[[], bool] = lambda: True
+    ) -> None:
+        """`may_expire` says whether the clock is good enough to tell how old something is."""
+        self._database = environment.database
+        self._settings = environment.settings
+        self._may_expire = may_expire
+        self._done_at: int | None = None
+        self._lock = asyncio.Lock()
+        name = f"{environment.name}: retention"
+        self.job = Job(name, self._database, self._next_due, self.forget, may_expire)
+
+    async def forget(self) -> None:
+        """Forget what is too old. By a doubtful clock nothing is."""
+        async with self._lock:  # the night's work asks for it too
+            if self._may_expire():
+                await self._forget_logs()
+                await self._forget_contacts()
+                self._done_at = self._database.clock.now()
+
+    def _next_due(self, reader: Reader) -> int:
+        return next_night(reader, self._done_at, self._settings.backup.hour)
+
+    async def _forget_logs(self) -> None:
+        keep, now = self._settings.retention, self._database.clock.now()
+        size = keep.attempt_megabytes * 1_000_000
+        too_many = await self._database.read(find_cut_of_attempts, keep.attempt_rows, size)
+        attempts = max(too_many, now - keep.attempt_days * DAY_MS)
+        answers = now - keep.answer_days * DAY_MS
+        dead = now - keep.dead_days * DAY_MS
+        ended = now - max(keep.attempt_days, keep.answer_days) * DAY_MS
+        await self._all(partial(find_attempts, before=attempts), drop_attempts)
+        await self._all(partial(find_answers, before=answers), drop_answers)
+        await self._all(partial(find_requests, before=answers), drop_requests)
+        found = partial(find_deliveries, dead_before=dead, ended_before=ended)
+        await self._all(found, drop_deliveries, DELIVERIES)
+        await self._all(partial(find_events, before=min(dead, ended)), drop_events)
+        security = now - keep.security_days * DAY_MS
+        await self._all(partial(find_old_security_entries, before=security), drop_security_entries)
+        guessed = now - DAY_MS  # after a day nobody has to wait for it any more
+        if await self._database.read(has_old_sign_ins, guessed):
+            await self._database.write(delete_old_sign_ins, guessed)
+
+    async def _forget_contacts(self) -> None:
+        """Name, contacts and notes of evenings that are long past."""
+        days = self._settings.retention.contact_days
+        while found := await self._database.read(_find_past_guests, days):
+            for start in range(0, len(found), _GUESTS):
+                await self._database.write(erase_past_guests, found[start : start + _GUESTS])
+                await asyncio.sleep(_PAUSE_SECONDS)
+            await self._database.cut_log()
+
+    async def _all(self, find: Find, drop: Drop, batch: int = BATCH) -> None:
+        """Drop whatever is found, a batch at a time; others write in between."""
+        while keys := await self._database.read(find):
+            for start in range(0, len(keys), batch):
+                await self._database.write(drop, keys[start : start + batch])
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def next_night(reader: Reader, done_at: int | None, hour: int) -> int:
+    """When it is next that hour in the venue after `done_at`, in ms since 1970.
+
+    0 when it never was done, or in a future from which the clock was set back.
+    """
+    if done_at is None or done_at > reader.now + DAY_MS:
+        return 0
+    return hour_after(done_at, reader.zones.zone(get_venue(reader).time_zone), hour)
+
+
+def hour_after(instant: int, zone: ZoneInfo, hour: int) -> int:
+    """The next time that it is that hour there, in ms since 1970."""
+    local = datetime.fromtimestamp(instant / 1000, UTC).astimezone(zone)
+    found = local.replace(hour=hour, minute=0, second=0, microsecond=0)
+    if found <= local:
+        found += timedelta(days=1)
+    return round(found.timestamp() * 1000)
+
+
+def _find_past_guests(reader: Reader, days: int) -> list[str]:
+    last: date = last_ended_evening_now(reader) - timedelta(days=days)
+    return find_past_guests(reader, last, _GUESTS_FOUND)
+
+
+log = logging.getLogger(__name__)
+
+NO_BACKUP = "no_backup"
+DAMAGED = "database_damaged"
+_DOUBTS = {CLOCK_HELD, CLOCK_LEAPT}  # by such a clock nothing is old enough to go
+_FIRST_MS = 60_000  # after a start: the first requests go first
+_COPIES_MS = 14 * DAY_MS
+
+
+class Nights:
+    """The night's work of the box. What was missed while it was off is done after the start."""
+
+    def __init__(
+        self, box: Box, directory: DataDirectory, retentions: Sequence[Retention] = ()
+    ) -> None:
+        self._box = box
+        self._directory = directory
+        self._retentions = retentions
+        self._first = box.clock.now() + _FIRST_MS
+        self._vacuumed_at = 0
+        live = box.live.database
+        self.jobs = (
+            Job("the night's work", live, self._next_due, self.do_now),
+            # On its own: the night's work may hang, on a volume that does not answer.
+            Job("a look for an overdue backup", live, self._overdue_at, self.note_overdue),
+        )
+
+    async def do_now(self) -> None:
+        """What is wrong becomes a condition. A step that fails stops none but those it would spoil.
+
+        Without a new backup the job stays due, and is retried.
+        """
+        for retention in self._retentions:
+            await _try("forgetting what is old", retention.forget)
+        now = self._box.clock.now()
+        if abs(now - self._vacuumed_at) > DAY_MS // 2:  # not with each retry of a failed backup
+            done = [await self._vacuum(environment) for environment in self._box.environments]
+            self._vacuumed_at = now if all(done) else 0
+        faults: list[str] = []
+        for environment in self._box.environments:
+            faults += await run_beside(partial(list_faults, environment.database.path))
+        sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
+        await self._note(DAMAGED, sentence if faults else "")
+        if faults:  # a damaged database is not copied over good ones
+            log.error("night: the check found damage: %s", faults[0].split("\n")[0])
+            return
+        box = self._box
+        maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
+        trouble = ""
+        try:
+            await run_beside(maker.make)
+            noted = await box.live.database.read(list_conditions)
+            if not _DOUBTS & {each.name for each in noted}:
+                shelf = self._directory.root / "backups"
+                await run_beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
+        except Trouble as error:
+            trouble = str(error)
+            log.warning("night: no backup: %s", trouble)
+        await self._note(NO_BACKUP, f"no backup was made: {trouble}" if trouble else "")
+
+    async def _vacuum(self, environment: Environment) -> bool:
+        """Whether nothing of what was erased is left in the file; else at least not in the log."""
+        if await _try(f"the vacuum of {environment.name}", environment.database.wipe):
+            return True
+        log.warning("night: %s was not vacuumed, tried again with the next work", environment.name)
+        await _try(f"cutting the log of {environment.name}", environment.database.cut_log)
+        return False
+
+    def _next_due(self, reader: Reader) -> int:
+        """The hour that follows the latest proof, and a minute after the start at the earliest."""
+        proven = read_record(self._directory.root).at
+        # A start that lies ahead by more is one before which the clock was set back.
+        first = self._first if self._first <= reader.now + _FIRST_MS else 0
+        return max(next_night(reader, proven, self._box.settings.backup.hour), first)
+
+    def _overdue_at(self, reader: Reader) -> int | None:
+        """When to note that no backup was made; 0 where one was made by hand since the note.
+
+        A box that never had a backup has as long as if it had been made with one.
+        """
+        record = read_record(self._directory.root)
+        since = record.at or find_first_instant(reader)
+        late_at = None if since is None else since + _OVERDUE_MS
+        if all(each.name != NO_BACKUP for each in list_conditions(reader)):
+            return late_at
+        is_late = late_at is not None and late_at <= reader.now
+        return None if is_late or record.trouble else 0
+
+    async def note_overdue(self) -> None:
+        """Note that there is no backup where none was even tried, or take the note back."""
+        due = await self._box.live.database.read(self._overdue_at)
+        trouble = read_record(self._directory.root).trouble
+        why = f" ({trouble})" if trouble else ""
+        sentence = f"no backup was made for more than 30 hours{why}"
+        await self._note(NO_BACKUP, sentence if due else "")
+
+    async def _note(self, name: str, sentence: str) -> None:
+        try:
+            await self._box.live.database.write(_write_condition, name, sentence)
+        except Refusal:
+            log.warning("night: %s", sentence)
+
+
+async def _try(what: str, work: Callable[[], Awaitable[object]]) -> object:
+    """What the work returns; None where it does not succeed."""
+    try:
+        return await work()
+    except (Refusal, Trouble, OSError, apsw.Error) as trouble:
+        log.warning("night: %s did not succeed: %s", what, trouble)
+        return None
+
+
+def _write_condition(tx: Transaction, name: str, sentence: str) -> None:
+    if sentence:
+        put_condition(tx, Condition(name, "", tx.now, sentence))
+    else:
+        drop_condition(tx, name, "")

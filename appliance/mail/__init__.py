@@ -1,1 +1,0 @@
-"""Letters to guests and the sender that brings them."""

@@ -1,0 +1,391 @@
+"""A guest's data: export, erasure on demand or in time, and the ledger of erasures (law 09-08)."""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from appliance.clock import format_instant, optional_instant
+from appliance.core.errors import Trouble
+from appliance.core.files import open_private, sync
+from appliance.database.checkpointer import wipe
+from appliance.database.connection import Reader, Transaction
+from appliance.environment import Environment
+from appliance.reservations.emails import forget_no_reminders
+from appliance.reservations.guest_terms import evening_is_over
+from appliance.reservations.request import plain_phone
+from appliance.reservations.rows import (
+    add_history,
+    get_reservation,
+    list_history,
+    list_payments,
+    update_reservation,
+)
+from appliance.scheduler import Job
+from appliance.venue.rows import get_venue
+from appliance.webhooks.delivery_log import erase_deliveries_of
+
+# What a line of the history may keep: numbers, names of columns, ids of tables.
+_IMPERSONAL = {"changed", "guests", "people", "amount", "from", "to"}
+_ERASE = (
+    """UPDATE letter
+       SET recipient = NULL,
+           trouble = CASE state WHEN 'waiting' THEN 'the address was erased' ELSE trouble END,
+           state = CASE state WHEN 'waiting' THEN 'failed' ELSE state END
+       WHERE reservation_id = :id""",
+    "UPDATE scan SET reason = NULL WHERE reservation_id = :id AND reason IS NOT NULL",
+    "DELETE FROM claim WHERE reservation_id = :id",
+    "UPDATE erasure_request SET done_at = :now WHERE reservation_id = :id AND done_at IS NULL",
+)
+_PERSONAL = """(customer_name IS NOT NULL OR customer_email IS NOT NULL
+    OR customer_phone IS NOT NULL OR notes IS NOT NULL)"""
+
+
+def find_reservations_of(reader: Reader, email: str | None, phone: str | None) -> list[str]:
+    """Reservations that name this email or phone, or whose letters went to that address."""
+    found: dict[str, None] = {}
+    if email is not None:
+        sql = """SELECT id FROM reservation WHERE lower(customer_email) = lower(:email)
+                 UNION SELECT reservation_id FROM letter WHERE lower(recipient) = lower(:email)"""
+        rows = reader.rows(sql, {"email": email.strip()})
+        found |= dict.fromkeys(row[0] for row in rows)
+    if phone is not None:
+        sql = "SELECT id, customer_phone FROM reservation WHERE customer_phone IS NOT NULL"
+        rows = reader.rows(sql)
+        found |= dict.fromkeys(id_ for id_, stored in rows if is_same_phone(phone, stored))
+    return list(found)
+
+
+def is_same_phone(one: str, other: str) -> bool:
+    """Whether two spellings are one number: `06…` is `+212 6…` and `002126…`."""
+    first, second = _digits(one), _digits(other)
+    if not first or not second:
+        return False
+    if first == second:
+        return True
+    for national, whole in ((first, second), (second, first)):
+        rest = national.lstrip("0")
+        if national.startswith("0") and len(rest) >= 6 and not whole.startswith("0"):
+            return whole.endswith(rest)
+    return False
+
+
+def find_past_guests(reader: Reader, last_evening: date, limit: int) -> list[str]:
+    """Reservations up to that evening of whose guests something personal is still stored."""
+    sql = f"""SELECT id FROM reservation WHERE date <= :last AND {_PERSONAL}
+              ORDER BY date LIMIT :limit"""  # noqa: S608 - made of constants
+    return [row[0] for row in reader.rows(sql, {"last": last_evening.isoformat(), "limit": limit})]
+
+
+def erase_texts_of(tx: Transaction, reservation_id: str) -> None:
+    """No letter, scan, browser or line of the history tells any more who the guest was.
+
+    A letter that waits is not sent. The door log keeps its chain and no reason that was typed; the
+    history who did what and when, and only numbers and ids beside it.
+    """
+    values = {"id": reservation_id, "now": tx.now}
+    for statement in _ERASE:
+        tx.execute(statement, values)
+    sql = "SELECT seq, detail FROM history WHERE reservation_id = :id AND detail IS NOT NULL"
+    for seq, detail in list(tx.rows(sql, values)):
+        kept = {name: value for name, value in json.loads(detail).items() if name in _IMPERSONAL}
+        change = {"kept": json.dumps(kept), "seq": seq}
+        tx.execute("UPDATE history SET detail = :kept WHERE seq = :seq", change)
+
+
+def add_erasure(tx: Transaction, reservation_id: str) -> None:
+    """Remember that it was erased on demand, for a backup may bring it back."""
+    sql = "INSERT INTO erasure (reservation_id, at) VALUES (:id, :now) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"id": reservation_id, "now": tx.now})
+
+
+def list_erasures(reader: Reader) -> dict[str, int]:
+    """What was erased on demand: reservation id and instant."""
+    return dict(reader.rows("SELECT reservation_id, at FROM erasure ORDER BY at, reservation_id"))
+
+
+def keep_existing(reader: Reader, reservation_ids: Collection[str]) -> list[str]:
+    """Those of these reservations that are stored here."""
+    sql = "SELECT id FROM reservation WHERE id IN (SELECT value FROM json_each(:ids))"
+    return [row[0] for row in reader.rows(sql, {"ids": json.dumps(list(reservation_ids))})]
+
+
+def _digits(text: str) -> str:
+    digits = "".join(sign for sign in plain_phone(text) or "" if sign.isdecimal())
+    return digits.removeprefix("00")
+
+
+LIST = "erasures.jsonl"
+
+
+class _Entry(msgspec.Struct):
+    environment: str
+    reservation: str
+
+
+def read_list(folder: Path, environment: str) -> list[str]:
+    """The reservations of that environment that were erased on demand, the earliest first.
+
+    Trouble when the file is there and cannot be opened.
+    """
+    return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
+
+
+def find_unreadable(folder: Path) -> list[int]:
+    """The numbers of the lines that say nothing, the first being 1. Trouble as above."""
+    return [number for number, entry in _read(folder) if entry is None]
+
+
+def append_to_list(folder: Path, environment: str, erased: dict[str, int]) -> None:
+    """Note reservations with the instants of their erasure; durable when this returns."""
+    known = set(read_list(folder, environment))
+    lines = [
+        json.dumps({"environment": environment, "reservation": id_, "at": format_instant(at)})
+        for id_, at in erased.items()
+        if id_ not in known
+    ]
+    if not lines:
+        return
+    with open(folder / LIST, "ab", opener=open_private) as file:
+        file.write(("\n" + "\n".join(lines) + "\n").encode())
+        file.flush()
+        os.fsync(file.fileno())
+    sync(folder)  # it may be new
+
+
+def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
+    """Each line that is not empty: its number, and what it says if it can be read."""
+    path = folder / LIST
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+    return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _parse(line: bytes) -> _Entry | None:
+    try:
+        return msgspec.json.decode(line, type=_Entry)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+Entry = dict[str, Any]
+
+
+def list_letters_held(reader: Reader, reservation_id: str) -> list[Entry]:
+    """Its letters, the earliest first."""
+    sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
+             WHERE reservation_id = :id ORDER BY created_at, id"""
+    rows = reader.rows(sql, {"id": reservation_id})
+    return [
+        {"kind": kind, "to": recipient, "language": language, "state": state,
+         "queuedAt": format_instant(queued), "sentAt": optional_instant(sent)}
+        for kind, recipient, language, state, queued, sent in rows
+    ]  # fmt: skip
+
+
+def list_scans_held(reader: Reader, reservation_id: str) -> list[Entry]:
+    """What the doors read of it, and what staff typed."""
+    sql = """SELECT s.at, t.name, s.kind, s.result, s.admitted, s.reason
+             FROM scan s JOIN terminal t ON t.id = s.terminal_id
+             WHERE s.reservation_id = :id ORDER BY s.seq"""
+    rows = reader.rows(sql, {"id": reservation_id})
+    return [
+        {"at": format_instant(at), "terminal": terminal, "kind": kind, "result": result,
+         "admitted": admitted, "reason": reason}
+        for at, terminal, kind, result, admitted, reason in rows
+    ]  # fmt: skip
+
+
+def list_deliveries_held(reader: Reader, reservation_id: str) -> list[Entry]:
+    """Which partners' systems were sent it; the host alone, for an address may hold a secret."""
+    sql = """SELECT e.type, e.occurred_at, p.url, d.state
+             FROM event e JOIN delivery d ON d.event_seq = e.seq
+             JOIN endpoint p ON p.id = d.endpoint_id
+             WHERE e.reservation_id = :id ORDER BY d.seq"""
+    rows = reader.rows(sql, {"id": reservation_id})
+    return [
+        {"event": kind, "at": format_instant(at), "host": urlsplit(url).hostname, "state": state}
+        for kind, at, url, state in rows
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class GuestErased:
+    """A notice after commit: the list is still to be written, and the log to be cut."""
+
+    reservation_id: str
+
+
+def erase_guest(tx: Transaction, reservation_id: str, *, actor: str) -> None:
+    """Erase on demand: name, contacts, notes, and every text that may repeat them.
+
+    Reaches reservation, letters, webhook log, door log, history and claims. The table stays
+    held, the pass and the code stay good: they name nobody. NotFound for an unknown id.
+    """
+    _erase(tx, reservation_id, actor)
+    add_erasure(tx, reservation_id)
+    tx.notices.append(GuestErased(reservation_id))
+
+
+def erase_past_guests(tx: Transaction, reservation_ids: Sequence[str]) -> None:
+    """The same for evenings long past. No list is kept: their age tells after a restore."""
+    for reservation_id in reservation_ids:
+        _erase(tx, reservation_id, "box")
+
+
+def erase_again(tx: Transaction, reservation_ids: Sequence[str]) -> int:
+    """Erase those that a backup has brought back; how many of them are here."""
+    found = keep_existing(tx, reservation_ids)
+    for reservation_id in found:
+        _erase(tx, reservation_id, "box")
+        add_erasure(tx, reservation_id)
+    return len(found)
+
+
+def _erase(tx: Transaction, reservation_id: str, actor: str) -> None:
+    address = get_reservation(tx, reservation_id).customer_email
+    update_reservation(
+        tx, reservation_id, customer_name=None, customer_email=None, customer_phone=None,
+        notes=None, request_hash=None,
+    )  # fmt: skip
+    if address is not None:
+        forget_no_reminders(tx, address)
+    erase_texts_of(tx, reservation_id)
+    erase_deliveries_of(tx, reservation_id)
+    add_history(tx, reservation_id, "erased", actor)
+
+
+_CLAIMS = "SELECT count(*) FROM claim WHERE reservation_id = :id"
+_ASKED = "SELECT at FROM erasure_request WHERE reservation_id = :id"
+
+
+def export_guests(reader: Reader, reservation_ids: list[str]) -> Entry:
+    """Those reservations, ready for JSON. NotFound when one is unknown."""
+    return {
+        "venue": get_venue(reader).name,
+        "exportedAt": format_instant(reader.now),
+        "reservations": [_reservation(reader, id_) for id_ in reservation_ids],
+    }
+
+
+def _reservation(reader: Reader, reservation_id: str) -> Entry:
+    found = get_reservation(reader, reservation_id)
+    return {
+        "id": found.id, "status": found.status, "source": found.source,
+        "date": found.date, "slot": found.slot, "table": found.table_name,
+        "guests": found.guests, "arrived": found.arrived,
+        "customer": {"name": found.customer_name, "email": found.customer_email,
+                     "phone": found.customer_phone, "language": found.language},
+        "notes": found.notes, "vip": bool(found.vip),
+        "accessCode": found.access_code, "externalRef": found.external_ref,
+        "createdAt": format_instant(found.created_at),
+        "updatedAt": format_instant(found.updated_at),
+        "cancelledAt": optional_instant(found.cancelled_at),
+        "checkedInAt": optional_instant(found.checked_in_at),
+        "lateSince": optional_instant(found.late_at),
+        "linkExpiresAt": format_instant(found.link_expires_at),
+        "history": [
+            {"at": format_instant(entry.at), "what": entry.what, "by": entry.actor.split(":")[0],
+             "detail": entry.detail}
+            for entry in list_history(reader, found.id)
+        ],
+        "payments": [
+            {"at": format_instant(payment.at), "amount": payment.amount, "method": payment.method,
+             "voidedAt": optional_instant(payment.voided_at)}
+            for payment in list_payments(reader, found.id)
+        ],
+        "letters": list_letters_held(reader, found.id),
+        "scans": list_scans_held(reader, found.id),
+        "sentTo": list_deliveries_held(reader, found.id),
+        "keptInBrowsers": reader.value(_CLAIMS, {"id": found.id}),
+        "erasureAskedAt": optional_instant(reader.value(_ASKED, {"id": found.id})),
+    }  # fmt: skip
+
+
+def ask_erasure(tx: Transaction, reservation_id: str) -> bool:
+    """Erase a guest whom nobody expects any more, at once; whether that was done.
+
+    While the evening is still to come the house needs the name: then staff are asked, and
+    asked twice is asked once.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    venue = get_venue(tx)
+    zone = tx.zones.zone(venue.time_zone)
+    sql = "INSERT OR IGNORE INTO erasure_request (reservation_id, at) VALUES (:id, :at)"
+    is_first = tx.execute(sql, {"id": reservation_id, "at": tx.now}) > 0
+    if not reservation.holds or evening_is_over(reservation, venue, zone, tx.now):
+        erase_guest(tx, reservation_id, actor="guest")
+        return True
+    if is_first:
+        add_history(tx, reservation_id, "erasure_asked", "guest")
+    return False
+
+
+log = logging.getLogger(__name__)
+
+_BATCH = 20
+
+
+class Erasures:
+    """Follows the erasures of one environment. `start` it before the first request."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._database = environment.database
+        self._name = environment.name
+        self._folder = environment.database.path.parent
+        self._asked = self._done = 0
+        self.job = Job(f"{self._name}: erasures", self._database, self._next_due, self.finish)
+
+    async def start(self) -> None:
+        """Erase again what a restore has brought back, before anybody can see it."""
+        self._database.on_commit(self._on_commit)
+        known = await self._database.read(list_erasures)
+        spoiled = find_unreadable(self._folder)
+        if spoiled:
+            log.warning("%s cannot be read in these lines: %s", LIST, ", ".join(map(str, spoiled)))
+        listed = read_list(self._folder, self._name)
+        back = [id_ for id_ in listed if id_ not in known]
+        steps = range(0, len(back), _BATCH)
+        found = sum([await self._database.write(erase_again, back[n : n + _BATCH]) for n in steps])
+        if found:
+            log.warning("%d guests were erased again: a backup had brought them back", found)
+        (self._folder / f"unwiped-{self._name}").unlink(missing_ok=True)  # of earlier versions
+        self._asked += bool(found or known)  # a crash may have left the log uncut
+
+    async def finish(self) -> None:
+        """List what was erased, for restores, and cut the WAL, which still holds it."""
+        asked = self._asked
+        erased = await self._database.read(list_erasures)
+        await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
+        if not await self._database.cut_log():
+            raise Trouble(f"the log of {self._name}.db is in use and still holds erased data")
+        self._done = asked
+
+    def _on_commit(self, notices: Sequence[object]) -> None:
+        if any(isinstance(notice, GuestErased) for notice in notices):
+            self._asked += 1
+            self.job.changed()
+
+    def _next_due(self, _reader: Reader) -> int | None:
+        return 0 if self._asked > self._done else None
+
+
+def finish_erasures(path: Path, environment: str, erased: Collection[str], at: int) -> bool:
+    """For a command beside the box: list what it erased in the database at `path`, and wipe it.
+
+    False when others were in the way all the time: then the box does it in the night.
+    """
+    append_to_list(path.parent, environment, dict.fromkeys(erased, at))
+    return wipe(path)

@@ -1,0 +1,1 @@
+"""Reservations: requests, availability, rows, and every change to one."""

@@ -1,0 +1,354 @@
+"""Create a reservation: by a partner, a guest or staff (interface, sections 2.6, 3 and 4)."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from appliance.api_keys import ApiKey
+from appliance.core.errors import (
+    DateOutOfRange,
+    FormUsed,
+    GuestsOutOfRange,
+    InvalidSlot,
+    SlotEnded,
+    TableNotBookable,
+    TableNotFound,
+    TableTaken,
+    Unavailable,
+)
+from appliance.core.tokens import EnvironmentName
+from appliance.database.connection import Reader, Transaction
+from appliance.outbox import announce
+from appliance.reservations.availability import find_availability, find_closure
+from appliance.reservations.emails import queue_letter, write_to_guest
+from appliance.reservations.guest_terms import has_begun, has_ended, wanted_interval
+from appliance.reservations.model import Issued, Reservation
+from appliance.reservations.request import Booking, plain_phone
+from appliance.reservations.rows import (
+    add_history,
+    count_body_mismatch,
+    find_issued,
+    get_reservation,
+    insert_reservation,
+    is_held,
+    list_holds,
+    set_email_outcome,
+)
+from appliance.venue.model import (
+    Slot,
+    Table,
+    Venue,
+    find_slot,
+    interval,
+    link_expiry,
+    may_be_booked,
+    tonight,
+)
+from appliance.venue.rows import find_table, get_venue, list_closings, list_slots, list_tables
+
+_CODE_TRIES = 64
+
+
+def grant(
+    tx: Transaction, booking: Booking, *, source: str, status: str, actor: str, **columns: Any
+) -> Issued:
+    """Insert the reservation and announce `reservation.created`; what it was issued.
+
+    Refusals in this order: venue active and open that evening, table exists,
+    bookable, guests in range, slot offered on that weekday, date not past, slot not over, table
+    free. Staff may write down a slot that is over.
+    """
+    venue, day = get_venue(tx), booking.date.isoformat()
+    closure = find_closure(venue, list_closings(tx), day)
+    if closure is not None:
+        raise closure
+    _check_table(find_table(tx, booking.table_id), booking.guests)
+    slot = _find_slot(tx, booking)
+    starts, ends = interval(slot, venue.evening_ends_at)
+    zone = tx.zones.zone(venue.time_zone)
+    if not may_be_booked(booking.date, tonight(tx.now, zone, venue.evening_ends_at)):
+        raise DateOutOfRange(field="date")
+    if source != "manual" and has_ended(slot, booking.date, venue, zone, tx.now):
+        raise SlotEnded(field="slot")
+    if is_held(tx, booking.table_id, day, starts, ends):
+        raise TableTaken
+    issued = Issued(tx.new_id(), _fresh_code(tx), link_expiry(booking.date, zone))
+    insert_reservation(
+        tx,
+        {"id": issued.reservation_id, "status": status, "source": source,
+         "table_id": booking.table_id, "date": day, "slot": booking.slot,
+         "starts": starts, "ends": ends, "guests": booking.guests,
+         "customer_name": booking.customer_name, "customer_email": booking.customer_email,
+         "customer_phone": plain_phone(booking.customer_phone), "notes": booking.notes,
+         "language": booking.language, "pass_id": tx.tokens.random_bytes(8),
+         "access_code": issued.access_code, "issued_code": issued.access_code,
+         "link_expires_at": issued.link_expires_at,
+         "created_at": tx.now, "updated_at": tx.now, **columns},
+    )  # fmt: skip
+    add_history(tx, issued.reservation_id, "created", actor)
+    announce(tx, "reservation.created", issued.reservation_id)
+    return issued
+
+
+def _check_table(table: Table | None, guests: int) -> None:
+    if table is None:
+        raise TableNotFound
+    if not table.bookable:
+        raise TableNotBookable
+    if not table.capacity_min <= guests <= table.capacity_max:
+        raise GuestsOutOfRange(
+            field="guests", capacity_min=table.capacity_min, capacity_max=table.capacity_max
+        )
+
+
+def _find_slot(tx: Transaction, booking: Booking) -> Slot | None:
+    if booking.slot is None:
+        return None
+    slot = find_slot(list_slots(tx, booking.slot), booking.slot, booking.date)
+    if slot is None:
+        raise InvalidSlot(field="slot")
+    return slot
+
+
+def _fresh_code(tx: Transaction) -> str:
+    """A code that no stored reservation has; Unavailable when they have all but run out."""
+    sql = "SELECT 1 FROM reservation WHERE access_code = :code"
+    for _ in range(_CODE_TRIES):
+        code = tx.tokens.new_access_code()
+        if tx.row(sql, {"code": code}) is None:
+            return code
+    raise Unavailable
+
+
+SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A reservation whose idempotency key was sent again, `times` times, with another body."""
+
+    reservation_id: str
+    lineage: str
+    times: int
+    idempotency_key: str | None
+    date: str
+    slot: str | None
+    table: str
+    created_at: int
+
+
+def list_mismatches(reader: Reader, limit: int = SHOWN) -> list[Mismatch]:
+    """The latest reservations of which that is true."""
+    sql = """SELECT r.id, r.lineage, r.body_mismatches, r.idempotency_key, r.date, r.slot,
+                    t.number, r.created_at
+             FROM reservation r JOIN venue_table t ON t.id = r.table_id
+             WHERE r.body_mismatches > 0 AND r.lineage IS NOT NULL
+             ORDER BY r.created_at DESC LIMIT :limit"""
+    return [Mismatch(*row) for row in reader.rows(sql, {"limit": limit})]
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The outcome of a request: what was issued, and whether that is a replay.
+
+    `letter_id` is that of the letter to send before answering. Of a replay, `status` is that
+    of the reservation now, and `other_body` tells that it came with another body than the
+    first request.
+    """
+
+    issued: Issued
+    replayed: bool
+    letter_id: str | None = None
+    other_body: bool = False
+    status: str = "confirmed"
+
+
+def reserve(
+    tx: Transaction, environment: EnvironmentName, key: ApiKey, booking: Booking
+) -> Granted:
+    """Grant the booking, or answer again what its idempotency key was answered before.
+
+    Refusals: those of `grant`. A refused attempt leaves no trace, so the same idempotency
+    key may be tried again.
+    """
+    assert booking.idempotency_key is not None  # noqa: S101 - parse_booking has required it
+    earlier = find_issued(tx, key.lineage, booking.idempotency_key)
+    if earlier is not None:
+        return _replay(tx, *earlier, booking)
+    writes_letter = booking.notify_customer and booking.customer_email is not None
+    email_outcome = _outcome_so_far(environment, writes_letter=writes_letter)
+    issued = grant(
+        tx,
+        booking,
+        source="partner",
+        status="confirmed",
+        actor=f"key:{key.id}",
+        external_ref=booking.external_ref,
+        lineage=key.lineage,
+        idempotency_key=booking.idempotency_key,
+        request_hash=booking.fingerprint(),
+        email_outcome=email_outcome,
+    )
+    letter_id = None
+    if writes_letter and booking.customer_email is not None:
+        letter_id = queue_letter(
+            tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
+            keep=environment == "test",
+        )  # fmt: skip
+    return Granted(
+        replace(issued, email_outcome=email_outcome), replayed=False, letter_id=letter_id
+    )
+
+
+def settle_email(tx: Transaction, issued: Issued, outcome: str) -> Issued:
+    """Fix `notifications.email` for good: replays answer the same."""
+    set_email_outcome(tx, issued.reservation_id, outcome)
+    return replace(issued, email_outcome=outcome)
+
+
+def _outcome_so_far(environment: EnvironmentName, *, writes_letter: bool) -> str | None:
+    """`skipped`, `sent` to the test outbox, or unknown until the mail server answered."""
+    if not writes_letter:
+        return "skipped"
+    return "sent" if environment == "test" else None
+
+
+def _replay(
+    tx: Transaction, earlier: Issued, request_hash: bytes | None, booking: Booking
+) -> Granted:
+    # Of an erased guest nothing is left to compare with.
+    other_body = request_hash is not None and request_hash != booking.fingerprint()
+    if other_body:
+        count_body_mismatch(tx, earlier.reservation_id)
+    if earlier.email_outcome is None:  # the box died between the commit and the answer
+        earlier = settle_email(tx, earlier, "failed")
+    status = get_reservation(tx, earlier.reservation_id).status
+    return Granted(earlier, replayed=True, other_body=other_body, status=status)
+
+
+_HOUR = 3_600_000
+GUEST_LINE = "guest"  # the lineage of booking forms, each with an idempotency key of its own
+_LETTERS = {"confirmed": "confirmation", "requested": "requested", "pending": "payment_due"}
+
+
+def enter_for_guest(
+    tx: Transaction, booking: Booking, *, writes: bool = False, request_hash: bytes | None = None
+) -> Reservation:
+    """A guest's booking on the venue's own page (`platform`); with `writes` they get a letter.
+
+    `request_hash` is that of the form, where it left the table to the house.
+
+    free with autoConfirm: confirmed. free without: requested, until `requestExpiryHours`
+    have passed. prepaid: pending until staff record the payment.
+    """
+    venue = get_venue(tx)
+    expires_at = None
+    if venue.reservation_mode == "prepaid":
+        status = "pending"
+    elif venue.auto_confirm:
+        status = "confirmed"
+    else:
+        status, expires_at = "requested", tx.now + venue.request_expiry_hours * _HOUR
+    issued = grant(
+        tx, booking, source="platform", status=status, actor="guest", expires_at=expires_at,
+        lineage=GUEST_LINE if booking.idempotency_key is not None else None,
+        idempotency_key=booking.idempotency_key, request_hash=request_hash or booking.fingerprint(),
+    )  # fmt: skip
+    if writes:
+        write_to_guest(tx, issued.reservation_id, _LETTERS[status], by_guest=True)
+    return get_reservation(tx, issued.reservation_id)
+
+
+def enter_by_staff(
+    tx: Transaction, booking: Booking,
+    *, actor: str, letter: Literal["send", "keep"] | None = None, vip: bool = False,
+) -> Reservation:  # fmt: skip
+    """A reservation that staff wrote down (`manual`): confirmed.
+
+    The same `idempotency_key` by the same actor is one reservation, however often the form is
+    sent; FormUsed when it then says something else. With `letter` the guest gets the
+    confirmation, if there is an address (`keep`: the test environment's outbox does).
+    """
+    request_hash = hashlib.sha256(
+        booking.fingerprint() + repr((letter is not None, vip)).encode()
+    ).digest()
+    earlier = find_made(tx, actor, booking.idempotency_key, request_hash)
+    if earlier is not None:
+        return earlier
+    issued = grant(
+        tx, booking, source="manual", status="confirmed", actor=actor, vip=int(vip),
+        lineage=actor if booking.idempotency_key is not None else None,
+        idempotency_key=booking.idempotency_key, request_hash=request_hash,
+    )  # fmt: skip
+    if letter is not None and booking.customer_email is not None:
+        queue_letter(
+            tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
+            keep=letter == "keep",
+        )  # fmt: skip
+    return get_reservation(tx, issued.reservation_id)
+
+
+def find_made(
+    tx: Transaction, lineage: str, form_id: str | None, request_hash: bytes
+) -> Reservation | None:
+    """What this form has made, None when it comes for the first time.
+
+    FormUsed when it says something else than then, or when its reservation holds no table any
+    more: whoever goes back and sends it again means another reservation.
+    """
+    earlier = find_issued(tx, lineage, form_id) if form_id is not None else None
+    if earlier is None:
+        return None
+    issued, first_hash = earlier
+    made = get_reservation(tx, issued.reservation_id)
+    # Of an erased guest nothing is left to compare with.
+    if not made.holds or (first_hash is not None and first_hash != request_hash):
+        raise FormUsed
+    return made
+
+
+ANY_TABLE = ""  # the table of a booking that leaves it to the house
+
+
+def book(tx: Transaction, booking: Booking) -> Reservation:
+    """Enter the guest's booking and write to them; a form sent twice books once.
+
+    The house chooses among the free tables when the guest did not. Refusals are those of
+    `grant`; TableTaken too when no table is left, InvalidSlot for a slot that has begun, and
+    FormUsed when the form comes again with something else in it.
+    """
+    assert booking.idempotency_key is not None  # noqa: S101 - every form has its own
+    wished = booking.fingerprint()
+    earlier = find_made(tx, GUEST_LINE, booking.idempotency_key, wished)
+    if earlier is not None:
+        return earlier
+    venue, slots = get_venue(tx), list_slots(tx)
+    slot = find_slot(slots, booking.slot, booking.date) if booking.slot else None
+    zone = tx.zones.zone(venue.time_zone)
+    if has_begun(slot, slots, booking.date, venue, zone, tx.now):
+        raise InvalidSlot(field="slot")
+    if booking.table_id == ANY_TABLE:
+        free = free_tables(tx, venue, booking, slot)
+        if not free:
+            raise TableTaken
+        booking = replace(booking, table_id=best_table(free).id)
+    return enter_for_guest(tx, booking, writes=True, request_hash=wished)
+
+
+def free_tables(reader: Reader, venue: Venue, booking: Booking, slot: Slot | None) -> list[Table]:
+    """The tables that could seat this booking's party then, in the venue's order."""
+    day = booking.date.isoformat()
+    closed = any(closing.holds(day) for closing in list_closings(reader))
+    wanted = wanted_interval(slot, venue)
+    found = find_availability(list_tables(reader), list_holds(reader, day), wanted, closed=closed)
+    return [
+        one.table
+        for one in found
+        if one.available and one.table.capacity_min <= booking.guests <= one.table.capacity_max
+    ]
+
+
+def best_table(free: Iterable[Table]) -> Table:
+    """The smallest one that seats the party, then the least to spend, then the venue's order."""
+    return min(free, key=lambda table: (table.capacity_max, table.minimum_spend))

@@ -1,0 +1,228 @@
+"""Emails to guests: kinds, rows of `letter`, and writing one in its cause's transaction."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from appliance.core.tokens import first_id_of
+from appliance.database.connection import Reader, Transaction, known
+from appliance.reservations.rows import get_reservation
+
+KINDS = (
+    "confirmation", "requested", "accepted", "declined", "cancelled", "reminder", "payment_due",
+)  # fmt: skip
+WITH_PASS = ("confirmation", "accepted", "reminder")  # the guest is expected: the pass goes along
+WITH_CALENDAR = (*WITH_PASS, "cancelled")  # which strikes the entry out again
+UNASKED = ("reminder",)  # a guest may want no more of these
+LANGUAGES = ("fr", "en", "ar")
+RETRY_SECONDS = (60, 300, 1800, 7200, 21600)
+DAILY_SECONDS = 86400
+SETTINGS_TROUBLE = "settings: "  # begins the trouble that only the owner can end
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A row of `letter`. Instants are ms since 1970; `recipient` is null once erased."""
+
+    id: str
+    reservation_id: str
+    kind: str
+    recipient: str | None
+    language: str
+    state: str
+    attempts: int
+    due_at: int
+    created_at: int
+    sent_at: int | None
+    trouble: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one attempt.
+
+    `accepted`: the mail server took it. `refused`: never for this recipient. `deferred`: not
+    this letter now. `unreachable`: the server takes no letter at all at present. `trouble`
+    says why, without personal data.
+    """
+
+    result: Literal["accepted", "refused", "deferred", "unreachable"]
+    trouble: str | None = None
+
+
+def retry_delay(attempts: int) -> int:
+    """Seconds from the end of the `attempts`-th failed attempt to the next one."""
+    return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
+
+
+def remaining_delay(letter: Letter, now: int) -> float:
+    """Seconds until a waiting letter is due after a restart: never more than was planned.
+
+    A clock that was wrong then or is wrong now postpones nothing beyond its step of the
+    ladder, and what waits for the owner is tried at once: the settings may have changed.
+    """
+    if letter.attempts == 0 or (letter.trouble or "").startswith(SETTINGS_TROUBLE):
+        return 0.0
+    return min(max(0.0, (letter.due_at - now) / 1000), float(retry_delay(letter.attempts)))
+
+
+_COLUMNS = """
+    id, reservation_id, kind, recipient, language, state, attempts, due_at, created_at,
+    sent_at, trouble
+"""
+
+
+def find_letter(reader: Reader, letter_id: str) -> Letter | None:
+    """The letter of that id."""
+    sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
+    return reader.one(Letter, sql, {"id": letter_id})
+
+
+def get_letter(reader: Reader, letter_id: str) -> Letter:
+    """The letter of that id, or NotFound."""
+    return known(find_letter(reader, letter_id))
+
+
+def letter_state(reader: Reader, letter_id: str) -> str | None:
+    """`waiting`, `sent`, `failed` or `kept`; None when there is no such letter."""
+    return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": letter_id})
+
+
+def list_letters(reader: Reader, *, limit: int = 100) -> list[Letter]:
+    """The newest letters of the outbox first, whatever their state."""
+    sql = f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
+    return [Letter(*row) for row in reader.rows(sql, {"limit": limit})]
+
+
+def list_waiting_letters(reader: Reader) -> list[Letter]:
+    """Every letter that still has to be sent, the earliest due first."""
+    sql = f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
+    return [Letter(*row) for row in reader.rows(sql)]
+
+
+def is_test_outbox(reader: Reader) -> bool:
+    """Whether this outbox is its own mailbox: that of the test environment, `test.db`."""
+    return Path(reader.connection.filename).stem == "test"
+
+
+def was_written_to(reader: Reader, reservation_id: str) -> bool:
+    """Whether the guest had a letter about this reservation, or one may be on its way."""
+    sql = """SELECT EXISTS (SELECT 1 FROM letter
+             WHERE reservation_id = :id AND state <> 'failed' AND kind <> 'cancelled')"""
+    return bool(reader.value(sql, {"id": reservation_id}))
+
+
+def count_letters_to(reader: Reader, address: str, since: int) -> int:
+    """How many letters were written to that mailbox since then; `me+tag@…` is `me@…`."""
+    sql = "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL"
+    rows = reader.rows(sql, {"first": first_id_of(since)})
+    wanted = _mailbox_of(address)
+    return sum(_mailbox_of(recipient) == wanted for (recipient,) in rows)
+
+
+def _mailbox_of(address: str) -> str:
+    name, _, domain = address.casefold().rpartition("@")
+    return f"{name.partition('+')[0]}@{domain}"
+
+
+def find_letter_written_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
+    """The id of the letter of that kind that this very transaction has queued."""
+    sql = """SELECT id FROM letter
+             WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
+    return tx.one(str, sql, {"id": reservation_id, "kind": kind, "now": tx.now})
+
+
+def count_letters(reader: Reader) -> dict[str, int]:
+    """How many letters there are in each state."""
+    rows = reader.rows("SELECT state, count(*) FROM letter GROUP BY state")
+    return {row[0]: row[1] for row in rows}
+
+
+def list_troubles(reader: Reader, limit: int) -> list[tuple[int, str]]:
+    """When the latest letters that are not sent were written, and what they ran into."""
+    sql = """SELECT created_at, trouble FROM letter
+             WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
+             ORDER BY created_at DESC LIMIT :limit"""
+    return [(row[0], row[1]) for row in reader.rows(sql, {"limit": limit})]
+
+
+def add_no_reminders(tx: Transaction, address: str) -> None:
+    """Send no reminder to this address any more."""
+    sql = "INSERT INTO no_reminders (address_hash, at) VALUES (:hash, :now) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"hash": _hash(address), "now": tx.now})
+
+
+def wants_no_reminders(reader: Reader, address: str) -> bool:
+    """Whether this address has had enough of them."""
+    sql = "SELECT 1 FROM no_reminders WHERE address_hash = :hash"
+    return reader.row(sql, {"hash": _hash(address)}) is not None
+
+
+def forget_no_reminders(tx: Transaction, address: str) -> None:
+    """Keep nothing of an address that is erased, unless another reservation has it too."""
+    sql = """DELETE FROM no_reminders WHERE address_hash = :hash AND NOT EXISTS (
+                 SELECT 1 FROM reservation WHERE lower(customer_email) = lower(:address))"""
+    tx.execute(sql, {"hash": _hash(address), "address": address})
+
+
+def _hash(address: str) -> bytes:
+    return hashlib.sha256(address.strip().lower().encode()).digest()
+
+
+_DAY = 86_400_000  # ms
+_LETTERS_A_DAY = 6
+
+
+@dataclass(frozen=True, slots=True)
+class LetterQueued:
+    """A notice after commit: this letter waits to be sent."""
+
+    letter_id: str
+
+
+def write_to_guest(
+    tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False
+) -> str | None:
+    """Queue a letter of `kind` in the guest's language; its id, None where none is due.
+
+    None is due without an address, to the guest of a partner who writes to them itself
+    (`notifyCustomer` false), nor of a cancellation to somebody who was never written to. The
+    same news twice in a transaction is one letter. What a guest causes on a page (`by_guest`) is
+    not written to an address that had six letters in a day: anybody may have typed it.
+    """
+    reservation = get_reservation(tx, reservation_id)
+    if reservation.source == "partner" and reservation.email_outcome == "skipped":
+        return None
+    if reservation.customer_email is None:
+        return None
+    if kind == "cancelled" and not was_written_to(tx, reservation_id):
+        return None
+    had = count_letters_to(tx, reservation.customer_email, tx.now - _DAY) if by_guest else 0
+    if had >= _LETTERS_A_DAY:
+        return None
+    return find_letter_written_now(tx, reservation_id, kind) or queue_letter(
+        tx, reservation_id, kind, reservation.customer_email, reservation.language,
+        keep=is_test_outbox(tx),
+    )  # fmt: skip
+
+
+def queue_letter(
+    tx: Transaction, reservation_id: str, kind: str, recipient: str, language: str | None,
+    *, keep: bool,
+) -> str:  # fmt: skip
+    """Write a letter of `kind` into the outbox; its id.
+
+    `keep` (the test environment) makes the outbox its mailbox: it is never sent. A language
+    that we do not write is French.
+    """
+    letter_id = tx.new_id()
+    tx.insert(
+        "letter",
+        {"id": letter_id, "reservation_id": reservation_id, "kind": kind, "recipient": recipient,
+         "language": language if language in LANGUAGES else "fr",
+         "state": "kept" if keep else "waiting", "due_at": tx.now, "created_at": tx.now},
+    )  # fmt: skip
+    if not keep:
+        tx.notices.append(LetterQueued(letter_id))
+    return letter_id

@@ -1,0 +1,71 @@
+"""What a guest may still do, and until when: venue time in instants."""
+
+from collections.abc import Iterable
+from datetime import date
+from zoneinfo import ZoneInfo
+
+from appliance.reservations.calendar_file import hours_of, minute_of
+from appliance.reservations.model import Reservation
+from appliance.venue.model import (
+    WHOLE_EVENING,
+    Slot,
+    Venue,
+    day_of_week,
+    evening_end,
+    instant,
+    interval,
+)
+
+_HOUR = 3_600_000
+
+
+def cancel_deadline(
+    reservation: Reservation, slots: tuple[Slot, ...], venue: Venue, zone: ZoneInfo, hours: int
+) -> int:
+    """Until when a guest may cancel, in ms since 1970: `hours` before they are expected.
+
+    Of a whole evening without slots that is the evening's end: nobody knows better.
+    """
+    day = date.fromisoformat(reservation.date)
+    expected = hours_of(reservation, slots, venue.evening_ends_at)
+    if expected is None:
+        return evening_end(day, zone, venue.evening_ends_at) - hours * _HOUR
+    return minute_of(day, expected[0], zone) - hours * _HOUR
+
+
+def offered_slots(slots: Iterable[Slot], day: date) -> list[Slot]:
+    """The slots of that weekday, in the venue's order."""
+    weekday = day_of_week(day)
+    return [slot for slot in slots if weekday in slot.days_of_week]
+
+
+def has_begun(
+    slot: Slot | None, slots: Iterable[Slot], day: date, venue: Venue, zone: ZoneInfo, now: int
+) -> bool:
+    """Whether a slot has begun; the whole evening (None) has when its last slot did.
+
+    A guest who comes that late calls, or asks at the door.
+    """
+    begins = [interval(one, venue.evening_ends_at)[0] for one in offered_slots(slots, day)]
+    if slot is not None:
+        begins = [interval(slot, venue.evening_ends_at)[0]]
+    if not begins:
+        return now >= instant(day, "23:59", zone)
+    return now >= minute_of(day, max(begins), zone)
+
+
+def has_ended(slot: Slot | None, day: date, venue: Venue, zone: ZoneInfo, now: int) -> bool:
+    """Whether a slot is over; the whole evening (None) never is while its date can be booked."""
+    return slot is not None and now >= minute_of(
+        day, interval(slot, venue.evening_ends_at)[1], zone
+    )
+
+
+def evening_is_over(reservation: Reservation, venue: Venue, zone: ZoneInfo, now: int) -> bool:
+    """Whether its evening has ended."""
+    return now >= evening_end(date.fromisoformat(reservation.date), zone, venue.evening_ends_at)
+
+
+def wanted_interval(slot: Slot | None, venue: Venue) -> tuple[int, int]:
+    """The minutes that a booking of `slot`, or of the whole evening, would hold."""
+    return WHOLE_EVENING if slot is None else interval(slot, venue.evening_ends_at)

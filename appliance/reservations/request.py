@@ -1,0 +1,173 @@
+"""A booking: a parsed wish for a table, before it is granted (interface, section 2.6)."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from appliance.core.errors import (
+    CustomerContactRequired,
+    CustomerNameRequired,
+    IdempotencyKeyRequired,
+    InvalidDate,
+    InvalidEmail,
+    InvalidGuests,
+    InvalidSlot,
+    InvalidTable,
+    field_invalid,
+)
+from appliance.reservations.emails import LANGUAGES
+from appliance.venue.model import is_slot, parse_date
+
+NOTES_MAX = 500
+REFERENCE_MAX = 120
+NAME_MAX = 200
+PHONE_MAX = 40
+EMAIL_MAX = 254
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_EMAIL = re.compile(rf"(?=.{{1,64}}@){_ATOM}(?:\.{_ATOM})*@{_LABEL}(?:\.{_LABEL})+")
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """A table, an evening, a party and a customer. `slot` None is the whole evening."""
+
+    table_id: str
+    date: date
+    slot: str | None
+    guests: int
+    customer_name: str
+    customer_email: str | None
+    customer_phone: str | None
+    notes: str | None = None
+    external_ref: str | None = None
+    idempotency_key: str | None = None
+    notify_customer: bool = True
+    language: str | None = None
+
+    def fingerprint(self) -> bytes:
+        """SHA-256 over every member: tells a true replay from another body."""
+        members = [getattr(self, name) for name in self.__slots__]
+        members[1] = self.date.isoformat()
+        return hashlib.sha256(repr(members).encode()).digest()
+
+
+def parse_booking(body: Mapping[str, Any]) -> Booking:
+    """The booking in a decoded `POST /v1/reservations` body.
+
+    Refusals come in the order of docs/decisions/requests-and-errors.md.
+    """
+    day = parse_date(body.get("date"))
+    if day is None:
+        raise InvalidDate(field="date")
+    slot = body.get("slot")
+    if slot is not None and not is_slot(slot):
+        raise InvalidSlot(field="slot")
+    table_id = parse_uuid(body.get("tableId"))
+    if table_id is None:
+        raise InvalidTable(field="tableId")
+    guests = body.get("guests")
+    if type(guests) is not int or guests < 1:
+        raise InvalidGuests(field="guests")
+    name, email, phone = _parse_customer(body.get("customer"))
+    key = body.get("idempotencyKey")
+    if not isinstance(key, str) or not key.strip():
+        raise IdempotencyKeyRequired(field="idempotencyKey")
+    notes = _optional_text(body.get("notes"), "notes", NOTES_MAX)
+    external_ref = _optional_text(body.get("externalRef"), "externalRef", REFERENCE_MAX)
+    _check_length(key, "idempotencyKey", REFERENCE_MAX)
+    _check_length(name, "customer.name", NAME_MAX)
+    check_phone(phone, "customer.phone")
+    language = body["customer"].get("language")
+    if language is not None and language not in LANGUAGES:
+        raise field_invalid("customer.language", "language")
+    notify = body.get("notifyCustomer", True)
+    if not isinstance(notify, bool):
+        raise field_invalid("notifyCustomer", "true_or_false")
+    return Booking(
+        table_id, day, slot, guests, name, email, phone, notes, external_ref, key, notify, language
+    )
+
+
+def parse_uuid(text: object) -> str | None:
+    """A UUID in its canonical lower-case spelling, or None."""
+    if not isinstance(text, str):
+        return None
+    lower = text.lower()
+    return lower if _UUID.fullmatch(lower) else None
+
+
+def is_email(text: object) -> bool:
+    """Whether `text` is an address that mail can be sent to."""
+    return isinstance(text, str) and len(text) <= EMAIL_MAX and bool(_EMAIL.fullmatch(text))
+
+
+def is_phone(text: object) -> bool:
+    """Whether `text` holds 6 to 20 digits of any script, in at most PHONE_MAX characters."""
+    if not isinstance(text, str) or len(text) > PHONE_MAX:
+        return False
+    return 6 <= sum(c.isdecimal() for c in text) <= 20
+
+
+def plain_phone(phone: str | None) -> str | None:
+    """A phone number as it is stored: with 0 to 9, whichever digits it was typed with."""
+    return phone and "".join(str(unicodedata.decimal(c, c)) for c in phone)
+
+
+def _parse_customer(customer: object) -> tuple[str, str | None, str | None]:
+    if not isinstance(customer, dict):
+        raise CustomerNameRequired(field="customer.name")
+    name = customer.get("name")
+    if not isinstance(name, str) or not is_visible(name):
+        raise CustomerNameRequired(field="customer.name")
+    email = _absent_if_empty(customer.get("email"))
+    phone = _absent_if_empty(customer.get("phone"))
+    if email is None and phone is None:
+        raise CustomerContactRequired(field="customer.email")
+    if email is not None and not is_email(email):
+        raise InvalidEmail(field="customer.email")
+    return " ".join(name.split()), email, phone
+
+
+def is_visible(text: str) -> bool:
+    """Whether anything of it can be seen: not so spaces, controls and zero-width characters."""
+    return any(c.isprintable() and not c.isspace() for c in text)
+
+
+def _absent_if_empty(contact: Any) -> Any:
+    return None if contact == "" else contact
+
+
+def check_customer(name: str | None, email: str | None, phone: str | None, prefix: str) -> None:
+    """The refusals of what was typed of a customer, in fields that begin so; None is not asked."""
+    if name is not None and not is_visible(name):
+        raise CustomerNameRequired(field=f"{prefix}name")
+    if email is not None and not is_email(email):
+        raise InvalidEmail(field=f"{prefix}email")
+    check_phone(phone, f"{prefix}phone")
+    _check_length(name or "", f"{prefix}name", NAME_MAX)
+
+
+def check_phone(phone: object, field: str) -> None:
+    """ValidationError of `field` unless a phone number is absent or holds 6 to 20 digits."""
+    if phone is not None and not is_phone(phone):
+        raise field_invalid(field, "phone", longest=PHONE_MAX)
+
+
+def _optional_text(value: Any, field: str, longest: int) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise field_invalid(field, "text")
+    _check_length(value, field, longest)
+    return value or None
+
+
+def _check_length(value: str, field: str, longest: int) -> None:
+    if len(value) > longest:
+        raise field_invalid(field, "at_most", longest=longest)

@@ -1,0 +1,209 @@
+"""Find reservations: by name, code, table or phone, of one evening or of all."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from appliance.core.text import fold
+from appliance.database.connection import Reader
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import RESERVATION_COLUMNS, RESERVATION_FROM
+from appliance.venue.rows import list_tables
+
+_FEWEST_DIGITS = 3
+_LAST_DIGITS = 4
+_WHOLE_NUMBER = 9  # digits of a phone number without its country and its leading 0
+_COUNTRY = re.compile(
+    r"(?:1|7|2(?:[07]|[1-689]\d)|3(?:[0-469]|[578]\d)|4(?:2\d|[013-9])|5(?:[1-8]|[09]\d)"
+    r"|6(?:[0-6]|[7-9]\d)|8(?:[1246]|[03579]\d)|9(?:[0-58]|[679]\d))0?"
+)
+_NAME_MAX = 80
+_NAME = re.compile(r"[^\W\d_]{2,}(?:[\s'’.-]+[^\W\d_]+)*")
+
+
+def search(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
+    """Those whom every word of `query` fits, all for a blank one; the door searches so.
+
+    A phone fits by the whole number or by exactly its last four digits: who knows less of it
+    learns no more (docs/security.md, S4).
+    """
+    return [found for found in reservations if _matches(found, query, _is_known)]
+
+
+def fits(reservation: Reservation, query: str) -> bool:
+    """Whether every word of `query` fits, or its digits are in the phone number."""
+    return _matches(reservation, query, _has)
+
+
+def asks_phone(query: str) -> bool:
+    """Whether `search` would hold a part of `query` against phone numbers."""
+    numbers = (_read_number(text) for text in (query, *query.split()))
+    return any(len(number) >= _LAST_DIGITS for number in numbers)
+
+
+def search_by_name(reservations: Iterable[Reservation], query: str) -> list[Reservation]:
+    """Those whose name has a word that begins with each word of `query`."""
+    words = fold(query).split()
+    return [found for found in reservations if words and _is_named(found, words)]
+
+
+def names_table(name: str, number: str, word: str) -> bool:
+    """Whether a folded word is in the table's name, or is its number."""
+    return word in fold(name) or word == fold(number)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text that was typed may be somebody's name: words of letters, no lone one."""
+    folded = fold(text).strip()
+    return len(folded) <= _NAME_MAX and _NAME.fullmatch(folded) is not None
+
+
+def _matches(reservation: Reservation, query: str, by_phone: Callable[[str, str], bool]) -> bool:
+    phone = _digits(reservation.customer_phone)
+    return all(
+        _fits(reservation, word) or by_phone(phone, _read_number(word))
+        for word in fold(query).split()
+    ) or by_phone(phone, _read_number(query))
+
+
+def _fits(reservation: Reservation, word: str) -> bool:
+    code = (reservation.access_code or "").lower()
+    return (
+        word in fold(reservation.customer_name or "")
+        or names_table(reservation.table_name, reservation.table_number, word)
+        or (bool(code) and word in {code, code[4:], code.replace("-", "")})
+    )
+
+
+def _read_number(query: str) -> str:
+    """The digits of a text that is written as a phone number, or as a part of one; else nothing."""
+    folded = fold(query)
+    digits = _digits(folded)
+    is_number = all(sign.isdecimal() or sign in "+-./() " for sign in folded)
+    return digits if is_number and len(digits) >= _FEWEST_DIGITS else ""
+
+
+def _has(phone: str, number: str) -> bool:
+    return bool(number) and (number in phone or _is_whole(phone, number))
+
+
+def _is_known(phone: str, number: str) -> bool:
+    if len(number) == _LAST_DIGITS:
+        return phone.endswith(number)
+    return _is_whole(phone, number)
+
+
+def _is_whole(phone: str, number: str) -> bool:
+    """Whether they are one number; either may lack its country, or its leading 0."""
+    short, long = sorted((phone.lstrip("0"), number.lstrip("0")), key=len)
+    if len(short) < _WHOLE_NUMBER:
+        return short == long != ""
+    return long.endswith(short) and (
+        short == long or _COUNTRY.fullmatch(long[: -len(short)]) is not None
+    )
+
+
+def _digits(text: str | None) -> str:
+    return "".join(sign for sign in fold(text or "") if sign.isdecimal())
+
+
+def _is_named(reservation: Reservation, words: list[str]) -> bool:
+    names = fold(reservation.customer_name or "").split()
+    return all(any(name.startswith(word) for name in names) for word in words)
+
+
+Order = Literal["slot", "evening", "latest-evening", "newest"]
+_ORDERS = {
+    "slot": "r.date, r.slot, r.created_at, r.id",  # as partners list them (interface, section 4)
+    "evening": "r.date, r.starts, r.created_at, r.id",
+    "latest-evening": "r.date DESC, r.starts, r.created_at, r.id",
+    "newest": "r.created_at DESC, r.id DESC",
+}
+
+
+_KNOWN = """(r.customer_name IS NOT NULL OR r.customer_phone IS NOT NULL
+    OR r.access_code IS NOT NULL OR r.table_id IN (SELECT value FROM json_each(:tables)))"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is looked for; what is empty or None excludes nothing. Dates are YYYY-MM-DD."""
+
+    first: str | None = None
+    last: str | None = None
+    statuses: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    text: str = ""
+    order: Order = "evening"
+
+
+def page_found(
+    reader: Reader, wanted: Wanted, page: int, limit: int
+) -> tuple[list[Reservation], int]:
+    """A page of what was found, and how many there are."""
+    begin = (page - 1) * limit
+    if wanted.text:  # names are compared without case and accents, which SQL cannot
+        shown, total = [], 0
+        for total, found in enumerate(_iterate(reader, wanted), 1):
+            if begin < total <= begin + limit:
+                shown.append(found)
+        return shown, total
+    where, values = _conditions(reader, wanted)
+    total = reader.value(f"SELECT count(*) FROM reservation r WHERE {where}", values)  # noqa: S608
+    return list(islice(_iterate(reader, wanted, begin, limit), limit)), int(total)
+
+
+def list_found(reader: Reader, wanted: Wanted) -> list[int]:
+    """The `seq` of everything that was found, in its order."""
+    if wanted.text:
+        return [found.seq for found in _iterate(reader, wanted)]
+    where, values = _conditions(reader, wanted)
+    sql = f"SELECT r.seq FROM reservation r WHERE {where} ORDER BY {_ORDERS[wanted.order]}"  # noqa: S608
+    return [row[0] for row in reader.rows(sql, values)]
+
+
+def list_by_seq(reader: Reader, seqs: Iterable[int]) -> list[Reservation]:
+    """Those reservations, in that order, but for those that are gone."""
+    sql = f"SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE r.seq = :seq"
+    found = (reader.one(Reservation, sql, {"seq": seq}) for seq in seqs)
+    return [reservation for reservation in found if reservation is not None]
+
+
+def _iterate(
+    reader: Reader, wanted: Wanted, begin: int = 0, limit: int = -1
+) -> Iterator[Reservation]:
+    where, values = _conditions(reader, wanted)
+    sql = f"""SELECT {RESERVATION_COLUMNS} {RESERVATION_FROM} WHERE {where}
+              ORDER BY {_ORDERS[wanted.order]} LIMIT :limit OFFSET :begin"""
+    rows = reader.rows(sql, {**values, "limit": limit, "begin": min(begin, 2**62)})
+    for row in rows:
+        found = Reservation(*row)
+        if not wanted.text or fits(found, wanted.text):
+            yield found
+
+
+def _conditions(reader: Reader, wanted: Wanted) -> tuple[str, dict[str, Any]]:
+    conditions: list[str] = ["1"]
+    values: dict[str, Any] = {}
+    if wanted.text:  # of whom nothing is known any more, that is of most, only the table is left
+        conditions.append(_KNOWN)
+        words = fold(wanted.text).split()
+        values["tables"] = json.dumps([
+            table.id for table in list_tables(reader)
+            if any(names_table(table.name, table.number, word) for word in words)
+        ])  # fmt: skip
+    if wanted.first is not None:
+        conditions.append("r.date >= :first")
+        values["first"] = wanted.first
+    if wanted.last is not None:
+        conditions.append("r.date <= :last")
+        values["last"] = wanted.last
+    for column, chosen in (("status", wanted.statuses), ("source", wanted.sources)):
+        if chosen:
+            names = [f"{column}_{i}" for i in range(len(chosen))]
+            conditions.append(f"r.{column} IN ({', '.join(':' + name for name in names)})")
+            values |= dict(zip(names, chosen, strict=True))
+    return " AND ".join(conditions), values

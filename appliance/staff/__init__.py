@@ -1,0 +1,1 @@
+"""Staff accounts, sign-in, two-factor, first run, and the audit log."""

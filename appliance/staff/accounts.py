@@ -1,0 +1,158 @@
+"""Create, change and disable staff accounts. There is always an owner left."""
+
+from dataclasses import dataclass
+
+from appliance.core.errors import ChangedMeanwhile, LastOwner, NameTaken, NotFound
+from appliance.core.tokens import account_hash, hash_token
+from appliance.database.connection import Transaction, known
+from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.staff.model import (
+    StaffMember,
+    find_invited,
+    find_staff,
+    insert_invitation,
+    list_staff,
+    set_password,
+    use_invitations,
+)
+from appliance.staff.sessions import clear_failures, delete_session, delete_sessions
+
+# Long enough for someone who starts on Friday and reads the message on Monday.
+INVITATION_MILLISECONDS = 72 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Who was invited, and the secret part of the link, which is stored nowhere."""
+
+    staff_id: str
+    secret: str
+
+
+def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE) -> Invitation:
+    """A person of one of ROLES, without a password. The link is good for 72 hours, once.
+
+    NameTaken when somebody who is still here signs in under that name.
+    """
+    name = " ".join(name.split())
+    check_free(tx, name)
+    staff_id = tx.new_id()
+    tx.insert("staff", {"id": staff_id, "name": name, "role": role, "created_at": tx.now})
+    note_security(tx, actor, "person_invited", person=staff_id, name=name, role=role)
+    return invite(tx, staff_id)
+
+
+def invite(tx: Transaction, staff_id: str) -> Invitation:
+    """One more link, good for 72 hours and once."""
+    invitation = Invitation(staff_id, tx.tokens.new_link_secret())
+    expires_at = tx.now + INVITATION_MILLISECONDS
+    insert_invitation(tx, hash_token(invitation.secret), staff_id, expires_at)
+    return invitation
+
+
+def check_free(tx: Transaction, name: str) -> None:
+    """NameTaken when somebody who is still here signs in under that name."""
+    if any(p.name.casefold() == name.casefold() for p in list_staff(tx) if not p.disabled_at):
+        raise NameTaken(name=name)
+
+
+def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> bool:
+    """Set the password of whom the link with this SHA-256 invites; False when none is."""
+    invited = find_invited(tx, link_hash)
+    if invited is None:
+        return False
+    set_password(tx, invited.id, password_hash)
+    use_invitations(tx, invited.id)
+    delete_sessions(tx, invited.id)  # whoever had the old password is out
+    note_security(tx, f"staff:{invited.id}", "link_used")
+    return True
+
+
+def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Invitation:
+    """A new one-time link, good for 72 hours; earlier ones are dead, and wrong tries forgotten.
+
+    The password holds until the link is used. NotFound for who is not here or disabled.
+    """
+    person = known(find_staff(tx, staff_id))
+    if person.disabled_at is not None:
+        raise NotFound
+    use_invitations(tx, staff_id)
+    clear_failures(tx, account_hash(person.name))
+    note_security(tx, actor, "link_made", person=staff_id)
+    return invite(tx, staff_id)
+
+
+def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
+    """Let nobody in as that person, from the next request on; twice is once.
+
+    NotFound; LastOwner where nobody else could.
+    """
+    person = known(find_staff(tx, staff_id))
+    if person.disabled_at is not None:
+        return
+    _keep_an_owner(tx, person)
+    tx.update("staff", staff_id, disabled_at=tx.now)
+    use_invitations(tx, staff_id)
+    delete_sessions(tx, staff_id)
+    note_security(tx, actor, "person_disabled", person=staff_id)
+
+
+def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
+    """Let that person in again, with the same password; twice is once.
+
+    NotFound; NameTaken when somebody else signs in under the name by now.
+    """
+    person = known(find_staff(tx, staff_id))
+    if person.disabled_at is None:
+        return
+    check_free(tx, person.name)
+    tx.update("staff", staff_id, disabled_at=None)
+    note_security(tx, actor, "person_enabled", person=staff_id)
+
+
+def change_role(
+    tx: Transaction, staff_id: str, seen: str, role: str, *, actor: str = CONSOLE
+) -> None:
+    """Another of ROLES, in force from the next request on. `seen` is the role the author saw.
+
+    NotFound, ChangedMeanwhile, LastOwner.
+    """
+    person = known(find_staff(tx, staff_id))
+    if person.role != seen:
+        raise ChangedMeanwhile
+    if role == person.role:
+        return
+    if role != "owner":
+        _keep_an_owner(tx, person)
+    tx.update("staff", staff_id, role=role)
+    note_security(tx, actor, "role_changed", person=staff_id, before=person.role, after=role)
+
+
+def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
+    """Forget the wrong passwords that were typed for that person; NotFound."""
+    clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
+    note_security(tx, actor, "unlocked", person=staff_id)
+
+
+def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) -> None:
+    """End one session of that person; NotFound when it is over already."""
+    if not delete_session(tx, staff_id, session_id):
+        raise NotFound
+    note_security(tx, actor, "session_ended", person=staff_id)
+
+
+def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
+    """End every session of that person; how many."""
+    ended = delete_sessions(tx, staff_id)
+    note_security(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
+    return ended
+
+
+def _keep_an_owner(tx: Transaction, person: StaffMember) -> None:
+    """LastOwner unless somebody else may do and can do everything."""
+    others = any(
+        p.role == "owner" and p.has_password and p.disabled_at is None and p.id != person.id
+        for p in list_staff(tx)
+    )
+    if person.role == "owner" and person.has_password and not others:
+        raise LastOwner

@@ -1,0 +1,97 @@
+"""The first run: a one-time link, and the first owner (docs/security.md, S8)."""
+
+import json
+from dataclasses import dataclass
+
+from appliance.core.tokens import hash_token
+from appliance.database.connection import Reader, Transaction
+from appliance.staff.audit_log import note_security
+from appliance.staff.model import has_owner
+from appliance.staff.sessions import OpenedSession, start_session
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """`closed`: nothing but the setup page answers until there is an owner."""
+
+    closed: bool
+    steps: tuple[str, ...]
+
+
+def find_setup(reader: Reader) -> Setup | None:
+    """How far the setup has come; None where nobody began one."""
+    row = reader.row("SELECT closed, steps FROM setup")
+    return None if row is None else Setup(bool(row[0]), tuple(json.loads(row[1])))
+
+
+def is_closed(reader: Reader) -> bool:
+    """Whether this box waits for its first owner. One statement: it may be looked up."""
+    sql = """SELECT 1 FROM setup WHERE closed = 1 AND NOT EXISTS (
+                 SELECT 1 FROM staff
+                 WHERE role = 'owner' AND password IS NOT NULL AND disabled_at IS NULL)"""
+    return reader.row(sql) is not None
+
+
+def begin_setup(tx: Transaction, *, closed: bool) -> None:
+    """Make the row, unless there is one."""
+    sql = "INSERT INTO setup (id, closed) VALUES (1, :closed) ON CONFLICT DO NOTHING"
+    tx.execute(sql, {"closed": int(closed)})
+
+
+def set_setup_link(tx: Transaction, link_hash: bytes | None, expires_at: int | None) -> None:
+    """Which link works, until when; every other one is dead."""
+    sql = "UPDATE setup SET link_hash = :hash, link_expires_at = :expires_at"
+    tx.execute(sql, {"hash": link_hash, "expires_at": expires_at})
+
+
+def is_setup_link(reader: Reader, link_hash: bytes) -> bool:
+    """Whether that link works now."""
+    sql = "SELECT 1 FROM setup WHERE link_hash = :hash AND link_expires_at > :now"
+    return reader.row(sql, {"hash": link_hash, "now": reader.now}) is not None
+
+
+SETUP_LINK_MILLISECONDS = 30 * 60 * 1000
+STEPS = ("venue", "tables", "slots", "mail", "address", "phone")
+
+
+def offer_setup(tx: Transaction) -> str | None:
+    """The secret of a fresh link, good for 30 minutes and once; None when there is an owner.
+
+    Every earlier link is dead.
+    """
+    if has_owner(tx):
+        return None
+    begin_setup(tx, closed=False)
+    secret = tx.tokens.new_link_secret()
+    set_setup_link(tx, hash_token(secret), tx.now + SETUP_LINK_MILLISECONDS)
+    return secret
+
+
+def found_owner(
+    tx: Transaction, link_hash: bytes, name: str, password_hash: str,
+    *, language: str, device_secret: str | None = None, device: str = "",
+) -> OpenedSession | None:  # fmt: skip
+    """The first owner, signed in; None when the link is used, over, or none of ours.
+
+    Of two who send it at once, one becomes the owner.
+    """
+    if has_owner(tx) or not is_setup_link(tx, link_hash):
+        return None
+    set_setup_link(tx, None, None)
+    # Somebody of that name who was invited from the console meanwhile makes room.
+    sql = """UPDATE staff SET disabled_at = :now
+             WHERE name = :name COLLATE NOCASE AND disabled_at IS NULL"""
+    tx.execute(sql, {"now": tx.now, "name": name})
+    staff_id = tx.new_id()
+    tx.insert(
+        "staff",
+        {"id": staff_id, "name": name, "role": "owner", "password": password_hash,
+         "language": language, "created_at": tx.now},
+    )  # fmt: skip
+    note_security(tx, f"staff:{staff_id}", "box_founded", person=staff_id, role="owner")
+    return start_session(tx, staff_id, device_secret, device)
+
+
+def close_setup(tx: Transaction) -> None:
+    """Every step of STEPS is behind: done, or left for later."""
+    tx.execute("UPDATE setup SET steps = :steps", {"steps": json.dumps(STEPS)})

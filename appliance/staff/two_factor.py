@@ -1,0 +1,295 @@
+"""Two-factor sign-in: TOTP, recovery codes, and asking for them (docs/security.md, S7, S9)."""
+
+import base64
+import hmac
+import unicodedata
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import quote
+
+from appliance.core.errors import ChangedMeanwhile, CodeLater, OfferOver
+from appliance.core.tokens import ACCESS_CODE_ALPHABET, Keyring, account_hash, hash_token
+from appliance.database.connection import Reader, Transaction, known
+from appliance.staff.audit_log import CONSOLE, NOBODY, note_security
+from appliance.staff.model import find_staff
+from appliance.staff.sessions import OpenedSession, Try, count_try, open_session, still_fits
+
+RECOVERY_CODES = 10
+OFFER_MILLISECONDS = 15 * 60_000
+ASKED_MILLISECONDS = 5 * 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class SecondStep:
+    """By which secret somebody's app shows codes; in force unless `since` is None."""
+
+    wrapped: bytes
+    offered_at: int
+    since: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCode:
+    """Who is asked for a code after a right password, and in which row it is counted."""
+
+    staff_id: str
+    device: bytes
+    is_counted: bool
+
+
+def tidy_recovery_code(typed: str) -> str:
+    """A recovery code as it is hashed, however it was typed."""
+    return "".join(c for c in typed.upper() if c in ACCESS_CODE_ALPHABET)
+
+
+SECRET_BYTES = 20  # as long as the hash (RFC 4226, section 4)
+STEP_MILLISECONDS = 30_000
+_LABEL_MAX = 30  # characters: a QR code that says more is hard to scan
+
+
+def totp_code(secret: bytes, step: int) -> str:
+    """The six digits of a step."""
+    digest = hmac.digest(secret, step.to_bytes(8, "big"), "sha1")
+    offset = digest[-1] & 0xF
+    number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFF_FFFF
+    return f"{number % 10**6:06d}"
+
+
+def fitting_steps(secret: bytes, typed: str, now: int) -> list[int]:
+    """Of the step at `now` (ms) and those beside it, the ones whose code was typed."""
+    code, present = _read_code(typed), now // STEP_MILLISECONDS
+    near = range(max(present - 1, 0), present + 2)
+    return [step for step in near if hmac.compare_digest(totp_code(secret, step), code)]
+
+
+def spell_secret(secret: bytes) -> str:
+    """Base32 in groups of four, to be typed into the app."""
+    letters = _base32(secret)
+    return " ".join(letters[i : i + 4] for i in range(0, len(letters), 4))
+
+
+def app_address(secret: bytes, issuer: str, account: str) -> str:
+    """The `otpauth://` address that an app reads from the QR code."""
+    issuer, account = (quote(name[:_LABEL_MAX], safe="") for name in (issuer, account))
+    return (
+        f"otpauth://totp/{issuer}:{account}?secret={_base32(secret)}&issuer={issuer}"
+        "&algorithm=SHA1&digits=6&period=30"
+    )
+
+
+def _base32(secret: bytes) -> str:
+    return base64.b32encode(secret).decode().rstrip("=")
+
+
+def _read_code(typed: str) -> str:
+    """Digits of any script, without spaces; whatever else was typed fits no code."""
+    return "".join(str(unicodedata.decimal(c, "?")) for c in typed if not c.isspace())
+
+
+_KEPT_STEPS = 2880  # of a day
+
+
+def find_second_step(reader: Reader, staff_id: str) -> SecondStep | None:
+    """That person's, in force or only offered."""
+    return reader.one(
+        SecondStep,
+        "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id",
+        {"id": staff_id},
+    )
+
+
+def has_second_step(reader: Reader, staff_id: str) -> bool:
+    """Whether that person's is in force."""
+    found = find_second_step(reader, staff_id)
+    return found is not None and found.since is not None
+
+
+def list_second_steps(reader: Reader) -> set[str]:
+    """Whose are in force."""
+    return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
+
+
+def delete_second_step(tx: Transaction, staff_id: str) -> None:
+    """Forget the secret and all that belongs to it."""
+    for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
+        tx.execute(f"DELETE FROM {table} WHERE staff_id = :id", {"id": staff_id})  # noqa: S608
+
+
+def spend_step(tx: Transaction, staff_id: str, step: int) -> bool:
+    """Whether that step's code is taken now for the first time."""
+    spent = {"id": staff_id, "step": step}
+    sql = "INSERT INTO spent_step (staff_id, step) VALUES (:id, :step) ON CONFLICT DO NOTHING"
+    is_first = tx.execute(sql, spent) > 0
+    sql = "DELETE FROM spent_step WHERE staff_id = :id AND step < :step"
+    tx.execute(sql, {**spent, "step": step - _KEPT_STEPS})
+    return is_first
+
+
+def spend_recovery_code(tx: Transaction, staff_id: str, code: bytes) -> bool:
+    """Whether there was such a code; it is none any more."""
+    sql = "DELETE FROM recovery_code WHERE staff_id = :id AND hash = :hash"
+    return tx.execute(sql, {"id": staff_id, "hash": code}) > 0
+
+
+def count_recovery_codes(reader: Reader, staff_id: str) -> int:
+    """How many are left."""
+    sql = "SELECT count(*) FROM recovery_code WHERE staff_id = :id"
+    return int(reader.value(sql, {"id": staff_id}))
+
+
+def insert_asked_code(tx: Transaction, asked_hash: bytes, staff_id: str, device: bytes) -> None:
+    """Ask for a code whose try was counted with the password; old askings are forgotten."""
+    tx.execute("DELETE FROM asked_code WHERE expires_at <= :now", {"now": tx.now})
+    tx.insert(
+        "asked_code",
+        {"hash": asked_hash, "staff_id": staff_id, "device": device,
+         "expires_at": tx.now + ASKED_MILLISECONDS, "is_counted": 1},
+    )  # fmt: skip
+
+
+def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
+    """Who is asked on the form with that secret; None when it is over, used or unknown."""
+    sql = """SELECT staff_id, device, is_counted FROM asked_code
+             WHERE hash = :hash AND expires_at > :now AND expires_at <= :latest"""
+    latest = reader.now + ASKED_MILLISECONDS
+    return reader.one(AskedCode, sql, {"hash": asked_hash, "now": reader.now, "latest": latest})
+
+
+def offer_second_step(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
+    """A fresh secret for an app; nothing is asked for until a code of it was right.
+
+    ChangedMeanwhile when a second step is in force already.
+    """
+    if has_second_step(tx, staff_id):
+        raise ChangedMeanwhile
+    secret = tx.tokens.random_bytes(SECRET_BYTES)
+    sql = """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
+             ON CONFLICT DO UPDATE SET secret = :secret, offered_at = :now WHERE since IS NULL"""
+    wrapped = keyring.wrap(secret, tx.tokens.random_bytes(12))
+    tx.execute(sql, {"id": staff_id, "secret": wrapped, "now": tx.now})
+    return secret
+
+
+def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
+    """What that person was offered in the last quarter of an hour; OfferOver."""
+    found = find_second_step(reader, staff_id)
+    if found is None or found.since is not None:
+        raise OfferOver
+    if not 0 <= reader.now - found.offered_at < OFFER_MILLISECONDS:
+        raise OfferOver
+    return keyring.unwrap(found.wrapped)
+
+
+def confirm_second_step(
+    tx: Transaction, keyring: Keyring, staff_id: str, typed: str
+) -> list[str] | None:
+    """In force from now on: the recovery codes, shown this once. None for a wrong code.
+
+    OfferOver when nothing is offered any more.
+    """
+    steps = fitting_steps(offered_secret(tx, keyring, staff_id), typed, tx.now)
+    if not steps:
+        return None
+    for step in steps:
+        spend_step(tx, staff_id, step)
+    sql = "UPDATE second_step SET since = :now WHERE staff_id = :id"
+    tx.execute(sql, {"id": staff_id, "now": tx.now})
+    codes = [tx.tokens.new_recovery_code() for _ in range(RECOVERY_CODES)]
+    for code in codes:
+        hashed = hash_token(tidy_recovery_code(code))
+        tx.insert("recovery_code", {"staff_id": staff_id, "hash": hashed})
+    note_security(tx, f"staff:{staff_id}", "second_step_added")
+    return codes
+
+
+def remove_second_step(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
+    """The password alone is asked for again; whether there was a second step. NotFound."""
+    known(find_staff(tx, staff_id))
+    was_in_force = has_second_step(tx, staff_id)
+    delete_second_step(tx, staff_id)
+    if was_in_force:
+        note_security(tx, actor, "second_step_removed", person=staff_id)
+    return was_in_force
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAsked:
+    """The secret of the form on which the code is given; it is stored nowhere."""
+
+    secret: str
+
+
+class NoSession(Enum):
+    """Why a code opens none: it is wrong, or the form is older than five minutes or used."""
+
+    WRONG = 1
+    OVER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GivenCode:
+    """What was sent with the form: a code of the app, or else a recovery code."""
+
+    form: str
+    code: str
+    recovery: str
+
+
+def pass_password(
+    tx: Transaction, attempt: Try, device_secret: str | None, device: str
+) -> OpenedSession | CodeAsked | None:
+    """The password was right: a session, unless that person has a second step.
+
+    Until the code is right, the try stays counted as a wrong one. None where the password was
+    changed while it was compared.
+    """
+    if attempt.person is None or not still_fits(tx, attempt):
+        return None
+    if not has_second_step(tx, attempt.person.id):
+        return open_session(tx, attempt, device_secret, device)
+    secret = tx.tokens.new_link_secret()
+    insert_asked_code(tx, hash_token(secret), attempt.person.id, attempt.device)
+    return CodeAsked(secret)
+
+
+def give_code(
+    tx: Transaction, keyring: Keyring, given: GivenCode, device_secret: str | None, device: str
+) -> OpenedSession | NoSession:
+    """A session for a right code. The first one belongs to the try of the password.
+
+    Each further one counts as a wrong password does; CodeLater after too many.
+    """
+    asked_hash = hash_token(given.form)
+    asked = find_asked_code(tx, asked_hash)
+    person = None if asked is None else find_staff(tx, asked.staff_id)
+    if asked is None or person is None or person.disabled_at is not None:
+        return NoSession.OVER
+    account = account_hash(person.name)
+    if not asked.is_counted:
+        count_try(tx, account, asked.device, CodeLater)
+    if not _is_right(tx, keyring, person.id, given):
+        # The next one is a try of its own.
+        tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
+        note_security(tx, NOBODY, "wrong_code", person=person.id)
+        return NoSession.WRONG
+    tx.execute("DELETE FROM asked_code WHERE hash = :hash", {"hash": asked_hash})
+    return open_session(tx, Try(person, None, account, asked.device), device_secret, device)
+
+
+def _is_right(tx: Transaction, keyring: Keyring, staff_id: str, given: GivenCode) -> bool:
+    if given.code:
+        return _is_code_of_app(tx, keyring, staff_id, given.code)
+    code = hash_token(tidy_recovery_code(given.recovery))
+    if not spend_recovery_code(tx, staff_id, code):
+        return False
+    left = count_recovery_codes(tx, staff_id)
+    note_security(tx, f"staff:{staff_id}", "recovery_code_used", left=left)
+    return True
+
+
+def _is_code_of_app(tx: Transaction, keyring: Keyring, staff_id: str, typed: str) -> bool:
+    found = find_second_step(tx, staff_id)
+    if found is None or found.since is None:
+        return False
+    steps = fitting_steps(keyring.unwrap(found.wrapped), typed, tx.now)
+    return any(spend_step(tx, staff_id, step) for step in steps)

@@ -1,1 +1,0 @@
-"""The rows: SQLite through apsw, one file per noun."""

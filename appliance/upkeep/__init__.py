@@ -1,1 +1,0 @@
-"""What the box does by itself: closing the evening, expiry, retention."""

@@ -1,0 +1,1 @@
+"""The venue, its tables, slots and closing days: rules, rows, edits."""

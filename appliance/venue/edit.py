@@ -1,0 +1,318 @@
+"""Edit the venue: rules, tables, slots, closing days. No booked guest loses a seat unnoticed."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from datetime import date
+from typing import Any
+
+from appliance.core.errors import (
+    ChangedMeanwhile,
+    InvalidDateRange,
+    NotFound,
+    SlotIsHeld,
+    field_invalid,
+)
+from appliance.database.connection import Transaction
+from appliance.outbox import VenueChanged
+from appliance.venue.model import (
+    BOOKING_HORIZON_DAYS,
+    Clashes,
+    Closing,
+    Slot,
+    Table,
+    Venue,
+    clash_mark,
+    closing_clashes,
+    find_shifted,
+    fingerprint,
+    slot_clashes,
+    table_clashes,
+)
+from appliance.venue.rows import (
+    find_tonight,
+    get_slot,
+    get_table,
+    get_venue,
+    list_closings,
+    list_coming,
+    list_slots,
+    list_tables,
+    list_used_tables,
+)
+from appliance.venue.venue_file import VenueFile, check_slot, check_table, check_venue
+
+
+def close_days(
+    tx: Transaction, first: date, last: date, reason: str, accepted: str | None = None
+) -> Clashes:
+    """Close from `first` to `last`, both included; InvalidDateRange for what cannot be.
+
+    The same days closed again for the same reason stay one closing.
+
+    Reservations of these days are answered, and nothing is changed, until `accepted` is the
+    `clash_mark` of exactly these.
+    """
+    tonight = find_tonight(tx)
+    if not tonight <= last or not first <= last or (last - tonight).days > BOOKING_HORIZON_DAYS:
+        raise InvalidDateRange(field="last")
+    closing = Closing(tx.new_id(), first.isoformat(), last.isoformat(), reason)
+    clashes = closing_clashes(list_coming(tx, tonight.isoformat()), closing)
+    if clashes and clash_mark(clashes) != accepted:
+        return clashes
+    if any(replace(other, id=closing.id) == closing for other in list_closings(tx)):
+        return ()
+    tx.insert(
+        "closing_day",
+        {"id": closing.id, "first_day": closing.first, "last_day": closing.last, "reason": reason},
+    )
+    return ()
+
+
+def open_days(tx: Transaction, closing_id: str) -> None:
+    """Take a closing back; NotFound."""
+    if not tx.execute("DELETE FROM closing_day WHERE id = :id", {"id": closing_id}):
+        raise NotFound
+
+
+@contextmanager
+def keep_holds(tx: Transaction) -> Iterator[None]:
+    """Around a change of slots or of the evening's end.
+
+    SlotIsHeld when it would move a slot that is booked across midnight: the same table could
+    then be granted again for the same slot.
+    """
+    if tx.value("SELECT id FROM venue") is None:  # nothing can be booked yet
+        yield
+        return
+    coming = list_coming(tx, find_tonight(tx).isoformat())
+
+    def find() -> frozenset[str]:
+        return find_shifted(coming, list_slots(tx), get_venue(tx).evening_ends_at)
+
+    before = find()
+    yield
+    if find() - before:
+        raise SlotIsHeld
+
+
+_TABLE = tuple(field.name for field in fields(Table) if field.name != "id")
+_VENUE = tuple(field.name for field in fields(Venue) if field.name != "id")
+
+
+def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None) -> str:
+    """Make the venue match `file`; its id. Reservations keep what they were granted.
+
+    Tables are matched by number; those missing from the file become unbookable, never
+    deleted. `venue_id` is the id of a venue that is not here yet (a fresh one when None).
+    SlotIsHeld when a slot that is booked would move across midnight.
+    """
+    with keep_holds(tx):
+        applied_id = _apply_head(tx, file, venue_id)
+        apply_tables(tx, file.tables)
+        apply_slots(tx, file.slots)
+    return applied_id
+
+
+def apply_tables(tx: Transaction, tables: Sequence[Table]) -> None:
+    """Make the tables match, by number: others stay, after these, and cannot be booked."""
+    known: dict[str, str] = dict(tx.rows("SELECT number, id FROM venue_table"))
+    for position, table in enumerate(tables):
+        values = {"position": position, **table_columns(table)}
+        if table.number in known:
+            tx.update("venue_table", known[table.number], **values)
+        else:
+            tx.insert("venue_table", {"id": tx.new_id(), **values})
+    sql = """UPDATE venue_table SET bookable = 0, position = :after
+             WHERE number NOT IN (SELECT value FROM json_each(:numbers))"""
+    numbers = json.dumps([table.number for table in tables])
+    tx.execute(sql, {"after": len(tables), "numbers": numbers})
+
+
+def update_venue(tx: Transaction, venue: Venue) -> None:
+    """Make the venue's row say what `venue` says; its id stays."""
+    changes = ", ".join(f"{name} = :{name}" for name in _VENUE)
+    tx.execute(f"UPDATE venue SET {changes}", _venue_columns(venue))  # noqa: S608 - of the code
+
+
+def table_columns(table: Table) -> dict[str, Any]:
+    """A table as its row has it, without id and position."""
+    return {name: getattr(table, name) for name in _TABLE} | {"bookable": int(table.bookable)}
+
+
+def _venue_columns(venue: Venue) -> dict[str, Any]:
+    policies = json.dumps(venue.policies, ensure_ascii=False) if venue.policies else None
+    values = {name: getattr(venue, name) for name in _VENUE}
+    return {**values, "auto_confirm": int(venue.auto_confirm), "policies": policies}
+
+
+def _apply_head(tx: Transaction, file: VenueFile, venue_id: str | None) -> str:
+    found = tx.value("SELECT id FROM venue")
+    if found is None:
+        fresh_id = venue_id or tx.new_id()
+        tx.insert("venue", {"id": fresh_id, **_venue_columns(file)})
+        return fresh_id
+    update_venue(tx, file)
+    tx.notices.append(VenueChanged())
+    return str(found)
+
+
+def apply_slots(tx: Transaction, slots: Sequence[Slot]) -> None:
+    """A slot that starts as one before it, on the same days, is that one and keeps its id."""
+    known = {
+        (start, days): id_
+        for id_, start, days in tx.rows("SELECT id, start, days_of_week FROM slot")
+    }
+    tx.execute("DELETE FROM slot")
+    for position, slot in enumerate(slots):
+        days = json.dumps(slot.days_of_week)
+        slot_id = known.get((slot.start, days)) or tx.new_id()
+        tx.insert("slot", slot_row(slot) | {"id": slot_id, "position": position})
+
+
+def slot_row(slot: Slot) -> dict[str, Any]:
+    """A slot as its row has it, without its position."""
+    return asdict(slot) | {"days_of_week": json.dumps(slot.days_of_week)}
+
+
+def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
+    """Make the venue as wished, its id excepted.
+
+    ChangedMeanwhile, ValidationError; SlotIsHeld when the evening would end on the other side
+    of a slot that is booked.
+    """
+    _check_seen(get_venue(tx), seen)
+    check_venue(wished, tx.zones)
+    with keep_holds(tx):
+        update_venue(tx, wished)
+    tx.notices.append(VenueChanged())
+
+
+def add_tables(tx: Transaction, entries: Sequence[Table]) -> list[str]:
+    """Put new tables after the others; their ids. ValidationError for a number there is."""
+    tables = list_tables(tx)
+    taken = {table.number for table in tables}
+    ids = []
+    for place, entry in enumerate(entries, len(tables)):
+        check_table(entry, taken)
+        taken.add(entry.number)
+        table_id = tx.new_id()
+        tx.insert("venue_table", {"id": table_id, "position": place, **table_columns(entry)})
+        ids.append(table_id)
+    _number(tx, [table.id for table in tables] + ids)
+    return ids
+
+
+def edit_table(
+    tx: Transaction, table_id: str, seen: str, entry: Table, accepted: str | None = None
+) -> Clashes:
+    """Change a table. NotFound, ChangedMeanwhile, ValidationError; else as this file says."""
+    table = get_table(tx, table_id)
+    _check_seen(table, seen)
+    check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
+    after = replace(entry, id=table_id)
+    clashes = table_clashes(list_coming(tx, find_tonight(tx).isoformat()), table, after)
+    if clashes and clash_mark(clashes) != accepted:
+        return clashes
+    tx.update("venue_table", table_id, **table_columns(entry))
+    return ()
+
+
+def remove_table(tx: Transaction, table_id: str, seen: str) -> None:
+    """Take away a table that nobody ever booked; a used one can only be retired."""
+    table = get_table(tx, table_id)
+    _check_seen(table, seen)
+    if table_id in list_used_tables(tx):
+        raise field_invalid("number", "table_used")
+    tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table_id})
+    _number(tx, [other.id for other in list_tables(tx)])
+
+
+def order_tables(tx: Transaction, seen: str, ids: Sequence[str]) -> None:
+    """Put all tables in that order. `seen` is the fingerprint of the ids as they stood."""
+    present = [table.id for table in list_tables(tx)]
+    if fingerprint(present) != seen or sorted(ids) != sorted(present):
+        raise ChangedMeanwhile
+    _number(tx, ids)
+
+
+def move_table(tx: Transaction, table_id: str, steps: int) -> None:
+    """Move a table so many places down, or up by a negative number; NotFound."""
+    get_table(tx, table_id)
+    ids = [table.id for table in list_tables(tx)]
+    place = ids.index(table_id)
+    ids.insert(min(max(place + steps, 0), len(ids) - 1), ids.pop(place))
+    _number(tx, ids)
+
+
+def copy_room(tx: Transaction, tables: Sequence[Table], slots: Sequence[Slot]) -> None:
+    """Make the tables and slots those of another environment, matched by number.
+
+    Other tables go, or become unbookable where they were booked. For the test environment: nobody
+    is asked.
+    """
+    apply_tables(tx, tables)
+    apply_slots(tx, slots)
+    used, numbers = list_used_tables(tx), {table.number for table in tables}
+    for table in list_tables(tx):
+        if table.number not in numbers and table.id not in used:
+            tx.execute("DELETE FROM venue_table WHERE id = :id", {"id": table.id})
+
+
+def add_slot(tx: Transaction, entry: Slot) -> str:
+    """A new slot after the others; its id. ValidationError when another starts then."""
+    slots = list_slots(tx)
+    slot = replace(entry, id=tx.new_id())
+    check_slot(slot, slots)
+    with keep_holds(tx):
+        tx.insert("slot", slot_row(slot) | {"position": len(slots)})
+    return slot.id
+
+
+def edit_slot(
+    tx: Transaction, slot_id: str, seen: str, entry: Slot, accepted: str | None = None
+) -> Clashes:
+    """Change a slot. NotFound, ChangedMeanwhile, ValidationError, SlotIsHeld."""
+    _check_seen(get_slot(tx, slot_id), seen)
+    slots, slot = list_slots(tx), replace(entry, id=slot_id)
+    others = [other for other in slots if other.id != slot_id]
+    check_slot(slot, others)
+    clashes = _settle(tx, slots, [*others, slot], accepted)
+    if not clashes:
+        tx.update("slot", slot_id, **slot_row(slot))
+    return clashes
+
+
+def remove_slot(tx: Transaction, slot_id: str, seen: str, accepted: str | None = None) -> Clashes:
+    """Offer a slot no more. NotFound, ChangedMeanwhile."""
+    _check_seen(get_slot(tx, slot_id), seen)
+    slots = list_slots(tx)
+    others = [other for other in slots if other.id != slot_id]
+    clashes = _settle(tx, slots, others, accepted)
+    if not clashes:
+        tx.execute("DELETE FROM slot WHERE id = :id", {"id": slot_id})
+    return clashes
+
+
+def _check_seen(thing: object, seen: str) -> None:
+    if fingerprint(thing) != seen:
+        raise ChangedMeanwhile
+
+
+def _number(tx: Transaction, ids: Sequence[str]) -> None:
+    """Positions 0, 1, … in the order of `ids`."""
+    for position, table_id in enumerate(ids):
+        sql = "UPDATE venue_table SET position = :position WHERE id = :id AND position <> :position"
+        tx.execute(sql, {"position": position, "id": table_id})
+
+
+def _settle(
+    tx: Transaction, before: Sequence[Slot], after: Sequence[Slot], accepted: str | None
+) -> Clashes:
+    """What stands against it and was not accepted; SlotIsHeld for what cannot be."""
+    coming, ends = list_coming(tx, find_tonight(tx).isoformat()), get_venue(tx).evening_ends_at
+    if find_shifted(coming, after, ends) - find_shifted(coming, before, ends):
+        raise SlotIsHeld
+    clashes = slot_clashes(coming, before, after)
+    return () if clash_mark(clashes) == accepted else clashes

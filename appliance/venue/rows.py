@@ -1,0 +1,92 @@
+"""The venue's rows: itself, its tables, its slots."""
+
+import json
+from datetime import date
+from typing import Any
+
+from appliance.database.connection import Reader, known
+from appliance.venue.model import Closing, Coming, Slot, Table, Venue, tonight
+
+_TABLE_COLUMNS = """
+    id, number, name, capacity_min, capacity_max, minimum_spend, type, bookable
+"""
+
+
+def get_venue(reader: Reader) -> Venue:
+    """The venue that this box serves."""
+    sql = """SELECT id, name, slug, status, reservation_mode, auto_confirm, request_expiry_hours,
+                    currency, time_zone, evening_ends_at, policies, address, map_url
+             FROM venue"""
+    row = reader.row(sql)
+    if row is None:
+        raise LookupError("the box has no venue yet")
+    *head, auto_confirm, hours, currency, zone, ends_at, policies, address, map_url = row
+    tail = (hours, currency, zone, ends_at, policies and json.loads(policies), address, map_url)
+    return Venue(*(*head, bool(auto_confirm), *tail))
+
+
+def list_tables(reader: Reader) -> list[Table]:
+    """Every table, in the venue's order."""
+    rows = reader.rows(f"SELECT {_TABLE_COLUMNS} FROM venue_table ORDER BY position, number")  # noqa: S608
+    return [_table(*row) for row in rows]
+
+
+def find_table(reader: Reader, table_id: str) -> Table | None:
+    """The table of that id."""
+    sql = f"SELECT {_TABLE_COLUMNS} FROM venue_table WHERE id = :id"  # noqa: S608
+    return reader.one(_table, sql, {"id": table_id})
+
+
+def get_table(reader: Reader, table_id: str) -> Table:
+    """The table of that id, or NotFound."""
+    return known(find_table(reader, table_id))
+
+
+def list_used_tables(reader: Reader) -> set[str]:
+    """The ids of tables that a reservation was ever made for: they are kept for its sake."""
+    return {row[0] for row in reader.rows("SELECT DISTINCT table_id FROM reservation")}
+
+
+def list_slots(reader: Reader, start: str | None = None) -> list[Slot]:
+    """Every slot, or those that begin at `start`, in the venue's order."""
+    sql = """SELECT id, name, start, "end", days_of_week FROM slot
+             WHERE :start IS NULL OR start = :start ORDER BY position, start"""
+    rows = reader.rows(sql, {"start": start})
+    return [Slot(*(*head, tuple(json.loads(days)))) for *head, days in rows]
+
+
+def get_slot(reader: Reader, slot_id: str) -> Slot:
+    """The slot of that id, or NotFound."""
+    return known(next((slot for slot in list_slots(reader) if slot.id == slot_id), None))
+
+
+def list_closings(reader: Reader) -> list[Closing]:
+    """The days on which nothing can be booked, the earliest first."""
+    sql = "SELECT id, first_day, last_day, reason FROM closing_day ORDER BY first_day, last_day, id"
+    return [Closing(*row) for row in reader.rows(sql)]
+
+
+def find_closing(reader: Reader, day: str) -> Closing | None:
+    """The closing that holds `day` (YYYY-MM-DD), if the venue is closed then."""
+    return next((closing for closing in list_closings(reader) if closing.holds(day)), None)
+
+
+def list_coming(reader: Reader, since: str) -> list[Coming]:
+    """What is still to be kept from the evening `since` on, in its order."""
+    sql = """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
+             FROM reservation r JOIN venue_table t ON t.id = r.table_id
+             WHERE r.date >= :since AND r.status NOT IN ('cancelled', 'declined', 'completed')
+             ORDER BY r.date, r.slot, r.created_at, r.id"""
+    return [Coming(*row) for row in reader.rows(sql, {"since": since})]
+
+
+def _table(*row: Any) -> Table:
+    *head, bookable = row
+    return Table(*(*head, bool(bookable)))
+
+
+def find_tonight(reader: Reader, at: int | None = None) -> date:
+    """The evening that is on now, or was on `at`."""
+    venue = get_venue(reader)
+    at = reader.now if at is None else at
+    return tonight(at, reader.zones.zone(venue.time_zone), venue.evening_ends_at)

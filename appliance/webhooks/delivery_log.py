@@ -1,0 +1,437 @@
+"""The delivery log: pages, attempts, retention, and replay of deliveries."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from appliance.core.errors import EndpointIsInactive, NotFound
+from appliance.database.connection import Reader, Transaction, known
+from appliance.webhooks.deliveries import DueDelivery, find_failed_request
+from appliance.webhooks.endpoints import EndpointsChanged, get_endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedAttempt:
+    """One attempt. `http_status` is None when no answer came; `outcome` then says why."""
+
+    at: int
+    duration_ms: int
+    outcome: str
+    http_status: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDelivery:
+    """A delivery, its event and its endpoint. `due_at` counts while it is pending."""
+
+    id: str
+    event_seq: int
+    event_type: str
+    endpoint_id: str
+    state: str
+    due_at: int
+    attempts: tuple[LoggedAttempt, ...]
+
+
+def list_delivery_log(reader: Reader) -> Iterator[LoggedDelivery]:
+    """Every delivery, oldest first, read row by row."""
+    rows = reader.rows(
+        """SELECT d.id, d.event_seq, e.type, d.endpoint_id, d.state, d.due_at,
+                  (SELECT json_group_array(
+                          json_array(a.at, a.duration_ms, a.outcome, a.http_status) ORDER BY a.n)
+                   FROM attempt a WHERE a.delivery_seq = d.seq)
+           FROM delivery d JOIN event e ON e.seq = d.event_seq
+           ORDER BY d.seq"""
+    )
+    for *head, attempts in rows:
+        told = tuple(LoggedAttempt(*attempt) for attempt in json.loads(attempts))
+        yield LoggedDelivery(*(*head, told))
+
+
+def count_attempts(reader: Reader, delivery_id: str, endpoint_ids: Collection[str]) -> int | None:
+    """How often a delivery was tried so far; None when none of these endpoints is sent it."""
+    row = reader.row(
+        """SELECT d.endpoint_id,
+                  (SELECT count(*) FROM attempt a WHERE a.delivery_seq = d.seq)
+           FROM delivery d WHERE d.id = :id""",
+        {"id": delivery_id},
+    )
+    return None if row is None or row[0] not in endpoint_ids else int(row[1])
+
+
+PAGE = 50
+_FOREVER = 2**62
+
+Place = tuple[int, int]  # the number of an event, and of a delivery of it
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFilter:
+    """Which deliveries; None is any. The period is of events, in ms since 1970, [since, until)."""
+
+    endpoint_id: str | None = None
+    state: str | None = None
+    event_type: str | None = None
+    since: int | None = None
+    until: int | None = None
+    reservation_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDelivery:
+    """A line of the log. `last_outcome` is of its latest attempt that is still kept."""
+
+    id: str
+    state: str
+    due_at: int
+    due_now: int  # 1 or 0
+    finished_at: int | None
+    replays: int
+    event_type: str
+    occurred_at: int
+    reservation_id: str | None
+    endpoint_id: str
+    endpoint_url: str
+    attempts: int
+    last_outcome: str | None
+    last_status: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """Some lines, newest event first; `older` is where the next page begins, None at the end."""
+
+    deliveries: tuple[ListedDelivery, ...]
+    older: Place | None
+
+
+_LINES = """
+    SELECT d.event_seq, d.seq, d.id, d.state, d.due_at, coalesce(d.due_uptime, 0) = 0,
+           d.finished_at, d.replays, e.type, e.occurred_at, e.reservation_id, d.endpoint_id, p.url,
+           coalesce(last.n, 0), last.outcome, last.http_status
+    FROM delivery d
+    CROSS JOIN event e ON e.seq = d.event_seq
+    JOIN endpoint p ON p.id = d.endpoint_id
+    LEFT JOIN attempt last ON last.delivery_seq = d.seq
+        AND last.n = (SELECT max(n) FROM attempt WHERE delivery_seq = d.seq)
+"""
+_PAGE_OF_LINES = f"""{_LINES}
+    WHERE (d.event_seq, d.seq) < (:event, :delivery)
+        AND e.occurred_at BETWEEN :since AND :until - 1
+        AND (:endpoint_id IS NULL OR d.endpoint_id = :endpoint_id)
+        AND (:state IS NULL OR d.state = :state)
+        AND (:type IS NULL OR e.type = :type)
+        AND (:reservation_id IS NULL OR e.reservation_id = :reservation_id)
+    ORDER BY d.event_seq DESC, d.seq DESC LIMIT :limit
+"""
+
+
+def page_deliveries(
+    reader: Reader, chosen: DeliveryFilter, before: Place | None = None, size: int = PAGE
+) -> DeliveryPage:
+    """The newest deliveries of `chosen`, older than the place `before`."""
+    event, delivery = before or (_FOREVER, 0)
+    bound = {
+        "event": event,
+        "delivery": delivery,
+        "since": chosen.since or 0,
+        "until": _FOREVER if chosen.until is None else chosen.until,
+        "endpoint_id": chosen.endpoint_id,
+        "state": chosen.state,
+        "type": chosen.event_type,
+        "reservation_id": chosen.reservation_id,
+        "limit": size + 1,
+    }
+    rows = list(reader.rows(_PAGE_OF_LINES, bound))
+    lines = tuple(ListedDelivery(*row[2:]) for row in rows[:size])
+    return DeliveryPage(lines, rows[size - 1][:2] if len(rows) > size else None)
+
+
+def get_listed_delivery(reader: Reader, delivery_id: str) -> tuple[int, ListedDelivery]:
+    """The delivery of that id with its number, or NotFound."""
+    row = reader.row(f"{_LINES} WHERE d.id = :id", {"id": delivery_id})
+    if row is None:
+        raise NotFound
+    return int(row[1]), ListedDelivery(*row[2:])
+
+
+def count_deliveries(
+    reader: Reader, endpoint_id: str, states: Sequence[str], since: int, until: int
+) -> int:
+    """How many deliveries an endpoint has in these states, of events in [since, until)."""
+    return int(
+        reader.value(
+            """SELECT count(*) FROM delivery d CROSS JOIN event e ON e.seq = d.event_seq
+               WHERE d.endpoint_id = :endpoint_id
+                   AND d.state IN (SELECT value FROM json_each(:states))
+                   AND e.occurred_at BETWEEN :since AND :until - 1""",
+            {"endpoint_id": endpoint_id, "states": json.dumps(list(states)), "since": since,
+             "until": until},
+        )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointQueue:
+    """Deliveries of one endpoint: `next_at` is when the next is due, 0 for at once."""
+
+    pending: int
+    dead: int
+    next_at: int | None
+
+
+def read_queue(reader: Reader, endpoint_id: str) -> EndpointQueue:
+    """The endpoint's queue as it is now."""
+    bound = {"endpoint_id": endpoint_id}
+    pending = reader.value(
+        "SELECT count(*) FROM delivery WHERE state = 'pending' AND endpoint_id = :endpoint_id",
+        bound,
+    )
+    dead = reader.value(
+        """SELECT count(*) FROM delivery
+           WHERE endpoint_id = :endpoint_id AND state = 'dead' AND state <> 'pending'""",
+        bound,
+    )
+    first = reader.row(
+        """SELECT due_at, coalesce(due_uptime, 0) FROM delivery
+           WHERE state = 'pending' AND endpoint_id = :endpoint_id
+           ORDER BY due_uptime, seq LIMIT 1""",
+        bound,
+    )
+    next_at = None if first is None else (first[0] if first[1] else 0)
+    return EndpointQueue(int(pending), int(dead), next_at)
+
+
+BATCH = 500  # rows that one transaction changes at most
+FOUND = 10 * BATCH
+DELIVERIES = BATCH // 8  # each has six attempts, and a few more with every replay
+_ROW_BYTES = 120  # an attempt without its excerpt, its index included
+
+Key = tuple[int, ...]
+
+
+def find_cut_of_attempts(reader: Reader, rows: int, size: int) -> int:
+    """From which instant on attempts are within `rows` and `size` bytes; 0 when all are."""
+    sql = "SELECT at FROM attempt ORDER BY at DESC LIMIT 1 OFFSET :rows"
+    by_number = reader.value(sql, {"rows": rows})
+    sql = """SELECT at FROM (
+                 SELECT at, sum(:row + coalesce(octet_length(excerpt), 0))
+                     OVER (ORDER BY at DESC, delivery_seq, n) AS together
+                 FROM attempt)
+             WHERE together > :size ORDER BY at DESC LIMIT 1"""
+    by_size = reader.value(sql, {"row": _ROW_BYTES, "size": size})
+    return max((at + 1 for at in (by_number, by_size) if at is not None), default=0)
+
+
+def find_attempts(reader: Reader, before: int) -> list[Key]:
+    """Attempts made before that instant, oldest first."""
+    sql = "SELECT delivery_seq, n FROM attempt WHERE at < :before ORDER BY at LIMIT :limit"
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
+
+
+def find_answers(reader: Reader, before: int) -> list[Key]:
+    """Attempts at what was delivered, or cancelled, before that instant, with an answer's words."""
+    sql = """SELECT a.delivery_seq, a.n
+             FROM delivery d CROSS JOIN attempt a ON a.delivery_seq = d.seq
+             WHERE d.finished_at < :before AND d.state IN ('delivered', 'cancelled')
+                 AND a.excerpt IS NOT NULL
+             LIMIT :limit"""
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
+
+
+def find_requests(reader: Reader, before: int) -> list[Key]:
+    """Deliveries that were cancelled before that instant, with a request that failed."""
+    sql = """SELECT r.delivery_seq
+             FROM failed_request r CROSS JOIN delivery d ON d.seq = r.delivery_seq
+             WHERE d.finished_at < :before AND d.state IN ('delivered', 'cancelled')
+             LIMIT :limit"""
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
+
+
+def find_deliveries(reader: Reader, dead_before: int, ended_before: int) -> list[Key]:
+    """Deliveries that died before one instant, or ended otherwise before the other."""
+    sql = """SELECT seq FROM delivery
+             WHERE finished_at < max(:dead, :ended)
+                 AND finished_at < CASE state WHEN 'dead' THEN :dead ELSE :ended END
+             ORDER BY finished_at LIMIT :limit"""
+    return list(reader.rows(sql, {"dead": dead_before, "ended": ended_before, "limit": FOUND}))
+
+
+def find_events(reader: Reader, before: int) -> list[Key]:
+    """Events from before that instant that nobody is sent any more."""
+    sql = """SELECT e.seq FROM event e
+             WHERE e.occurred_at < :before
+                 AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.event_seq = e.seq)
+             LIMIT :limit"""
+    return list(reader.rows(sql, {"before": before, "limit": FOUND}))
+
+
+def drop_attempts(tx: Transaction, keys: Sequence[Key]) -> None:
+    """Forget these attempts."""
+    tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ? AND n = ?", keys)
+
+
+def drop_answers(tx: Transaction, keys: Sequence[Key]) -> None:
+    """Of these attempts keep what came of them, and nothing that was said."""
+    tx.execute_each("UPDATE attempt SET excerpt = NULL WHERE delivery_seq = ? AND n = ?", keys)
+
+
+def drop_requests(tx: Transaction, keys: Sequence[Key]) -> None:
+    """Forget what was sent last of these deliveries."""
+    tx.execute_each("DELETE FROM failed_request WHERE delivery_seq = ?", keys)
+
+
+def drop_deliveries(tx: Transaction, keys: Sequence[Key]) -> None:
+    """Forget these deliveries with all their attempts, unless one is being replayed."""
+    ended = [
+        key for key in keys
+        if tx.value("SELECT state FROM delivery WHERE seq = :seq", {"seq": key[0]}) != "pending"
+    ]  # fmt: skip
+    drop_requests(tx, ended)
+    tx.execute_each("DELETE FROM attempt WHERE delivery_seq = ?", ended)
+    tx.execute_each("DELETE FROM delivery WHERE seq = ?", ended)
+
+
+def drop_events(tx: Transaction, keys: Sequence[Key]) -> None:
+    """Forget these events."""
+    tx.execute_each("DELETE FROM event WHERE seq = ?", keys)
+
+
+def erase_deliveries_of(tx: Transaction, reservation_id: str) -> None:
+    """Erase what the log quotes of a reservation: what was sent, and what was answered.
+
+    When it was sent and what came of it stays: that is about the endpoint. A digest goes too,
+    for a guessed name could be tried against it.
+    """
+    sql = """SELECT d.seq FROM event e JOIN delivery d ON d.event_seq = e.seq
+             WHERE e.reservation_id = :id"""
+    deliveries = list(tx.rows(sql, {"id": reservation_id}))
+    sql = "UPDATE attempt SET excerpt = NULL, body_sha256 = NULL WHERE delivery_seq = ?"
+    tx.execute_each(sql, deliveries)
+    drop_requests(tx, deliveries)
+
+
+REPLAY_PAGE = 500  # rows that one transaction looks at: a few milliseconds
+# What is about to be sent for the first time, or is replayed already, is left as it is.
+_REPLAY = """
+    UPDATE delivery
+    SET state = 'pending', attempts = 0, due_at = :now, due_boot = NULL, due_uptime = 0,
+        finished_at = NULL, replays = replays + 1
+    WHERE NOT (state = 'pending' AND attempts = 0 AND coalesce(due_uptime, 0) = 0)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which deliveries: of an endpoint, in these states, of events in [since, until)."""
+
+    endpoint_id: str
+    states: tuple[str, ...] = ("dead",)
+    since: int = 0
+    until: int = _FOREVER
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a replay has got: deliveries looked at up to `after`, of those up to `last`."""
+
+    after: int
+    last: int
+    replayed: int
+
+    @property
+    def done(self) -> bool:
+        """Whether every delivery was looked at that was there at the beginning."""
+        return self.after >= self.last
+
+
+def replay_delivery(tx: Transaction, delivery_id: str) -> bool:
+    """Send it once more; False when it is about to be sent anyway, so that twice is once.
+
+    An attempt under way is not joined by a second one: the new one follows it, unless it
+    succeeds. NotFound if unknown, EndpointIsInactive if nobody would receive it.
+    """
+    sql = "SELECT endpoint_id FROM delivery WHERE id = :id"
+    endpoint_id = known(tx.value(sql, {"id": delivery_id}))
+    return _replay(tx, endpoint_id, "id = :id", {"id": delivery_id}) > 0
+
+
+def replay_deliveries(
+    tx: Transaction, selection: Selection, progress: Progress | None = None
+) -> Progress:
+    """Replay the next page of `selection`; call it with what it returned until that is done.
+
+    As `replay_delivery` does for each. What happens meanwhile is not replayed. NotFound if
+    the endpoint is unknown, EndpointIsInactive if it receives nothing.
+    """
+    begun = progress or Progress(0, tx.value("SELECT coalesce(max(seq), 0) FROM delivery"), 0)
+    sql = """SELECT max(seq) FROM (SELECT seq FROM delivery WHERE seq > :after AND seq <= :last
+                                   ORDER BY seq LIMIT :size)"""
+    end = tx.value(sql, {"after": begun.after, "last": begun.last, "size": REPLAY_PAGE})
+    replayed = _replay(
+        tx,
+        selection.endpoint_id,
+        """seq > :after AND seq <= :end AND +endpoint_id = :endpoint_id
+           AND state IN (SELECT value FROM json_each(:states))
+           AND (SELECT occurred_at FROM event WHERE event.seq = event_seq)
+               BETWEEN :since AND :until - 1""",
+        {"after": begun.after, "end": end, "endpoint_id": selection.endpoint_id,
+         "states": json.dumps(selection.states), "since": selection.since,
+         "until": selection.until},
+    )  # fmt: skip
+    return Progress(begun.last if end is None else end, begun.last, begun.replayed + replayed)
+
+
+def _replay(tx: Transaction, endpoint_id: str, where: str, bound: dict[str, object]) -> int:
+    """Make due now what fits; how many that were."""
+    if not get_endpoint(tx, endpoint_id).active:
+        raise EndpointIsInactive(state="inactive")
+    replayed = tx.execute(f"{_REPLAY} AND {where}", {"now": tx.now, **bound})
+    if replayed:
+        tx.notices.append(EndpointsChanged(endpoint_id))
+    return replayed
+
+
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt, as the portal tells it. `charged` 0: it failed by our own fault."""
+
+    n: int
+    at: int
+    duration_ms: int
+    phase: str
+    outcome: str
+    http_status: int | None
+    remote_address: str | None
+    excerpt: str | None
+    charged: int  # 1 or 0
+    body_sha256: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryStory:
+    """A delivery, its latest attempts (the newest first), and the request that failed last."""
+
+    delivery: ListedDelivery
+    due: DueDelivery
+    attempts: tuple[Attempt, ...]
+    failed_request: tuple[int, bytes] | None
+
+
+def get_delivery_story(reader: Reader, delivery_id: str) -> DeliveryStory:
+    """The delivery of that id, or NotFound."""
+    seq, found = get_listed_delivery(reader, delivery_id)
+    rows = reader.rows(
+        """SELECT n, at, duration_ms, phase, outcome, http_status, remote_address, excerpt,
+                  charged, body_sha256
+           FROM attempt WHERE delivery_seq = :seq ORDER BY n DESC LIMIT :limit""",
+        {"seq": seq, "limit": _SHOWN},
+    )
+    attempts = tuple(Attempt(*row) for row in rows)
+    due = DueDelivery(
+        seq, found.id, 0, found.event_type, found.reservation_id, found.occurred_at, found.replays
+    )
+    return DeliveryStory(found, due, attempts, find_failed_request(reader, delivery_id))

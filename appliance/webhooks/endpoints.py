@@ -1,0 +1,338 @@
+"""Webhook endpoints: register, activate, deactivate, rotate secrets (interface, section 2.8)."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from appliance.alerts import Condition, drop_condition, put_condition
+from appliance.api_keys import ApiKey
+from appliance.core.errors import InvalidEventType, TooManyEndpoints, field_invalid
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader, Transaction, known
+from appliance.outbox import EVENT_TYPES, queue_event
+from appliance.reservations.model import Reservation
+from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.webhooks.deliveries import cancel_pending
+
+_PIN = re.compile(r"[0-9a-f]{64}")
+_CA_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A row of `endpoint`. Secrets are wrapped; instants are ms since 1970.
+
+    `ca` (PEM) or `pin` (SHA-256 of a certificate) say what its certificate is checked against;
+    with neither it is the machine's own list. `clock_skew_s` is its clock minus ours. `lineage`
+    is that of the key that registered it, None when no key did; `own_refs` 1 tells it the
+    externalRef of that line alone.
+    """
+
+    id: str
+    url: str
+    events: tuple[str, ...]
+    active: bool
+    created_at: int
+    secret: bytes
+    previous_secret: bytes | None
+    previous_secret_expires_at: int | None
+    failures_in_a_row: int
+    last_success_at: int | None
+    last_failure_at: int | None
+    last_outcome: str | None
+    ca: str | None = None
+    pin: bytes | None = None
+    clock_skew_s: int | None = None
+    lineage: str | None = None
+    own_refs: int = 0
+
+    def may_read_reference(self, reservation: Reservation) -> bool:
+        """Whether events tell it the externalRef."""
+        own = self.lineage is not None and self.lineage == reservation.lineage
+        return own or not self.own_refs
+
+
+def parse_ca(text: str) -> str:
+    """The certificates in `text` as plain PEM, without whatever stands between them.
+
+    ValidationError when there is none, or one that cannot be read.
+    """
+    try:
+        found = x509.load_pem_x509_certificates(text[:_CA_MAX].encode())
+    except ValueError:
+        raise field_invalid("ca", "ca") from None
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in found)
+
+
+def parse_pin(text: str) -> bytes:
+    """The 32 bytes of a certificate's SHA-256, in hex, with or without colons.
+
+    ValidationError when it is anything else.
+    """
+    digits = text.strip().lower().removeprefix("sha256:").replace(":", "")
+    if not _PIN.fullmatch(digits):
+        raise field_invalid("pin", "pin")
+    return bytes.fromhex(digits)
+
+
+_SELECT = """
+    SELECT id, url, events, active, created_at, secret, previous_secret,
+           previous_secret_expires_at, failures_in_a_row, last_success_at, last_failure_at,
+           last_outcome, ca, pin, clock_skew_s, lineage, own_refs
+    FROM endpoint
+"""
+
+
+def list_endpoints(reader: Reader) -> list[Endpoint]:
+    """Every endpoint, deactivated ones too, oldest first."""
+    return [_endpoint(*row) for row in reader.rows(f"{_SELECT} ORDER BY created_at, id")]
+
+
+def list_active_endpoints(reader: Reader) -> list[Endpoint]:
+    """The endpoints that receive, oldest first."""
+    return [endpoint for endpoint in list_endpoints(reader) if endpoint.active]
+
+
+def get_endpoint(reader: Reader, endpoint_id: str) -> Endpoint:
+    """The endpoint of that id, or NotFound."""
+    return known(reader.one(_endpoint, f"{_SELECT} WHERE id = :id", {"id": endpoint_id}))
+
+
+def count_active(reader: Reader) -> int:
+    """How many endpoints are active."""
+    return int(reader.value("SELECT count(*) FROM endpoint WHERE active = 1"))
+
+
+def record_health(
+    tx: Transaction, endpoint_id: str,
+    *, failures: int, recovered: bool, last_outcome: str, clock_skew_s: int | None = None,
+) -> None:  # fmt: skip
+    """How an endpoint did lately: `failures` since its last success, if it `recovered` then.
+
+    `clock_skew_s` None: no answer told its time.
+    """
+    tx.execute(
+        """UPDATE endpoint
+           SET failures_in_a_row =
+                   CASE WHEN :recovered THEN 0 ELSE failures_in_a_row END + :failures,
+               last_success_at = CASE WHEN :recovered THEN :now ELSE last_success_at END,
+               last_failure_at = CASE WHEN :failures THEN :now ELSE last_failure_at END,
+               last_outcome = :last_outcome,
+               clock_skew_s = coalesce(:clock_skew_s, clock_skew_s)
+           WHERE id = :id""",
+        {"id": endpoint_id, "failures": failures, "recovered": int(recovered), "now": tx.now,
+         "last_outcome": last_outcome, "clock_skew_s": clock_skew_s},
+    )  # fmt: skip
+
+
+def _endpoint(id_: str, url: str, events: str, active: int, *rest: Any) -> Endpoint:
+    return Endpoint(id_, url, tuple(json.loads(events)), bool(active), *rest)
+
+
+ACTIVE_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointsChanged:
+    """A notice after commit: look at this endpoint's row and its deliveries again.
+
+    It appeared, changed, was switched on or off, or has deliveries to be sent once more.
+    """
+
+    endpoint_id: str
+
+
+def parse_event_types(value: object, known: Sequence[str] = EVENT_TYPES) -> tuple[str, ...]:
+    """The subscription in `events`, each type once; absent or null is all six.
+
+    InvalidEventType for an empty list, a type that is not `known`, or anything that is no list.
+    """
+    if value is None:
+        return EVENT_TYPES
+    if not isinstance(value, list) or not value:
+        raise InvalidEventType(field="events")
+    for index, name in enumerate(value):
+        if name not in known:
+            raise InvalidEventType(field=f"events[{index}]")
+    return tuple(dict.fromkeys(value))
+
+
+def register_endpoint(
+    tx: Transaction, keyring: Keyring, url: str, events: tuple[str, ...],
+    *, lineage: str | None = None, actor: str = CONSOLE,
+) -> tuple[Endpoint, str]:  # fmt: skip
+    """The new endpoint and its secret, shown this once; the guard has let `url` pass.
+
+    `lineage` is that of the key that registers it, if one does.
+    TooManyEndpoints when 5 are active, however many callers try at once.
+    """
+    if count_active(tx) >= ACTIVE_MAX:
+        raise TooManyEndpoints
+    endpoint_id, secret = tx.new_id(), tx.tokens.new_webhook_secret()
+    wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
+    tx.insert(
+        "endpoint",
+        {"id": endpoint_id, "url": url, "events": json.dumps(events), "active": 1,
+         "created_at": tx.now, "lineage": lineage, "secret": wrapped},
+    )  # fmt: skip
+    note_security(tx, actor, "endpoint_registered", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+    return get_endpoint(tx, endpoint_id), secret
+
+
+def restrict_references(
+    tx: Transaction, endpoint_id: str, *, own_refs: bool, actor: str = CONSOLE
+) -> None:
+    """From the next attempt on it is told the `externalRef` of its own key line alone, or of all.
+
+    NotFound if unknown.
+    """
+    if get_endpoint(tx, endpoint_id).own_refs == int(own_refs):
+        return
+    tx.update("endpoint", endpoint_id, own_refs=int(own_refs))
+    note_security(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+
+
+def choose_events(
+    tx: Transaction, endpoint_id: str, events: tuple[str, ...], *, actor: str = CONSOLE
+) -> None:
+    """It hears of `events` from the next one on; what is queued is sent. NotFound if unknown."""
+    if get_endpoint(tx, endpoint_id).events == events:
+        return
+    tx.update("endpoint", endpoint_id, events=json.dumps(events))
+    note_security(tx, actor, "endpoint_events_chosen", endpoint=endpoint_id)
+
+
+def send_test_event(tx: Transaction, endpoint_id: str | None) -> list[str]:
+    """Queue `webhook.test` to one endpoint or all, subscribed or not; the delivery ids.
+
+    Only active ones receive it. NotFound for an unknown `endpoint_id`.
+    """
+    chosen = list_active_endpoints(tx) if endpoint_id is None else [get_endpoint(tx, endpoint_id)]
+    receiving = [endpoint.id for endpoint in chosen if endpoint.active]
+    return queue_event(tx, "webhook.test", None, receiving) if receiving else []
+
+
+SWITCHED_OFF = "endpoint_switched_off"
+
+
+def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
+    """Switch it off and cancel its queue; twice is once. NotFound if unknown.
+
+    The venue's staff do it so: what they were alerted to is settled.
+    """
+    drop_condition(tx, SWITCHED_OFF, endpoint_id)
+    _switch_off(tx, endpoint_id, actor)
+
+
+def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
+    """The same for a partner. The venue is alerted when it is not of that key's own line."""
+    endpoint = get_endpoint(tx, endpoint_id)
+    if endpoint.active and endpoint.lineage != key.lineage:
+        sentence = f"the API key {key.name} deactivated a webhook endpoint of somebody else"
+        put_condition(tx, Condition(SWITCHED_OFF, endpoint_id, tx.now, sentence))
+    _switch_off(tx, endpoint_id, f"key:{key.id}")
+
+
+def _switch_off(tx: Transaction, endpoint_id: str, actor: str) -> None:
+    if not get_endpoint(tx, endpoint_id).active:
+        return
+    tx.update("endpoint", endpoint_id, active=0)
+    cancel_pending(tx, endpoint_id)
+    note_security(tx, actor, "endpoint_deactivated", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+
+
+OVERLAP_MS = 24 * 3600 * 1000
+
+
+def roll_secret(
+    tx: Transaction, keyring: Keyring, endpoint_id: str, *, actor: str = CONSOLE
+) -> str:
+    """The new secret, shown this once. For 24 hours the one before it signs too.
+
+    Never more than two sign: rolled again meanwhile, the oldest stops at once. NotFound if
+    the endpoint is unknown.
+    """
+    endpoint = get_endpoint(tx, endpoint_id)
+    secret = tx.tokens.new_webhook_secret()
+    wrapped = keyring.wrap(secret.encode(), tx.tokens.random_bytes(12))
+    tx.update(
+        "endpoint", endpoint_id, secret=wrapped,
+        previous_secret=endpoint.secret, previous_secret_expires_at=tx.now + OVERLAP_MS,
+    )  # fmt: skip
+    note_security(tx, actor, "endpoint_secret_rolled", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+    return secret
+
+
+def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> bool:
+    """Let only the present secret sign, at once; False when no other did anyway.
+
+    NotFound if the endpoint is unknown.
+    """
+    endpoint = get_endpoint(tx, endpoint_id)
+    if endpoint.previous_secret is None:
+        return False
+    tx.update("endpoint", endpoint_id, previous_secret=None, previous_secret_expires_at=None)
+    note_security(tx, actor, "endpoint_old_secret_revoked", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+    return (endpoint.previous_secret_expires_at or 0) > tx.now
+
+
+def trust_receiver(
+    tx: Transaction, endpoint_id: str, *, ca: str | None = None, pin: bytes | None = None
+) -> None:
+    """Trust what `ca` has signed (see `parse_ca`), or the one certificate of `pin`, alone.
+
+    With neither, what this machine trusts. There is no way to check nothing.
+    In force at its next connection. NotFound if unknown; ValidationError for both at once, or
+    for a receiver that speaks plain http.
+    """
+    endpoint = get_endpoint(tx, endpoint_id)
+    if ca is not None and pin is not None:
+        raise field_invalid("pin", "ca_or_pin")
+    if (ca is not None or pin is not None) and endpoint.url[:5].lower() == "http:":
+        raise field_invalid("url", "no_certificate")
+    tx.update("endpoint", endpoint_id, ca=ca, pin=pin)
+    tx.notices.append(EndpointsChanged(endpoint_id))
+
+
+BOX = "box"
+
+
+def register_with_room(
+    tx: Transaction, /, is_lent: Callable[[str], bool], keyring: Keyring, url: str,
+    events: tuple[str, ...], **more: Any,
+) -> tuple[Endpoint, str]:  # fmt: skip
+    """As `register_endpoint`, but of 5 active ones the oldest that `is_lent` ends first.
+
+    `is_lent` knows the URLs of the sandbox's echo receivers.
+    """
+    active = list_active_endpoints(tx)
+    lent = next((endpoint for endpoint in active if is_lent(endpoint.url)), None)
+    if len(active) >= ACTIVE_MAX and lent is not None:
+        deactivate_endpoint(tx, lent.id, actor=BOX)
+    return register_endpoint(tx, keyring, url, events, **more)
+
+
+def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE) -> None:
+    """Switch it on; twice is once. The guard has let its URL pass again.
+
+    What was cancelled stays so until it is replayed. NotFound if unknown, TooManyEndpoints
+    when 5 are active.
+    """
+    if get_endpoint(tx, endpoint_id).active:
+        return
+    if count_active(tx) >= ACTIVE_MAX:
+        raise TooManyEndpoints
+    tx.update("endpoint", endpoint_id, active=1)
+    drop_condition(tx, SWITCHED_OFF, endpoint_id)
+    note_security(tx, actor, "endpoint_activated", endpoint=endpoint_id)
+    tx.notices.append(EndpointsChanged(endpoint_id))

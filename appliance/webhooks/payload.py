@@ -1,0 +1,89 @@
+"""The body of a webhook and its signature (interface, sections 2.9 and 6.1)."""
+
+import hmac
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from appliance.clock import format_instant, optional_instant
+from appliance.reservations.model import Reservation
+from appliance.venue.model import Venue
+from appliance.webhooks.deliveries import DueDelivery
+from appliance.webhooks.endpoints import Endpoint
+
+# ASCII only: no name, in whatever script, can break a parser or the signature.
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+_SAMPLE_ID = "00000000-0000-4000-8000-000000000000"
+_SAMPLE_TABLE_ID = "00000000-0000-4000-8000-000000000001"
+
+
+def event_body(
+    delivery: DueDelivery, reservation: Reservation | None, venue: Venue, endpoint: Endpoint
+) -> bytes:
+    """The JSON of one delivery: the reservation as it is now, the id and instant as ever.
+
+    Without a reservation it is a `webhook.test`, with a full sample.
+    """
+    if reservation is None:
+        data = _sample(delivery.occurred_at)
+    else:
+        data = _reservation(reservation, tell_reference=endpoint.may_read_reference(reservation))
+    data["venue"] = {"id": venue.id, "name": venue.name}
+    body = {
+        "id": delivery.id,
+        "type": delivery.event_type,
+        "occurredAt": format_instant(delivery.occurred_at),
+        "data": {"reservation": data},
+    }
+    return _encode(body).encode()
+
+
+def _reservation(reservation: Reservation, *, tell_reference: bool) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "serviceReservationId": reservation.id,
+        "accessCode": reservation.access_code or reservation.issued_code,
+        "status": reservation.status,
+        "date": reservation.date,
+        "slot": reservation.slot,
+        "table": {"id": reservation.table_id, "name": reservation.table_name},
+        "guests": reservation.guests,
+        "customerFirstName": reservation.customer_first_name or "",
+        "source": reservation.source,
+    }
+    if tell_reference and reservation.external_ref is not None:
+        data["externalRef"] = reservation.external_ref
+    data["checkedInAt"] = optional_instant(reservation.checked_in_at)
+    data["createdAt"] = format_instant(reservation.created_at)
+    data["updatedAt"] = format_instant(reservation.updated_at)
+    return data
+
+
+def _sample(occurred_at: int) -> dict[str, Any]:
+    instant = format_instant(occurred_at)
+    return {
+        "serviceReservationId": _SAMPLE_ID,
+        "accessCode": "SVC-TEST",
+        "status": "confirmed",
+        "date": instant[:10],
+        "slot": "20:00",
+        "table": {"id": _SAMPLE_TABLE_ID, "name": "Table test"},
+        "guests": 2,
+        "customerFirstName": "Test",
+        "source": "partner",
+        "externalRef": "webhook-test",
+        "checkedInAt": None,
+        "createdAt": instant,
+        "updatedAt": instant,
+    }
+
+
+def sign(secrets: Sequence[str], t: int, body: bytes) -> str:
+    """`X-Service-Signature`: `t=<seconds>,v1=<hex>`, one `v1` for each secret.
+
+    The key of the HMAC is the whole string `whsec_…` as UTF-8. There are two
+    secrets during the 24 hours after a roll.
+    """
+    signed = b"%d." % t + body
+    digests = [hmac.digest(secret.encode(), signed, "sha256").hex() for secret in secrets]
+    return f"t={t}," + ",".join(f"v1={digest}" for digest in digests)

@@ -1,0 +1,1 @@
+"""`venuebox bridge`: scanners at another door than the box."""

@@ -1,0 +1,265 @@
+"""A bridge's scans: decided by the box when it answers, else here and sent to it later."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
+from appliance.core.errors import log_accident
+from appliance.core.tokens import Tokens
+from appliance.door.guest_pass import resembles_pass
+from appliance.door.verdict import COLOURS
+from terminal_bridge.agent.client import BoxClient, NotPaired, OutOfReach, Refused
+from terminal_bridge.agent.offline import Known, Local, Snapshot, decide_offline, read_snapshot
+from terminal_bridge.agent.spool import Spool, Spooled
+from terminal_bridge.scanners.scanner import ARRIVALS, Answer, Undecided, answer_of
+
+log = logging.getLogger(__name__)
+
+RENEW_SECONDS = 60.0
+_SETTLE_SECONDS = 0.5  # a crowd at another door is one change
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 10.0
+_BATCH = 50
+_OWN_DELAY_MS = 1000  # a clock that differs by less is right; the rest is the network's delay
+_REVOKED = "Ce terminal n'est plus relié à la box : appelez le responsable."
+
+
+class Agent:
+    """Decides one scan at a time. Each is in the spool before anybody asks about it."""
+
+    def __init__(
+        self, spool: Spool, client: BoxClient, clock: Clock, tokens: Tokens, zones: ZoneDatabase
+    ) -> None:
+        self.spool = spool
+        self.client = client
+        self.up = False
+        self.revoked = False
+        self.on_lost: Callable[[], None] = lambda: None
+        self._clock = clock
+        self._tokens = tokens
+        self._zones = zones
+        self._snapshot: Snapshot | None = None
+        self._ahead = 0
+        self._turn = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Take up what was kept before a restart."""
+        signed = await self.spool.find_snapshot()
+        self._snapshot = read_snapshot(signed, self.client.identity) if signed else None
+
+    def now(self) -> int:
+        """Ms since 1970 by the box's clock, as well as the bridge knows it."""
+        return self._clock.now() + self._ahead
+
+    async def __call__(self, code: str) -> Answer:
+        """The answer to `code`, which is on this disk with its outcome when it is given."""
+        async with self._turn:
+            now = self.now()
+            scan_id = await self.spool.note(self._tokens.new_id(now), code, now)
+            if self.revoked:
+                raise await self._refuse(scan_id, _REVOKED)
+            if self.up:
+                try:
+                    return await self._ask(scan_id, code, now)
+                except OutOfReach as why:
+                    self.lose(str(why))
+            return await self._decide_here(scan_id, code)
+
+    async def _ask(self, scan_id: str, code: str, now: int) -> Answer:
+        body = {"scanId": scan_id, "code": code, "at": format_instant(now), "arrivals": ARRIVALS}
+        try:
+            verdict = await self.client.scan(body)
+            answer = answer_of(verdict)
+            reservation = verdict.get("reservation") or {}
+            found, admitted = reservation.get("id"), int(verdict.get("admitted") or 0)
+        except NotPaired:
+            await self.revoke()
+            raise await self._refuse(scan_id, _REVOKED) from None
+        except Refused as refusal:
+            raise await self._refuse(scan_id, str(refusal)) from None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise OutOfReach("the box's answer makes no sense") from None
+        await self.spool.decide(scan_id, answer.result, found, admitted, settled=True)
+        return answer
+
+    async def _refuse(self, scan_id: str, sentence: str) -> Undecided:
+        """Nobody was let in, and the box wants to hear nothing of it."""
+        await self.spool.decide(scan_id, "error", None, 0, settled=True)
+        return Undecided(sentence)
+
+    async def _decide_here(self, scan_id: str, code: str) -> Answer:
+        arrived = await self.spool.count_arrived()
+        known = Known(self.client.identity, self._snapshot, arrived, self._zones, self.now())
+        local: Local = decide_offline(code, known)
+        await self.spool.decide(
+            scan_id, local.result, local.reservation_id, local.admitted, settled=False
+        )
+        self.on_lost()
+        return local.answer
+
+    def lose(self, why: str) -> None:
+        """From now on this bridge decides itself, until everything it did is with the box."""
+        if self.up:
+            log.warning("agent: box unreachable, deciding offline: %s", why)
+        self.up = False
+        self.on_lost()
+
+    async def find(self) -> bool:
+        """Let the box decide again, if it has heard of everything; whether it has."""
+        async with self._turn:
+            if await self.spool.count_waiting():
+                return False
+            if not self.up:
+                log.warning("the box decides")
+            self.up, self.revoked = True, False
+            return True
+
+    def set_clock(self, box_time: str) -> None:
+        """Go by the box's clock: a small computer may have none of its own."""
+        ahead = parse_instant(box_time) - self._clock.now()
+        self._ahead = 0 if abs(ahead) < _OWN_DELAY_MS else ahead
+
+    async def renew_snapshot(self) -> None:
+        """Fetch and keep the list for the time when the box is out of reach."""
+        counted = await self.spool.list_settled()
+        signed: dict[str, Any] = await self.client.snapshot()
+        snapshot = read_snapshot(signed, self.client.identity)
+        if snapshot is None:
+            log.error("the box's snapshot is not signed by its key: it is not used")
+            return
+        async with self._turn:
+            await self.spool.keep_snapshot(signed, counted, self.now())
+            self._snapshot = snapshot
+
+    async def revoke(self) -> None:
+        """The box does not know this bridge any more: it forgets the guests."""
+        if not self.revoked:
+            log.error("the box does not know this bridge any more: pair it again with --pair")
+        self.up, self.revoked, self._snapshot = False, True, None
+        await self.spool.forget_snapshot()
+
+
+class Link:
+    """Runs beside the agent for as long as the bridge runs."""
+
+    def __init__(self, agent: Agent, folder: Path) -> None:
+        """`folder` is where the identity is saved when the box's keys change."""
+        self._agent = agent
+        self._folder = folder
+        self._wake = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
+        agent.on_lost = self._wake.set
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        wait = _FIRST_WAIT
+        try:
+            while True:
+                self._wake.clear()
+                if await self._try():
+                    wait = _FIRST_WAIT
+                    await self._rest()
+                else:
+                    await asyncio.sleep(wait)
+                    wait = min(wait * 2, _LONGEST_WAIT)
+        finally:
+            if self._listening is not None:
+                self._listening.cancel()
+                await asyncio.gather(self._listening, return_exceptions=True)
+
+    async def _try(self) -> bool:
+        """Whether the box was reached and everything is with it."""
+        try:
+            await self._reach()
+        except NotPaired:
+            await self._agent.revoke()
+        except OutOfReach as why:
+            self._agent.lose(str(why))
+        except Exception as error:  # noqa: BLE001 - the door goes on without the box
+            self._agent.lose("something unexpected happened")
+            log_accident("the link to the box", error)
+        else:
+            return True
+        return False
+
+    async def _rest(self) -> None:
+        """Until it is time to renew the snapshot, or the box is lost, or something changed."""
+        if self._listening is None or self._listening.done():
+            self._listening = asyncio.create_task(self._agent.client.listen(self._wake.set))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RENEW_SECONDS):
+                await self._wake.wait()
+        await asyncio.sleep(_SETTLE_SECONDS)
+
+    async def _reach(self) -> None:
+        agent = self._agent
+        me = await agent.client.me()
+        agent.set_clock(me["boxTime"])
+        identity = agent.client.identity.introduced(me)
+        if identity != agent.client.identity:
+            identity.save(self._folder)
+            agent.client.identity = identity
+        await self._sync()
+        await agent.renew_snapshot()
+        while not await agent.find():  # scans were decided here while the others were brought
+            await self._sync()
+
+    async def _sync(self) -> None:
+        """Send what was decided here, oldest first, until nothing is left.
+
+        A scan that the box refuses does not hold back the others; it stays here with its reason.
+        """
+        size = _BATCH
+        while batch := await self._agent.spool.list_open(size):
+            try:
+                await self._bring(batch)
+            except Refused as refusal:
+                if len(batch) == 1:
+                    log.warning("the box refused a scan: %s", refusal)
+                    await self._agent.spool.settle([(batch[0].scan_id, f"refused: {refusal}")])
+                size = _BATCH if len(batch) == 1 else 1
+
+    async def _bring(self, batch: list[Spooled]) -> None:
+        agent = self._agent
+        sent_at = format_instant(agent.now())
+        results = await agent.client.sync([_to_wire(scan) for scan in batch], sent_at)
+        scans = {scan.scan_id: scan for scan in batch}
+        settled = [
+            (result["scanId"], _remark(scans[result["scanId"]], result))
+            for result in results
+            if result["scanId"] in scans
+        ]
+        if not settled:
+            raise OutOfReach("the box answered none of the scans that were brought")
+        await agent.spool.settle(settled)
+
+
+def _to_wire(scan: Spooled) -> dict[str, Any]:
+    wire: dict[str, Any] = {
+        "scanId": scan.scan_id,
+        "code": scan.code,
+        "at": format_instant(scan.at),
+        "shown": scan.result,
+    }
+    if scan.admitted > 0:
+        wire["arrivals"] = scan.admitted
+    # A pass speaks for itself; the box may read a typed code otherwise than it was read here.
+    if scan.reservation_id is not None and not resembles_pass(scan.code):
+        wire["reservationId"] = scan.reservation_id
+    return wire
+
+
+def _remark(scan: Spooled, result: dict[str, Any]) -> str | None:
+    """What somebody should know: a party is in of which the box thinks otherwise."""
+    remark = None
+    if result.get("conflict"):
+        remark = "conflict"
+    elif COLOURS.get(scan.result) == "green" and result["colour"] != "green":
+        remark = f"the box had decided {result['result']}, too late to be shown"
+    if remark:
+        log.warning("a party that was let in here without the box: %s", remark)
+    return remark

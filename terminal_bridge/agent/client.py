@@ -1,0 +1,237 @@
+"""A bridge's pairing and its calls to the box: each has a deadline, and an outcome."""
+
+import asyncio
+import base64
+import json
+import re
+import ssl
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from appliance.core.errors import Trouble
+from appliance.core.files import atomic_write
+
+SCAN_SECONDS = 2.0
+OTHERWISE_SECONDS = 10.0
+_SILENT_SECONDS = 60.0  # the feed has a heartbeat every 20 s
+_HEARTBEAT = b":"
+_PIN = re.compile(r"[0-9a-f]{64}")
+
+
+class OutOfReach(Exception):
+    """The box did not answer in time, or said that it cannot: nothing is known of the outcome."""
+
+
+class NotPaired(Exception):
+    """The box does not know this bridge, or not any more."""
+
+
+class Refused(Exception):
+    """The box refused the request for a reason that another try does not change."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The content of `bridge.json`. `keys` are the box's Ed25519 public keys by their id.
+
+    `box` is the base of the environment, without a slash at its end. `ca` is a certificate's
+    text, `pin` the SHA-256 of one in hex; both empty for plain http and for public ones.
+    """
+
+    box: str
+    ca: str = ""
+    pin: str = ""
+    token: str = ""
+    terminal: str = ""
+    language: str = "fr"
+    venue_tag: str = ""
+    time_zone: str = "Africa/Casablanca"
+    evening_ends_at: str = "06:00"
+    keys: tuple[tuple[int, str], ...] = ()
+
+    @property
+    def environment(self) -> str:
+        """live, or test for a base that ends in /test."""
+        return "test" if self.box.endswith("/test") else "live"
+
+    def public_key(self, kid: int) -> bytes | None:
+        """The 32 bytes that verify what the box signed under `kid`."""
+        text = dict(self.keys).get(kid)
+        return None if text is None else base64.urlsafe_b64decode(text + "=")
+
+    def introduced(self, me: dict[str, Any]) -> "Identity":
+        """With what `GET /me` tells of the terminal, the venue and the keys."""
+        return replace(
+            self,
+            terminal=me["terminal"]["name"],
+            language=me["terminal"]["language"],
+            venue_tag=me["venue"]["tag"],
+            time_zone=me["venue"]["timeZone"],
+            evening_ends_at=me["venue"]["eveningEndsAt"],
+            keys=tuple((key["kid"], key["publicKey"]) for key in me["publicKeys"]),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write it, readable by its owner alone: whoever has the token is this bridge."""
+        atomic_write(folder / "bridge.json", json.dumps(asdict(self), indent=1).encode())
+
+
+def load_identity(folder: Path) -> Identity | None:
+    """What was saved in `folder`, or None; Trouble when it cannot be read."""
+    path = folder / "bridge.json"
+    try:
+        kept = json.loads(path.read_text("utf-8"))
+        keys = tuple((int(kid), str(key)) for kid, key in kept.pop("keys"))
+        return Identity(**kept, keys=keys)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise Trouble(f"{path} cannot be read: pair this bridge again with --pair") from None
+
+
+def parse_box(url: str) -> str:
+    """The base address; Trouble when it is none."""
+    base = url.strip().rstrip("/")
+    parts = urlsplit(base)
+    plain = not (parts.query or parts.fragment or parts.username)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
+        raise Trouble(f"--box is {url!r}: an address such as https://box.local is allowed")
+    return base
+
+
+def parse_pin(text: str) -> str:
+    """A fingerprint in hex, with or without colons; Trouble when it is none."""
+    pin = text.replace(":", "").strip().lower()
+    if not _PIN.fullmatch(pin):
+        raise Trouble("--pin must be the SHA-256 of the box's certificate: 64 hex digits")
+    return pin
+
+
+class BoxClient:
+    """The terminal protocol, from the terminal's side. An async context."""
+
+    def __init__(self, identity: Identity) -> None:
+        """Trouble when the identity's certificate is none."""
+        self.identity = identity
+        self._ssl = _trust(identity)
+        self._session: aiohttp.ClientSession
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self._ssl, limit=4, keepalive_timeout=20.0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self._session.close()
+
+    async def pair(self, code: str, name: str | None) -> dict[str, Any]:
+        """`POST /pair`."""
+        return await self._call("POST", "/pair", {"code": code} | ({"name": name} if name else {}))
+
+    async def me(self) -> dict[str, Any]:
+        """`GET /me`."""
+        return await self._call("GET", "/me")
+
+    async def scan(self, body: dict[str, Any]) -> dict[str, Any]:
+        """`POST /scans`, within two seconds: somebody is standing at the door."""
+        return await self._call("POST", "/scans", body, SCAN_SECONDS)
+
+    async def sync(self, scans: list[dict[str, Any]], sent_at: str) -> list[dict[str, Any]]:
+        """`POST /sync`: the box's verdict on each. `sent_at` is what the bridge's clock says."""
+        answer = await self._call("POST", "/sync", {"sentAt": sent_at, "scans": scans})
+        results: list[dict[str, Any]] = answer["results"]
+        return results
+
+    async def snapshot(self) -> dict[str, Any]:
+        """`GET /snapshot`: payload, key id and signature."""
+        return await self._call("GET", "/snapshot")
+
+    async def listen(self, heard: Callable[[], None]) -> None:
+        """`GET /events`: call `heard` when something has changed, until the feed ends."""
+        try:
+            async with self._session.get(
+                f"{self.identity.box}/terminal/v1/events",
+                allow_redirects=False,
+                headers=self._headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_read=_SILENT_SECONDS),
+            ) as response:
+                async for chunk in response.content.iter_any():
+                    if response.status == 200 and not chunk.startswith(_HEARTBEAT):
+                        heard()
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.identity.token}"}
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        within: float = OTHERWISE_SECONDS,
+    ) -> dict[str, Any]:
+        try:
+            async with (
+                asyncio.timeout(within),
+                self._session.request(
+                    method,
+                    f"{self.identity.box}/terminal/v1{path}",
+                    json=body,
+                    headers=self._headers,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                status, raw = response.status, await response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise OutOfReach(_describe(error)) from None
+        return _judge(status, raw)
+
+
+def _judge(status: int, raw: bytes) -> dict[str, Any]:
+    """A gateway's or a broken box's answer decides nothing."""
+    try:
+        answer = json.loads(raw)
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, dict) or status >= 500 or 300 <= status < 400:
+        raise OutOfReach(f"the box answered {status}")
+    if status == 401:
+        raise NotPaired(str(answer.get("error_en", "the box does not know this bridge")))
+    if status >= 400:
+        raise Refused(status, str(answer.get("error", f"the box answered {status}")))
+    return answer
+
+
+def _trust(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool:
+    if identity.pin:
+        return aiohttp.Fingerprint(bytes.fromhex(identity.pin))
+    if not identity.ca:
+        return True
+    try:
+        return ssl.create_default_context(cadata=identity.ca)
+    except ssl.SSLError:
+        raise Trouble("--ca holds no certificate: give the box's own in PEM form") from None
+
+
+def _describe(error: Exception) -> str:
+    if isinstance(
+        error, (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
+    ):
+        return "the box's certificate is not the one this bridge was given"
+    if isinstance(error, TimeoutError):
+        return "the box did not answer in time"
+    return f"the box cannot be reached ({type(error).__name__})"

@@ -1,0 +1,243 @@
+"""The snapshot, and the verdict while the box is out of reach (docs/decisions/door.md).
+
+Green only for who is listed, not yet in, and while the snapshot is under twelve hours old.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from appliance.clock import ZoneDatabase, parse_instant
+from appliance.core.i18n import load_languages
+from appliance.core.i18n import mark as _
+from appliance.door.guest_pass import GuestPass, ReadPass, lookalikes
+from appliance.door.scan import classify, read_pass
+from appliance.door.verdict import COLOURS, FirstCheckIn, Verdict, judge, phrase, see
+from appliance.reservations.model import Reservation
+from appliance.reservations.search import is_name
+from appliance.venue.model import instant, minutes, tonight
+from terminal_bridge.agent.client import Identity
+from terminal_bridge.scanners.scanner import ARRIVALS, Answer
+
+_MINUTE = 60_000
+_CONTEXT = b"svc-snapshot-v1"
+_AHEAD_MS = 10 * 60_000  # a snapshot from further in the future was made by another clock
+# Amber results that only somebody without the box comes to.
+OFFLINE: Mapping[str, str] = {
+    "unlisted": _("Genuine pass that is not on the list: ask the host."),
+    "old_list": _("The list is too old and the box out of reach: ask the host."),
+    "needs_box": _("The box is out of reach: ask for the QR code."),
+}
+# A genuine pass of another evening, of a guest who is not on tonight's list.
+_OF_A_GUEST = frozenset({"not_yet", "too_late"})
+_DATE_ONLY = _("Pass of another evening: ask the host.")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Tonight's passes as the box knew them at `made_at` (ms since 1970).
+
+    `entries`: when the first of a party came in, by reservation; `clock` is left empty.
+    """
+
+    made_at: int
+    expires_at: int
+    evening: date
+    early_minutes: int
+    time_zone: str
+    evening_ends_at: str
+    passes: tuple[Reservation, ...]
+    entries: Mapping[str, FirstCheckIn]
+
+    def is_fresh(self, now: int) -> bool:
+        """Whether it may let anybody in: under 12 h old, by a clock that makes sense."""
+        return self.made_at - _AHEAD_MS < now < self.expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the bridge knows. `arrived`: people let in here since the snapshot was made."""
+
+    identity: Identity
+    snapshot: Snapshot | None
+    arrived: Mapping[str, int]
+    zones: ZoneDatabase
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A decision of the bridge's own."""
+
+    result: str
+    answer: Answer
+    reservation_id: str | None = None
+    admitted: int = 0
+
+
+def decide_offline(code: str, known: Known) -> Local:
+    """The verdict on what was read; the caller keeps whom it admits."""
+    kind, value = classify(code)
+    if kind == "pass":
+        return _decide_pass(code, known)
+    if kind == "code":
+        may_be_name = is_name(code) and code.strip().upper() == value.removeprefix("SVC-")
+        return _decide_access_code(value, known, may_be_name=may_be_name)
+    only_the_box = known.snapshot is None or kind in {"link", "name"}
+    return _say("needs_box" if only_the_box else "unknown_code", known)
+
+
+def _decide_pass(code: str, known: Known) -> Local:
+    identity = known.identity
+
+    def verify(read: ReadPass) -> GuestPass | None:
+        key = identity.public_key(read.guest_pass.kid)
+        return read.guest_pass if key is not None and read.is_signed_by(key) else None
+
+    found = read_pass(code, identity.environment, bytes.fromhex(identity.venue_tag), verify)
+    if isinstance(found, str):
+        return _say(found, known)
+    for listed in known.snapshot.passes if known.snapshot else ():
+        if listed.pass_id == found.pass_id:
+            return _decide_guest(listed, found.generation, known)
+    evening = _tonight(known)
+    if found.evening != evening:
+        return _say("not_yet" if found.evening > evening else "too_late", known)
+    is_fresh = known.snapshot is not None and known.snapshot.is_fresh(known.now)
+    return _say("unlisted" if is_fresh else "old_list", known)
+
+
+def _decide_access_code(access_code: str, known: Known, *, may_be_name: bool) -> Local:
+    """A code on the list of tonight; of another evening's, and of names, only the box can tell."""
+    snapshot = known.snapshot
+    if snapshot is None or snapshot.evening != _tonight(known):
+        return _say("needs_box", known)
+    found = [one for one in snapshot.passes if one.access_code == access_code]
+    if not found:
+        alike = set(lookalikes(access_code))
+        found = [one for one in snapshot.passes if one.access_code in alike]
+    if len(found) == 1:
+        return _decide_guest(found[0], None, known)
+    if found:
+        return _say("ambiguous", known)
+    is_nobodys = snapshot.is_fresh(known.now) and not may_be_name
+    return _say("unknown_code" if is_nobodys else "needs_box", known)
+
+
+def _decide_guest(listed: Reservation, generation: int | None, known: Known) -> Local:
+    snapshot = known.snapshot
+    assert snapshot is not None  # noqa: S101 - the guest was found in it
+    arrived = listed.arrived + known.arrived.get(listed.id, 0)
+    guest = replace(listed, arrived=arrived, checked_in_at=snapshot.made_at if arrived else None)
+    result = judge(
+        guest,
+        generation=generation,
+        arrivals=None,
+        tonight=_tonight(known),
+        too_early=known.now < _opens_at(guest, snapshot, known),
+    )
+    is_green = COLOURS[result] == "green"
+    if is_green and not snapshot.is_fresh(known.now):
+        return _say("old_list", known, guest)
+    return _say(result, known, guest, admitted=ARRIVALS if is_green else 0)
+
+
+def _opens_at(guest: Reservation, snapshot: Snapshot, known: Known) -> int:
+    """When the door opens for this slot, in ms; 0 for the whole evening."""
+    if guest.slot is None:
+        return 0
+    day = date.fromisoformat(guest.date)
+    if minutes(guest.slot) < minutes(snapshot.evening_ends_at):
+        day += timedelta(days=1)
+    zone = known.zones.zone(snapshot.time_zone)
+    return instant(day, guest.slot, zone) - snapshot.early_minutes * _MINUTE
+
+
+def _tonight(known: Known) -> date:
+    identity = known.identity
+    return tonight(known.now, known.zones.zone(identity.time_zone), identity.evening_ends_at)
+
+
+def _say(result: str, known: Known, guest: Reservation | None = None, admitted: int = 0) -> Local:
+    language = known.identity.language
+    table = party = ""
+    seen = None
+    if guest is not None:
+        seen = see(guest, arrived=guest.arrived + admitted)
+        table, party = seen.table_name, f"{seen.arrived}/{seen.guests}"
+    if result in OFFLINE:
+        sentence = load_languages().get(language).plain(OFFLINE[result])
+    elif result in _OF_A_GUEST and seen is None:
+        sentence = load_languages().get(language).plain(_DATE_ONLY)
+    else:
+        first = _find_first_check_in(guest, known) if guest else None
+        sentence = phrase(Verdict(result, seen, admitted, first), language).staff
+    answer = Answer(COLOURS.get(result, "amber"), result, table, party, sentence)
+    return Local(result, answer, guest.id if guest else None, admitted)
+
+
+def _find_first_check_in(guest: Reservation, known: Known) -> FirstCheckIn | None:
+    """As the list tells it; of whom was let in here since it tells nothing."""
+    first = known.snapshot.entries.get(guest.id) if known.snapshot else None
+    if first is None:
+        return None
+    zone = known.zones.zone(known.identity.time_zone)
+    return replace(first, clock=datetime.fromtimestamp(first.at / 1000, zone).strftime("%H:%M"))
+
+
+def read_snapshot(signed: dict[str, Any], identity: Identity) -> Snapshot | None:
+    """What the box signed for this venue and environment, or None."""
+    try:
+        payload, key = str(signed["payload"]), identity.public_key(int(signed["kid"]))
+        signature = base64.urlsafe_b64decode(str(signed["signature"]) + "==")
+        Ed25519PublicKey.from_public_bytes(key or b"").verify(
+            signature, _CONTEXT + payload.encode()
+        )
+        said = json.loads(payload)
+        if (said["environment"], said["venueTag"]) != (identity.environment, identity.venue_tag):
+            return None
+        first = {one["reservationId"]: one.get("firstCheckIn") for one in said["passes"]}
+        return Snapshot(
+            made_at=parse_instant(said["madeAt"]),
+            expires_at=parse_instant(said["expiresAt"]),
+            evening=date.fromisoformat(said["evening"]),
+            early_minutes=int(said["earlyMinutes"]),
+            time_zone=str(said["timeZone"]),
+            evening_ends_at=str(said.get("eveningEndsAt", identity.evening_ends_at)),
+            passes=tuple(_reservation(one, said["evening"]) for one in said["passes"]),
+            entries={
+                id_: FirstCheckIn(parse_instant(at["at"]), "", at.get("terminal"), at.get("by"))
+                for id_, at in first.items()
+                if at
+            },
+        )
+    except (InvalidSignature, KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        return None
+
+
+def _reservation(listed: dict[str, Any], evening: str) -> Reservation:
+    """A line of the snapshot as the rules know it; what a snapshot does not tell is empty."""
+    members: dict[str, Any] = dict.fromkeys(Reservation.__slots__)
+    table = listed["table"]
+    members |= {
+        "id": listed["reservationId"],
+        "status": listed["state"],
+        "table_id": "",
+        "table_number": "",
+        "table_name": table["name"] if isinstance(table, dict) else table,
+        "date": evening,
+        "slot": listed["slot"],
+        "guests": int(listed["guests"]),
+        "customer_name": listed["firstName"],
+        "access_code": listed["accessCode"],
+        "pass_id": bytes.fromhex(listed["passId"]),
+        "generation": int(listed["generation"]),
+        "arrived": int(listed["arrived"]),
+    }
+    return Reservation(**members)

@@ -1,0 +1,139 @@
+"""Run a bridge: pair it once, then read, decide and bring, and leave in good order."""
+
+import argparse
+import asyncio
+import logging
+import os
+import signal
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+from appliance.commands.console import Console
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.i18n import load_languages
+from appliance.core.scanner_settings import ReaderSettings, parse_readers
+from terminal_bridge.agent.agent import Agent, Link
+from terminal_bridge.agent.client import (
+    BoxClient,
+    Identity,
+    NotPaired,
+    OutOfReach,
+    Refused,
+    load_identity,
+    parse_box,
+    parse_pin,
+)
+from terminal_bridge.agent.spool import open_spool
+from terminal_bridge.scanners.scanners import Readers
+
+log = logging.getLogger(__name__)
+
+_PRIVATE = 0o077
+_STOP_SECONDS = 5.0
+
+
+def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
+    """`venuebox bridge`: the exit status."""
+    os.umask(_PRIVATE)
+    directory = console.directory(arguments)
+    if directory.holds_a_box():
+        raise Trouble(f"there is a box in {directory.root}: give the bridge a directory of its own")
+    try:
+        directory.root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Trouble(f"{directory.root} cannot be made: {error.strerror}") from None
+    with directory.lock():
+        readers = read_bridge_settings(directory.settings_file)
+        load_languages()  # now, so that no guest waits for it
+        return asyncio.run(_run(arguments, console, directory, readers))
+
+
+def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
+    """The readers of the bridge's own settings.toml; Trouble when there are none."""
+    try:
+        document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Trouble(f"{file.name} cannot be read: {error}") from None
+    for name in document.keys() - {"readers"}:
+        raise Trouble(f"unknown section [{name}] in {file.name}: a bridge has [[readers]] alone")
+    readers = parse_readers(document.get("readers", []), on_a_bridge=True)
+    if not readers:
+        raise Trouble(
+            f"{file} names no reader: write [[readers]] into it, see docs/guide/scanners.md"
+        )
+    return readers
+
+
+async def _run(
+    arguments: argparse.Namespace,
+    console: Console,
+    directory: DataDirectory,
+    settings: tuple[ReaderSettings, ...],
+) -> int:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    identity = await _identify(arguments, directory.root)
+    spool = await open_spool(directory.root / "spool.db")
+    try:
+        async with BoxClient(identity) as client:
+            agent = Agent(spool, client, console.clock, console.tokens, console.zones)
+            await agent.load()
+            readers = Readers(settings, lambda _: agent, console.clock)
+            await readers.start()
+            bringing = asyncio.create_task(Link(agent, directory.root).run())
+            print(f"ready {identity.box}", flush=True)
+            await stopped.wait()
+            await readers.close()
+            bringing.cancel()
+            await asyncio.wait([bringing], timeout=_STOP_SECONDS)
+    finally:
+        await spool.close()
+    return 0
+
+
+async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
+    """Who this bridge is: as it was paired before, or by a code that is used now."""
+    known = load_identity(folder)
+    if known is None and not (arguments.pair and arguments.box):
+        raise Trouble("this bridge is not paired: give --box URL and --pair CODE once")
+    identity = known or Identity(parse_box(arguments.box))
+    if arguments.box:
+        identity = replace(identity, box=parse_box(arguments.box))
+    if arguments.pin:
+        identity = replace(identity, pin=parse_pin(arguments.pin))
+    if arguments.ca:
+        identity = replace(identity, ca=_read_ca(Path(arguments.ca)))
+    if arguments.pair:
+        try:
+            identity = await _pair(identity, arguments.pair, arguments.name)
+        except Trouble as trouble:
+            if known is None:
+                raise
+            log.warning("not paired anew, going on as before: %s", trouble)
+    if identity != known:
+        identity.save(folder)
+    return identity
+
+
+async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
+    async with BoxClient(identity) as client:
+        try:
+            answer = await client.pair(code, name)
+            return replace(identity, token=answer["token"]).introduced(answer)
+        except OutOfReach as why:
+            raise Trouble(f"{why}: is {identity.box} right?") from None
+        except (NotPaired, Refused) as why:
+            raise Trouble(f"the box refused the pairing: {why}") from None
+        except (KeyError, TypeError):
+            raise Trouble(f"{identity.box} does not answer as a box does") from None
+
+
+def _read_ca(file: Path) -> str:
+    try:
+        return file.read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Trouble(f"--ca {file} cannot be read: {error}") from None

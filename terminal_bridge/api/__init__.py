@@ -1,0 +1,1 @@
+"""The door protocol over HTTP (docs/guide/door-protocol.md)."""

@@ -1,0 +1,135 @@
+"""The evening list, and the snapshot by which a terminal decides while offline."""
+
+import hashlib
+from dataclasses import asdict
+from datetime import date
+from typing import Any
+
+from aiohttp import web
+
+from appliance.clock import format_instant
+from appliance.core.errors import InvalidDate
+from appliance.core.tokens import encode_url_safe
+from appliance.database.connection import Reader
+from appliance.door.guest_pass import venue_tag
+from appliance.door.offline_sync import list_open_conflicts
+from appliance.door.scan_log import list_first_admissions
+from appliance.door.signing_keys import get_signing_key
+from appliance.door.terminals import Terminal
+from appliance.environment import Environment
+from appliance.http.request import ENVIRONMENT, SEARCH_PHONES
+from appliance.reservations.model import Reservation
+from appliance.reservations.rows import count_evening, list_evening
+from appliance.reservations.search import asks_phone, search
+from appliance.venue.model import day_of_week, parse_date
+from appliance.venue.rows import find_tonight, get_venue, list_slots
+from terminal_bridge.api.request import authenticate
+from terminal_bridge.api.wire import answer, conflict_of, encode, guest_of
+
+SNAPSHOT_CONTEXT = b"svc-snapshot-v1"
+LIFE_MS = 12 * 3600 * 1000
+_RENEWED_EVERY = 3600 * 1000  # an unchanged evening gets a snapshot with a later end
+
+
+async def evening(request: web.Request) -> web.Response:
+    """`GET /evening?date=&q=`: the list, and the totals of the whole evening.
+
+    RateLimited when this terminal looks for too many phone numbers (docs/security.md, S4).
+    """
+    terminal = await authenticate(request, "search")
+    day = None
+    if "date" in request.query:
+        day = parse_date(request.query["date"])
+        if day is None:
+            raise InvalidDate(field="date")
+    query = request.query.get("q", "")
+    if asks_phone(query):
+        request.app[SEARCH_PHONES].spend(terminal.id)
+    return answer(await request[ENVIRONMENT].database.read(_list, terminal, day, query))
+
+
+def _list(reader: Reader, terminal: Terminal, day: date | None, query: str) -> dict[str, Any]:
+    chosen = (day or find_tonight(reader)).isoformat()
+    everybody = list_evening(reader, chosen)
+    return {
+        "date": chosen,
+        "totals": asdict(count_evening(reader, chosen)),
+        "items": [guest_of(found) for found in search(everybody, query)],
+        "conflicts": [conflict_of(conflict, terminal) for conflict in list_open_conflicts(reader)],
+    }
+
+
+async def snapshot(request: web.Request) -> web.Response:
+    """`GET /snapshot`: tonight's passes, signed; 304 for a terminal that holds them already.
+
+    No contact data and no notes. The same ETag for an hour while nothing changes.
+    """
+    await authenticate(request)
+    environment = request[ENVIRONMENT]
+    known = {tag.value for tag in request.if_none_match or ()}
+    etag, signed = await environment.database.read(_make, environment, known)
+    headers = {"ETag": f'"{etag}"', "Cache-Control": "no-cache, private"}
+    if signed is None:
+        return web.Response(status=304, headers=headers)
+    return answer(signed, headers=headers)
+
+
+def _make(
+    reader: Reader, environment: Environment, known: set[str]
+) -> tuple[str, dict[str, Any] | None]:
+    """The ETag and the signed snapshot, None for a terminal that has this one."""
+    kid, private_key = get_signing_key(reader, environment.keyring)
+    content = _describe(reader, environment)
+    hour = reader.now // _RENEWED_EVERY
+    etag = hashlib.sha256(f"{kid} {hour} {encode(content)}".encode()).hexdigest()[:32]
+    if etag in known:
+        return etag, None
+    stamps = {
+        "madeAt": format_instant(reader.now),
+        "expiresAt": format_instant(reader.now + LIFE_MS),
+    }
+    payload = encode(stamps | content)
+    signature = private_key.sign(SNAPSHOT_CONTEXT + payload.encode())
+    return etag, {"payload": payload, "kid": kid, "signature": encode_url_safe(signature)}
+
+
+def _describe(reader: Reader, environment: Environment) -> dict[str, Any]:
+    venue, evening = get_venue(reader), find_tonight(reader)
+    weekday, date = day_of_week(evening), evening.isoformat()
+    first = list_first_admissions(reader, date)
+    return {
+        "environment": environment.name,
+        "venueTag": venue_tag(venue.id).hex(),
+        "evening": date,
+        "eveningEndsAt": venue.evening_ends_at,
+        "earlyMinutes": environment.settings.door.early_minutes,
+        "timeZone": venue.time_zone,
+        "slots": [
+            {"start": slot.start, "end": slot.end}
+            for slot in list_slots(reader)
+            if weekday in slot.days_of_week
+        ],
+        "passes": [_pass(found, first.get(found.id)) for found in list_evening(reader, date)],
+    }
+
+
+def _pass(
+    reservation: Reservation, first: tuple[int, str | None, str | None] | None
+) -> dict[str, Any]:
+    listed = {
+        "passId": reservation.pass_id.hex(),
+        "generation": reservation.generation,
+        "reservationId": reservation.id,
+        "guests": reservation.guests,
+        "arrived": reservation.arrived,
+        "state": reservation.status,
+        "firstName": reservation.customer_first_name,
+        "table": reservation.table_name,
+        "tableNumber": reservation.table_number,
+        "slot": reservation.slot,
+        "accessCode": reservation.access_code,
+    }
+    if first is None:
+        return listed
+    at, terminal, by = first
+    return listed | {"firstCheckIn": {"at": format_instant(at), "terminal": terminal, "by": by}}

@@ -1,0 +1,109 @@
+"""The live feed as server-sent events, resumable by `id:` (docs/guide/door-protocol.md)."""
+
+import asyncio
+from contextlib import suppress
+
+from aiohttp import web
+
+from appliance.core.errors import Unavailable
+from appliance.door.live_feed import Change, Listener
+from appliance.door.terminals import Terminal, get_terminal
+from appliance.environment import Environment
+from appliance.http.request import ENVIRONMENT
+from terminal_bridge.api.request import authenticate
+from terminal_bridge.api.wire import encode, event_of
+
+HEARTBEAT_SECONDS = 20.0
+_AT_ONCE = 8  # changes that are put into words before the loop looks about
+_PATIENCE_SECONDS = 30.0  # for a listener that does not read; then it may come back
+
+
+async def events(request: web.Request) -> web.StreamResponse:
+    """`GET /events`: check-ins and changes to tonight's list, as they are committed.
+
+    `Last-Event-ID`, or `?after=` where a page cannot set it, resumes without a loss, or begins
+    with `reset`: then the evening has to be loaded again.
+    """
+    terminal = await authenticate(request)
+    if request.method == "HEAD":
+        return web.Response(content_type="text/event-stream")
+    after = request.headers.get("Last-Event-ID") or request.query.get("after")
+    return _EventStream(request, terminal, after)
+
+
+class _EventStream(web.StreamResponse):
+    """A body that is written while things happen, after the headers that every answer gets."""
+
+    def __init__(self, request: web.Request, terminal: Terminal, after: str | None) -> None:
+        super().__init__(headers={"X-Accel-Buffering": "no"})
+        self.content_type = "text/event-stream"
+        self.charset = "utf-8"
+        self._request = request
+        self._environment: Environment = request[ENVIRONMENT]
+        self._terminal = terminal
+        self._after = after
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Tell until somebody ends it: the listener, the box, or whoever edits the terminal."""
+        feed = self._environment.feed
+        with suppress(Unavailable):  # the box is leaving
+            listener = await feed.listen(self._terminal.id, self._after, _is_tonights)
+            try:
+                while await self._tell(listener):
+                    pass
+            finally:
+                feed.leave(listener)
+        await super().write_eof(data)
+
+    async def _tell(self, listener: Listener) -> bool:
+        """One round; whether there may be another."""
+        changes = await listener.take(HEARTBEAT_SECONDS)
+        now = self._terminal
+        # The feed cannot tell what a command beside the box has done to this terminal.
+        if any(change.kind in {"reset", "totals"} for change in changes):
+            now = self._environment.database.peek(get_terminal, now.id)
+        if now.role != self._terminal.role:
+            return False
+        lines = []
+        for number, change in enumerate(changes, 1):
+            lines.append(self._lines(change))
+            if number % _AT_ONCE == 0:  # whoever waits for a verdict does not wait for all of them
+                await asyncio.sleep(0)
+        is_over = listener.over.done()
+        if not changes and not is_over:  # the id moves on with what nobody here wanted to hear
+            lines.append(f": still here\nid: {listener.position}\n\n")
+        if now.revoked_at is not None:
+            lines.append(self._lines(Change(listener.position, "revoked")))
+            is_over = True
+        if lines and not await self._send("".join(lines).encode(), listener):
+            return False
+        return not is_over
+
+    def _lines(self, change: Change) -> str:
+        data = encode(event_of(change, self._terminal))
+        return f"event: {change.kind}\nid: {change.position}\ndata: {data}\n\n"
+
+    async def _send(self, chunk: bytes, listener: Listener) -> bool:
+        """Write; False when the listener does not read, or when the box cannot wait for that."""
+        writing = asyncio.ensure_future(self.write(chunk))
+        is_over = listener.over.done()
+        await asyncio.wait(
+            {writing} if is_over else {writing, listener.over},
+            timeout=0.5 if is_over else _PATIENCE_SECONDS,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        if not writing.done():
+            writing.cancel()
+            return False
+        writing.result()
+        return True
+
+
+def _is_tonights(change: Change) -> bool:
+    """What a terminal wants to hear of: guests of this evening, or who have just left it.
+
+    And every conflict: doors may find each other again the morning after.
+    """
+    found = change.reservation
+    is_conflict = change.conflict is not None
+    return found is None or is_conflict or change.moved or found.date == change.evening

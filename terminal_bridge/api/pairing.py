@@ -1,0 +1,107 @@
+"""Pairing, and what a terminal knows of itself and of the box."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from aiohttp import web
+
+from appliance.clock import Clock, format_instant
+from appliance.core.errors import PairingLater, PairingRefused
+from appliance.core.tokens import encode_url_safe
+from appliance.database.connection import Reader
+from appliance.door.guest_pass import venue_tag
+from appliance.door.signing_keys import list_public_keys
+from appliance.door.terminals import get_terminal, pair_by_code, pair_by_secret, revoke_terminal
+from appliance.http.json import read_object
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import CALLER_OF, ENVIRONMENT, PAIRING_TRIES, is_from_our_page
+from appliance.venue.rows import find_tonight, get_venue
+from terminal_bridge.api.request import authenticate, keep_token, parse_pairing
+from terminal_bridge.api.wire import answer
+
+_TRIES_OF_A_DEVICE = 3  # fewer than close the digits of an offer: nobody closes them alone
+_OFFER_SECONDS = 600.0
+
+
+def pairing_tries(clock: Clock) -> RateLimit:
+    """Wrong digits by the address they came from (docs/security.md, S13)."""
+    return RateLimit(clock, _TRIES_OF_A_DEVICE, _OFFER_SECONDS, PairingLater)
+
+
+async def pair(request: web.Request) -> web.Response:
+    """`POST /pair`: a one-time link, or its digits typed, becomes this device's token.
+
+    PairingRefused for what opens nothing, PairingLater for digits after three wrong ones.
+    With `cookie: true` the browser keeps it, and no script ever sees it.
+    """
+    environment = request[ENVIRONMENT]
+    if not is_from_our_page(request, environment.links.base):
+        raise PairingRefused
+    wish = parse_pairing(await read_object(request))
+    database, tries = environment.database, request.config_dict[PAIRING_TRIES]
+    if wish.is_typed:
+        device = request.config_dict[CALLER_OF](request)
+        tries.spend(device)  # before the try is made, so that many at once are many
+        paired = await database.write(pair_by_code, wish.code, wish.name, wish.language)
+        if paired is not None:
+            tries.give_back(device)
+    else:
+        paired = await database.write(pair_by_secret, wish.code, wish.name, wish.language)
+    if paired is None:
+        raise PairingRefused
+    terminal_id, token = paired
+    known = await database.read(_introduce, terminal_id)
+    if not wish.cookie:
+        return answer({"token": token, **known})
+    response = answer(known)
+    keep_token(response, environment, token)
+    return response
+
+
+async def unpair(request: web.Request) -> web.Response:
+    """`POST /unpair`: this terminal is one no longer, and its token opens nothing."""
+    terminal = await authenticate(request)
+    environment = request[ENVIRONMENT]
+    await environment.database.write(revoke_terminal, terminal.id, actor=f"terminal:{terminal.id}")
+    response = answer({"unpaired": terminal.id})
+    keep_token(response, environment, "")
+    return response
+
+
+async def me(request: web.Request) -> web.Response:
+    """`GET /me`: the terminal, the venue, the evening, the box's time, the public keys."""
+    terminal = await authenticate(request)
+    return answer(await request[ENVIRONMENT].database.read(_introduce, terminal.id))
+
+
+def _introduce(reader: Reader, terminal_id: str) -> dict[str, Any]:
+    venue, terminal = get_venue(reader), get_terminal(reader, terminal_id)
+    return {
+        "terminal": {
+            "id": terminal.id,
+            "name": terminal.name,
+            "role": terminal.role,
+            "language": terminal.language,
+        },
+        "venue": {
+            "id": venue.id,
+            "name": venue.name,
+            "tag": venue_tag(venue.id).hex(),  # of its guest passes
+            "timeZone": venue.time_zone,
+            "eveningEndsAt": venue.evening_ends_at,
+        },
+        "evening": find_tonight(reader).isoformat(),
+        "boxTime": format_instant(reader.now),
+        # A phone's own zone rules may be years old: it is told what the venue's clock shows.
+        "utcOffsetMinutes": _utc_offset(reader, venue.time_zone),
+        "publicKeys": [
+            {"kid": key.kid, "publicKey": encode_url_safe(key.public_key)}
+            for key in list_public_keys(reader)
+        ],
+    }
+
+
+def _utc_offset(reader: Reader, time_zone: str) -> int:
+    """Minutes by which the venue's wall clock is ahead of UTC now."""
+    now = datetime.fromtimestamp(reader.now / 1000, reader.zones.zone(time_zone))
+    return round((now.utcoffset() or timedelta()).total_seconds() / 60)

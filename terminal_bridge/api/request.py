@@ -1,0 +1,301 @@
+"""A terminal's request: which terminal sent it, and what it asks for."""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from aiohttp import web
+
+from appliance.core.errors import (
+    BrowserRevoked,
+    RoleMissing,
+    TerminalNotPaired,
+    TerminalRevoked,
+    Unavailable,
+    ValidationError,
+    field_invalid,
+)
+from appliance.core.tokens import hash_token
+from appliance.door.scan import TAKEN_BACK, Reading, Scan
+from appliance.door.terminals import NAME_MAX, Terminal, find_by_token, touch_terminal
+from appliance.door.verdict import LANGUAGES
+from appliance.environment import Environment
+from appliance.http.request import ENVIRONMENT, STILL_MAY, is_from_our_page
+from appliance.reservations.request import parse_uuid
+
+CODE_MAX = 2048
+REASON_MAX = 200
+ARRIVALS_MAX = 999
+SCANS_MAX = 500
+_SCAN_ID = re.compile(r"[A-Za-z0-9._~-]{1,64}")
+_RESULT = re.compile(r"[a-z_]{1,40}")
+_PAIRING_CODE = re.compile(r"[0-9]{8}")
+_PAIRING_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A scan or manual check-in. `device_at` is ms since 1970.
+
+    Of what a terminal decided offline there is also the code or the reservation, and `shown`.
+    """
+
+    scan_id: str
+    arrivals: int | None
+    reason: str | None
+    simulate: bool
+    device_at: int | None
+    code: str = ""
+    reservation_id: str | None = None
+    shown: str | None = None
+
+    def to_scan(self, reading: Reading, happened_at: int | None = None) -> Scan:
+        """It with what was read, and when that was by the box's clock unless it is now."""
+        return Scan(
+            id=self.scan_id,
+            reading=reading,
+            arrivals=self.arrivals,
+            reason=self.reason,
+            simulate=self.simulate,
+            device_at=self.device_at,
+            shown=self.shown,
+            happened_at=happened_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PairingRequest:
+    """What pairs it, the device's own name if it has one, its language, who keeps the token.
+
+    `code` is the digits if it `is_typed`, else the secret of a link.
+    """
+
+    code: str
+    name: str | None
+    language: str
+    cookie: bool
+    is_typed: bool
+
+
+def parse_request(body: dict[str, Any], terminal: Terminal) -> Request:
+    """scanId, arrivals, override, simulate, at. RoleMissing when it may not override."""
+    wish = _parse_wish(body)
+    if wish.reason is not None and not terminal.may("override"):
+        raise RoleMissing(role="override")
+    return wish
+
+
+def parse_apart_scans(value: object, terminal: Terminal) -> list[Request]:
+    """Up to 500 scans, each with `at`; a fault is named by its place, as in `scans[3].at`.
+
+    RoleMissing as `parse_request` for what is decided now. Whom it let in by itself is in, and its
+    role may be another since: what that is worth is seen when it is counted.
+    """
+    if not isinstance(value, list) or len(value) > SCANS_MAX:
+        raise field_invalid("scans", "list_at_most", longest=SCANS_MAX)
+    return [_parse_apart_scan(item, terminal, f"scans[{n}]") for n, item in enumerate(value)]
+
+
+def parse_scan_id(value: object) -> str:
+    """A terminal's own id of a scan: 1 to 64 letters, digits, or any of `._~-`."""
+    if not isinstance(value, str) or not _SCAN_ID.fullmatch(value):
+        raise field_invalid("scanId", "scan_id")
+    return value
+
+
+def parse_code(value: object) -> str:
+    """Whatever was read or typed."""
+    if not isinstance(value, str) or not value.strip() or len(value) > CODE_MAX:
+        raise field_invalid("code", "text_of", longest=CODE_MAX)
+    return value
+
+
+def parse_reservation_id(value: object) -> str:
+    """The id of a reservation in the evening list."""
+    reservation_id = parse_uuid(value)
+    if reservation_id is None:
+        raise field_invalid("reservationId", "uuid")
+    return reservation_id
+
+
+def parse_reason(value: object, field: str) -> str | None:
+    """Why, in staff's own words; None when absent or blank."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > REASON_MAX:
+        raise field_invalid(field, "text_at_most", longest=REASON_MAX)
+    return value.strip() or None
+
+
+def parse_needed_reason(value: object, field: str) -> str:
+    """Why, where it has to be said."""
+    reason = parse_reason(value, field)
+    if reason is None:
+        raise field_invalid(field, "reason")
+    return reason
+
+
+def parse_pairing(body: dict[str, Any]) -> PairingRequest:
+    """code, name, language, cookie."""
+    given = body.get("code")
+    code = given.strip() if isinstance(given, str) else ""
+    is_typed = _PAIRING_SECRET.fullmatch(code) is None
+    if is_typed:
+        code = re.sub(r"[\s-]", "", code)
+        if not _PAIRING_CODE.fullmatch(code):
+            raise field_invalid("code", "pairing_code")
+    name = body.get("name")
+    if name is not None and (not isinstance(name, str) or len(name.strip()) > NAME_MAX):
+        raise field_invalid("name", "text_at_most", longest=NAME_MAX)
+    language = body.get("language", "fr")
+    if language not in LANGUAGES:
+        raise field_invalid("language", "among", allowed=", ".join(LANGUAGES))
+    cookie = _parse_flag(body, "cookie")
+    return PairingRequest(code, (name or "").strip() or None, language, cookie, is_typed)
+
+
+def _parse_wish(body: dict[str, Any]) -> Request:
+    return Request(
+        scan_id=parse_scan_id(body.get("scanId")),
+        arrivals=parse_people(body.get("arrivals"), "arrivals"),
+        reason=_parse_override(body.get("override")),
+        simulate=_parse_flag(body, "simulate"),
+        device_at=parse_instant(body.get("at")),
+    )
+
+
+def _parse_flag(body: dict[str, Any], field: str) -> bool:
+    value = body.get(field, False)
+    if not isinstance(value, bool):
+        raise field_invalid(field, "true_or_false")
+    return value
+
+
+def _parse_apart_scan(item: object, terminal: Terminal, path: str) -> Request:
+    if not isinstance(item, dict):
+        raise field_invalid(path, "object")
+    try:
+        shown = _parse_shown(item.get("shown"))
+        wish = parse_request(item, terminal) if shown is None else _parse_wish(item)
+        by_id = item.get("reservationId") is not None
+        reservation_id = parse_reservation_id(item["reservationId"]) if by_id else None
+        code = "" if by_id else parse_code(item.get("code"))
+        reason = wish.reason if shown != TAKEN_BACK else parse_reason(item.get("reason"), "reason")
+        if wish.device_at is None:
+            raise field_invalid("at", "timestamp")
+    except ValidationError as fault:
+        raise fault.inside(path) from None
+    wish = replace(wish, simulate=False, reason=reason, shown=shown)
+    return replace(wish, code=code, reservation_id=reservation_id)
+
+
+def _parse_shown(value: object) -> str | None:
+    """The result that the terminal showed, one of its own making too."""
+    if value is not None and (not isinstance(value, str) or not _RESULT.fullmatch(value)):
+        raise field_invalid("shown", "result")
+    return value
+
+
+def _parse_override(value: object) -> str | None:
+    if value is None:
+        return None
+    given = value.get("reason") if isinstance(value, dict) else None
+    return parse_needed_reason(given, "override.reason")
+
+
+def parse_people(value: object, field: str) -> int | None:
+    """How many people; None when absent."""
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= ARRIVALS_MAX:
+        raise field_invalid(field, "whole_number", largest=ARRIVALS_MAX)
+    return value
+
+
+def parse_instant(value: object, field: str = "at") -> int | None:
+    """An ISO 8601 timestamp with its offset, as ms since 1970; None when absent."""
+    if value is None:
+        return None
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if at is not None and at.tzinfo is not None:
+            return round(at.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        pass
+    raise field_invalid(field, "iso_timestamp")
+
+
+_MINUTE = 60_000
+_VERSION_MAX = 200
+_SAFE_METHODS = frozenset({"GET", "HEAD"})
+_A_YEAR = 365 * 24 * 3600
+_TOKEN_LENGTH = len("term_") + 64
+
+
+async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
+    """The terminal that sent `request`, whose role includes `role`.
+
+    TerminalNotPaired, TerminalRevoked (from its next request on; a browser is told to forget
+    what it keeps) or RoleMissing otherwise.
+    """
+    environment = request[ENVIRONMENT]
+    terminal = _identify(request, role)
+    request[STILL_MAY] = lambda later: _identify(later, role)
+    await touch(environment, terminal, request.headers.get("User-Agent"))
+    return terminal
+
+
+def _identify(request: web.Request, role: str) -> Terminal:
+    environment = request[ENVIRONMENT]
+    token = _read_token(request, environment)
+    terminal = environment.database.peek(find_by_token, hash_token(token)) if token else None
+    if terminal is None:
+        raise TerminalNotPaired
+    if terminal.revoked_at is not None:
+        raise TerminalRevoked if "Authorization" in request.headers else BrowserRevoked
+    if not terminal.may(role):
+        raise RoleMissing(role=role)
+    return terminal
+
+
+def keep_token(response: web.Response, environment: Environment, token: str) -> None:
+    """Let the browser that paired send its token by itself, unseen by scripts; "" takes it back."""
+    response.set_cookie(
+        cookie_name(environment),
+        token,
+        max_age=_A_YEAR if token else 0,
+        path="/",
+        secure=True,
+        httponly=True,
+        samesite="Strict",
+    )
+
+
+def cookie_name(environment: Environment) -> str:
+    """The cookie of each environment: both are served under one host, and it has no path."""
+    return f"__Host-venuebox-terminal{'' if environment.name == 'live' else '-test'}"
+
+
+def _read_token(request: web.Request, environment: Environment) -> str | None:
+    """A cookie is no credential when another site's page may have sent it."""
+    header = request.headers.get("Authorization")
+    if header is not None:
+        scheme, _, token = header.partition(" ")
+        token = token.strip()
+        is_token = scheme.lower() == "bearer" and len(token) == _TOKEN_LENGTH
+        return token if is_token and token.startswith("term_") else None
+    token = request.cookies.get(cookie_name(environment), "")
+    if request.method in _SAFE_METHODS or is_from_our_page(request, environment.links.base):
+        return token or None
+    return None
+
+
+async def touch(environment: Environment, terminal: Terminal, agent: str | None = None) -> None:
+    """Note once a minute that it was active; a full disk does not close the door for that."""
+    seen = terminal.last_seen_at
+    if seen is None or not 0 <= environment.database.clock.now() - seen < _MINUTE:
+        with suppress(Unavailable):
+            version = agent and "".join(c for c in agent if c.isprintable())[:_VERSION_MAX]
+            await environment.database.write(touch_terminal, terminal.id, version)

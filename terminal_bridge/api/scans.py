@@ -1,0 +1,188 @@
+"""Scans, manual check-ins, undos, and what was decided offline (docs/guide/door-protocol.md)."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from aiohttp import web
+
+from appliance.clock import format_instant
+from appliance.core.errors import NotFound, RoleMissing, Unavailable
+from appliance.database.connection import Reader
+from appliance.door.check_in import check_in, undo_check_in, undo_latest
+from appliance.door.guest_pass import TEXT_LENGTH
+from appliance.door.offline_sync import Synced, acknowledge_conflict, sync_scans
+from appliance.door.scan import Reading, Scan, read_code
+from appliance.door.scan_log import Decided
+from appliance.door.terminals import Terminal
+from appliance.environment import Environment
+from appliance.http.json import read_object
+from appliance.http.request import ENVIRONMENT
+from appliance.reservations.request import parse_uuid
+from terminal_bridge.api.request import (
+    Request,
+    authenticate,
+    parse_apart_scans,
+    parse_code,
+    parse_instant,
+    parse_needed_reason,
+    parse_people,
+    parse_reason,
+    parse_request,
+    parse_reservation_id,
+    parse_scan_id,
+)
+from terminal_bridge.api.wire import answer, conflict_of, error_of, verdict_of
+
+SYNC_LIMIT = 512 * 1024  # bytes: 500 scans with their reasons
+_OLDEST_MS = 48 * 3600 * 1000
+_TOGETHER = 25  # in one transaction: other doors need not wait for all of them
+
+
+async def scan(request: web.Request) -> web.Response:
+    """`POST /scans`: the verdict on whatever was read or typed."""
+    terminal = await authenticate(request)
+    body = await read_object(request)
+    wish, code = parse_request(body, terminal), parse_code(body.get("code"))
+    return await _answer(decide_code(request[ENVIRONMENT], terminal, wish, code), wish, terminal)
+
+
+async def check_in_by_hand(request: web.Request) -> web.Response:
+    """`POST /check-ins`: the verdict on a guest picked from the evening list."""
+    terminal = await authenticate(request, "search")
+    body = await read_object(request)
+    wish = parse_request(body, terminal)
+    reading = Reading("list", (parse_reservation_id(body.get("reservationId")),))
+    return await _answer(_decide(request[ENVIRONMENT], terminal, wish, reading), wish, terminal)
+
+
+async def _answer(
+    deciding: Awaitable[dict[str, Any]], wish: Request, terminal: Terminal
+) -> web.Response:
+    """The verdict; when the box cannot decide, the refusal as a grey verdict."""
+    try:
+        return answer(await deciding)
+    except Unavailable as fault:
+        return answer(error_of(fault, wish.scan_id, terminal), fault.status, fault.headers)
+
+
+async def undo(request: web.Request) -> web.Response:
+    """`POST /scans/{scanId}/undo`: take a check-in back."""
+    terminal = await authenticate(request)
+    scan_id = parse_scan_id(request.match_info["scanId"])
+    body = await read_object(request, optional=True)
+    reason = parse_reason(body.get("reason"), "reason")
+    decided = await request[ENVIRONMENT].database.write(undo_check_in, terminal, scan_id, reason)
+    return answer(verdict_of(decided, scan_id, terminal, simulated=False))
+
+
+async def undo_by_hand(request: web.Request) -> web.Response:
+    """`POST /check-ins/{id}/undo`: a party's latest check-in is taken back."""
+    terminal = await authenticate(request, "search")
+    reservation_id = parse_reservation_id(request.match_info["id"])
+    body = await read_object(request)
+    reason = parse_needed_reason(body.get("reason"), "reason")
+    arrived = parse_people(body.get("arrived"), "arrived")
+    decided = await request[ENVIRONMENT].database.write(
+        undo_latest, terminal, reservation_id, arrived, reason
+    )
+    return answer(verdict_of(decided, reservation_id, terminal, simulated=False))
+
+
+async def decide_code(
+    environment: Environment, terminal: Terminal, wish: Request, code: str
+) -> dict[str, Any]:
+    """The verdict on a code, as the wire shows it: for `POST /scans` and for every reader.
+
+    Refusals as `check_in`; Unavailable when nothing could be decided.
+    """
+    by_name = terminal.may("search")
+    database, keyring = environment.database, environment.keyring
+    if len(code) >= TEXT_LENGTH:  # a pass is one indexed row; what people type may mean a search
+        reading = database.peek(read_code, keyring, environment.name, code, by_name=by_name)
+    else:
+        reading = await database.read(read_code, keyring, environment.name, code, by_name=by_name)
+    return await _decide(environment, terminal, wish, reading)
+
+
+async def _decide(
+    environment: Environment, terminal: Terminal, wish: Request, reading: Reading
+) -> dict[str, Any]:
+    decided: Decided = await environment.database.write(
+        check_in, terminal, wish.to_scan(reading), environment.settings.door.early_minutes
+    )
+    return verdict_of(decided, wish.scan_id, terminal, simulated=wish.simulate)
+
+
+async def sync(request: web.Request) -> web.Response:
+    """`POST /sync`: a verdict on each, decided in the order in which they happened.
+
+    `sentAt` is the device's clock now, if it tells: the box corrects the others by it. No scan
+    is taken to be of the future, nor older than two days.
+    """
+    terminal = await authenticate(request)
+    environment = request[ENVIRONMENT]
+    body = await read_object(request, limit=SYNC_LIMIT)
+    wishes = parse_apart_scans(body.get("scans"), terminal)
+    now = environment.database.clock.now()
+    sent_at = parse_instant(body.get("sentAt"), "sentAt")
+    ahead = 0 if sent_at is None else sent_at - now
+    scans = await environment.database.read(_order, environment, terminal, wishes, now, ahead)
+    results: list[dict[str, Any]] = [{}] * len(scans)
+    for first in range(0, len(scans), _TOGETHER):
+        some = scans[first : first + _TOGETHER]
+        early, found = environment.settings.door.early_minutes, [scan for _, scan in some]
+        synced = await environment.database.write(sync_scans, terminal, found, early)
+        for (place, scan), each in zip(some, synced, strict=True):
+            results[place] = _synced(scan, each, terminal)
+    return answer({"results": results})
+
+
+async def acknowledge(request: web.Request) -> web.Response:
+    """`POST /conflicts/{id}/acknowledge`: somebody at the door has dealt with it."""
+    terminal = await authenticate(request, "override")
+    conflict_id = parse_uuid(request.match_info["id"])
+    if conflict_id is None:
+        raise NotFound
+    conflict = await request[ENVIRONMENT].database.write(
+        acknowledge_conflict, conflict_id, actor=f"terminal:{terminal.id}"
+    )
+    return answer({"conflict": conflict_of(conflict, terminal)})
+
+
+def _order(
+    reader: Reader,
+    environment: Environment,
+    terminal: Terminal,
+    wishes: list[Request],
+    now: int,
+    ahead: int,
+) -> list[tuple[int, Scan]]:
+    """What was read and its place in the request, in the order in which it happened."""
+    found = []
+    for place, wish in enumerate(wishes):
+        device_at = wish.device_at or 0  # it was required
+        at = min(max(device_at - ahead, now - _OLDEST_MS), now)
+        reading = _reading(reader, environment, terminal, wish, at)
+        found.append((place, wish.to_scan(reading, at)))
+    return sorted(found, key=lambda item: (item[1].happened_at, item[1].device_at))
+
+
+def _reading(
+    reader: Reader, environment: Environment, terminal: Terminal, wish: Request, at: int
+) -> Reading:
+    if wish.reservation_id is not None:
+        # Whom it took somebody for by its own list is no search; what is decided now would be.
+        if wish.shown is None and not terminal.may("search"):
+            raise RoleMissing(role="search")
+        return Reading("list", (wish.reservation_id,))
+    by_name = terminal.may("search")
+    keyring, name = environment.keyring, environment.name
+    return read_code(reader, keyring, name, wish.code, by_name=by_name, at=at)
+
+
+def _synced(scan: Scan, synced: Synced, terminal: Terminal) -> dict[str, Any]:
+    return {
+        **verdict_of(synced.decided, scan.id, terminal, simulated=False),
+        "happenedAt": format_instant(scan.happened_at or 0),
+        "conflict": synced.conflict and conflict_of(synced.conflict, terminal),
+    }

@@ -1,1 +1,0 @@
-"""`venuebox bridge`: readers at another door, for a box elsewhere in the house."""

@@ -1,1 +1,0 @@
-"""Readers: scanners that are attached to a computer (docs/guide/scanners.md)."""

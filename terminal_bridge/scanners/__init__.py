@@ -1,0 +1,1 @@
+"""Scanners attached to a computer or the network (docs/guide/scanners.md)."""

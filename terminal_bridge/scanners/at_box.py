@@ -1,0 +1,101 @@
+"""Scanners at the box itself: decided as `POST /scans` is, under a terminal's name."""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+
+from appliance.alerts import Condition, drop_condition, drop_conditions, put_condition
+from appliance.box import Box
+from appliance.core.errors import Refusal, Unavailable
+from appliance.core.scanner_settings import ReaderSettings
+from appliance.database.connection import Reader, Transaction
+from appliance.door.terminals import Terminal, list_terminals
+from appliance.environment import Environment
+from terminal_bridge.api.request import Request, touch
+from terminal_bridge.api.scans import decide_code
+from terminal_bridge.scanners.scanner import (
+    ARRIVALS,
+    Answer,
+    Decide,
+    ReaderState,
+    Undecided,
+    answer_of,
+)
+from terminal_bridge.scanners.scanners import Readers
+
+READER_TROUBLE = "reader_trouble"  # the condition's name
+
+
+def readers_of(box: Box) -> Readers:
+    """The readers that the box's settings name.
+
+    Their troubles are noted where `venuebox doctor` finds them from outside.
+    """
+    writing: set[asyncio.Task[None]] = set()
+
+    def note(state: ReaderState) -> None:
+        """In the background: a full disk does not close the door."""
+        task = asyncio.ensure_future(_note(_environment(box, state.environment), state))
+        writing.add(task)
+        task.add_done_callback(writing.discard)
+
+    async def forget() -> None:
+        """Drop what was noted before a restart, perhaps of readers that are no more."""
+        for environment in box.environments:
+            with suppress(Unavailable):
+                await environment.database.write(drop_conditions, [READER_TROUBLE])
+
+    decider = partial(_decider, box)
+    return Readers(box.settings.readers, decider, box.clock, note, forget)
+
+
+def _environment(box: Box, name: str) -> Environment:
+    return box.live if name == "live" else box.test
+
+
+async def _note(environment: Environment, state: ReaderState) -> None:
+    with suppress(Unavailable):
+        await environment.database.write(_put, state)
+
+
+def _put(tx: Transaction, state: ReaderState) -> None:
+    if state.trouble is None:
+        drop_condition(tx, READER_TROUBLE, state.place)
+    else:
+        detail = f"The reader {state.place} {state.trouble}."
+        put_condition(tx, Condition(READER_TROUBLE, state.place, tx.now, detail))
+
+
+def _decider(box: Box, settings: ReaderSettings) -> Decide:
+    environment = _environment(box, settings.environment)
+
+    async def decide(code: str) -> Answer:
+        terminal = environment.database.peek(find_terminal, settings.terminal)
+        await touch(environment, terminal)
+        now = box.clock.now()
+        wish = Request(box.tokens.new_id(now), ARRIVALS, None, simulate=False, device_at=None)
+        try:
+            return answer_of(await decide_code(environment, terminal, wish, code))
+        except Refusal as refusal:
+            raise Undecided(
+                refusal.error_en if terminal.language == "en" else refusal.error
+            ) from None
+
+    return decide
+
+
+def find_terminal(reader: Reader, named: str) -> Terminal:
+    """The terminal of that id, else the one in use of that name; Undecided says what is wrong.
+
+    Asked at each scan: a terminal that was revoked is refused from the next one on.
+    """
+    terminals = list_terminals(reader)
+    found = [one for one in terminals if one.id == named]
+    found = found or [one for one in terminals if one.name == named and one.revoked_at is None]
+    if len(found) > 1:
+        raise Undecided(f"several terminals are named {named}: put the id of one in the settings")
+    if not found:
+        raise Undecided(f"there is no terminal {named}: make it with venuebox terminal create")
+    if found[0].revoked_at is not None:
+        raise Undecided(f"the terminal {named} was revoked: name another in the settings")
+    return found[0]

@@ -1,0 +1,401 @@
+"""Serial and evdev scanners, each read in its own thread."""
+
+import asyncio
+import errno
+import fcntl
+import logging
+import os
+import re
+import select
+import stat
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from appliance.core.errors import log_accident
+from appliance.core.scanner_settings import ReaderSettings
+from appliance.door.guest_pass import parse_access_code, resembles_pass
+from terminal_bridge.scanners.scanner import (
+    CODE_MAX,
+    PAUSE_SECONDS,
+    TROUBLE,
+    Answer,
+    Decide,
+    Lines,
+    Watch,
+)
+
+log = logging.getLogger(__name__)
+
+ENTER, KEYPAD_ENTER, TAB, CAPS_LOCK = 28, 96, 15, 58
+ENDS = frozenset({ENTER, KEYPAD_ENTER, TAB})
+SHIFTS = frozenset({42, 54})
+ALTS = frozenset({56, 100})
+SILENT = frozenset({29, 97, 125, 126, 69, 70, 1, *SHIFTS, *ALTS})  # Ctrl, Meta, locks, Escape
+KEYPAD_DIGITS: Mapping[int, str] = dict(
+    zip((71, 72, 73, 75, 76, 77, 79, 80, 81, 82), "7894561230", strict=True)
+)
+_KEYPAD: Mapping[int, str] = {**KEYPAD_DIGITS, 55: "*", 74: "-", 78: "+", 83: ".", 98: "/"}
+
+# Stricter than the box, which tries other layouts itself: here all have been tried.
+_PASS = re.compile(r"SVC1[A-Z2-7]{135}")
+_Layout = Mapping[int, tuple[str, str]]
+
+
+def _layout(*rows: tuple[int, str, str]) -> _Layout:
+    """Rows of neighbouring keys: the first key's code, what they write, and that with Shift."""
+    keypad = {code: (sign, sign) for code, sign in _KEYPAD.items()}
+    keys = {
+        first + n: pair
+        for first, plain, shifted in rows
+        for n, pair in enumerate(zip(plain, shifted, strict=True))
+    }
+    return keypad | keys
+
+
+_US = _layout(
+    (2, "1234567890-=", "!@#$%^&*()_+"),
+    (16, "qwertyuiop[]", "QWERTYUIOP{}"),
+    (30, "asdfghjkl;'`", 'ASDFGHJKL:"~'),
+    (43, "\\zxcvbnm,./", "|ZXCVBNM<>?"),
+    (57, " ", " "),
+    (86, "\\", "|"),
+)
+_FRENCH = _layout(
+    (2, "&é\"'(-è_çà)=", "1234567890°+"),
+    (16, "azertyuiop^$", "AZERTYUIOP¨£"),
+    (30, "qsdfghjklmù²", "QSDFGHJKLM%²"),
+    (43, "*wxcvbn,;:!", "µWXCVBN?./§"),
+    (57, " ", " "),
+    (86, "<", ">"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """A key that was pressed. `text` is what was typed by its number, with Alt held."""
+
+    code: int
+    shift: bool = False
+    caps: bool = False
+    text: str = ""
+
+
+def read_strokes(strokes: Iterable[Stroke]) -> str:
+    """What was meant: the first layout in which it is one of our codes, else the US one."""
+    typed = tuple(strokes)
+    # Windows' Caps Lock shifts the digits of a French keyboard too.
+    ways = ((_US, False), (_FRENCH, False), (_FRENCH, True))
+    texts = ["".join(_write(stroke, *way) for stroke in typed) for way in ways]
+    whole = (text for text in texts if _is_ours(text))
+    damaged = (text for text in texts if resembles_pass(text))
+    return next(whole, None) or next(damaged, texts[0])
+
+
+def _write(stroke: Stroke, layout: _Layout, caps_shifts_all: bool) -> str:  # noqa: FBT001 - handed on
+    if stroke.text:
+        return stroke.text
+    plain, shifted = layout.get(stroke.code, ("\ufffd", "\ufffd"))
+    caps = stroke.caps and (caps_shifts_all or (plain.isalpha() and plain.upper() == shifted))
+    return shifted if stroke.shift != caps else plain
+
+
+def _is_ours(text: str) -> bool:
+    is_pass = _PASS.fullmatch(text.strip().upper())
+    return bool(is_pass) or parse_access_code(text) is not None or "/access/" in text
+
+
+EVENT = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, type, code, value
+_SYNCHRONISE, _KEY, _DROPPED = 0, 1, 3
+_RELEASED, _PRESSED = 0, 1
+_GRAB = 0x40044590  # EVIOCGRAB
+_SHORTEST_BY_PAUSE = 4
+_LAST_PRINTABLE = 126
+
+
+class Keyboard:
+    """An open input device whose keys come here alone."""
+
+    def __init__(self, handle: int) -> None:
+        self.dropped = ""
+        self._handle = handle
+        self._rest = b""
+        self._strokes: list[Stroke] = []
+        self._held: set[int] = set()
+        self._caps = False
+        self._number = ""
+        self._spoiled = ""
+
+    def fileno(self) -> int:
+        """What to wait on."""
+        return self._handle
+
+    def feed(self, raw: bytes) -> list[str]:
+        """The codes that these bytes complete. `dropped` then says why something was not one."""
+        self.dropped = ""
+        found: list[str] = []
+        raw = self._rest + raw
+        whole = len(raw) - len(raw) % EVENT.size
+        self._rest = raw[whole:]
+        for _, _, kind, code, value in EVENT.iter_unpack(raw[:whole]):
+            if kind == _SYNCHRONISE and code == _DROPPED:
+                self._spoiled = "keys were lost and the code was dropped: scan again"
+                self._held.clear()
+            elif kind == _KEY and value == _PRESSED:
+                found += self._press(code)
+            elif kind == _KEY and value == _RELEASED:
+                self._release(code)
+        return found
+
+    def pause(self) -> list[str]:
+        """The code that silence completes."""
+        self.dropped = ""
+        if len(self._strokes) < _SHORTEST_BY_PAUSE:
+            self._strokes.clear()
+        return self._end()
+
+    def close(self) -> None:
+        """Closing gives the keys back to everybody."""
+        os.close(self._handle)
+
+    def _press(self, code: int) -> list[str]:
+        if code in ENDS:
+            return self._end()
+        if code in SHIFTS or code in ALTS:
+            self._held.add(code)
+            self._number = ""
+        elif code == CAPS_LOCK:
+            self._caps = not self._caps
+        elif self._held & ALTS and code in KEYPAD_DIGITS:
+            self._number += KEYPAD_DIGITS[code]
+        elif code not in SILENT:
+            self._type(Stroke(code, bool(self._held & SHIFTS), self._caps))
+        return []
+
+    def _release(self, code: int) -> None:
+        self._held.discard(code)
+        if code in ALTS and self._number:
+            number, self._number = int(self._number[-4:]), ""
+            if ord(" ") <= number <= _LAST_PRINTABLE:
+                self._type(Stroke(0, text=chr(number)))
+
+    def _type(self, stroke: Stroke) -> None:
+        if len(self._strokes) < CODE_MAX:
+            self._strokes.append(stroke)
+        else:
+            self._spoiled = f"something longer than {CODE_MAX} characters was read and dropped"
+
+    def _end(self) -> list[str]:
+        text = read_strokes(self._strokes).strip()
+        self._strokes.clear()
+        if "\ufffd" in text:
+            self._spoiled = self._spoiled or "keys that no code has came and were dropped"
+        self.dropped, self._spoiled = self._spoiled, ""
+        return [text] if text and not self.dropped else []
+
+
+def open_keyboard(settings: ReaderSettings, grab: Callable[[int], None] | None = None) -> Keyboard:
+    """The keyboard at `settings.device`, grabbed: what it types reaches no console and no desk."""
+    handle = os.open(settings.device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        (grab or _grab)(handle)
+    except OSError:
+        os.close(handle)
+        raise
+    return Keyboard(handle)
+
+
+def _grab(handle: int) -> None:
+    """OSError EBUSY when another program has it. What is no device has nothing to grab."""
+    try:
+        fcntl.ioctl(handle, _GRAB, 1)
+    except OSError:
+        if stat.S_ISCHR(os.fstat(handle).st_mode):
+            raise
+        log.warning("the input is no device: it is read, and not kept from others")
+
+
+if TYPE_CHECKING:
+    import serial
+
+ANSWER_PAUSE_SECONDS = 0.5
+_WRITTEN_WITHIN = 1.0
+_FIRST_WAIT = 0.25
+_LONGEST_WAIT = 5.0
+_DECIDED_WITHIN = 10.0  # seconds; a guest has walked away by then
+_CLOSED_WITHIN = 1.0
+_CHUNK = 4096
+_PLUG_IN = "is not there: plug it in"
+_GROUPS = "may not be opened: add this user to the groups dialout and input"
+_HELD = "is held by another program: stop that one"
+_WHY = {
+    errno.ENOENT: _PLUG_IN,
+    errno.ENODEV: _PLUG_IN,
+    errno.ENXIO: _PLUG_IN,
+    errno.EACCES: _GROUPS,
+    errno.EPERM: _GROUPS,
+    errno.EBUSY: _HELD,
+    errno.EAGAIN: _HELD,
+}
+
+
+class SerialScanner(Lines):
+    """A serial or USB-CDC scanner whose port is open and ours alone."""
+
+    def __init__(self, port: "serial.Serial") -> None:
+        super().__init__()
+        self.port = port
+
+    def fileno(self) -> int:
+        """What to wait on."""
+        return int(self.port.fileno())
+
+    def close(self) -> None:
+        """Let go of the port."""
+        self.port.close()
+
+
+Device = SerialScanner | Keyboard
+
+
+def open_serial(settings: ReaderSettings) -> SerialScanner:
+    """The scanner at `settings.device`, by its present meaning: a by-id path is a link."""
+    port = _open(settings.device, settings.baud)
+    try:
+        port.reset_input_buffer()  # half a code of before the box started is none
+    except Exception as error:
+        port.close()
+        raise OSError(errno.ENODEV, "the device is gone") from error
+    return SerialScanner(port)
+
+
+OPENERS: Mapping[str, Callable[[ReaderSettings], Device]] = {
+    "serial": open_serial,
+    "evdev": open_keyboard,
+}
+
+
+class DeviceReader:
+    """Opens the device whenever it is there, reads codes, has them decided, answers.
+
+    One code after the other: what is scanned meanwhile waits in the kernel's buffer.
+    """
+
+    def __init__(
+        self,
+        settings: ReaderSettings,
+        open_device: Callable[[ReaderSettings], Device],
+        decide: Decide,
+        watch: Watch,
+    ) -> None:
+        self._settings = settings
+        self._open = open_device
+        self._decide = decide
+        self._watch = watch
+        self._stopping = threading.Event()
+        self._asked: Future[Answer] = Future()
+        self._relay: serial.Serial | None = None  # the port `answer_device`
+        # A daemon: a driver that never returns does not keep the process from ending.
+        name = f"reader {settings.place}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    async def start(self) -> None:
+        """Begin, whether the device is there or not."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Stop within a second, whatever the driver does; a decision under way is finished."""
+        self._stopping.set()
+        await asyncio.to_thread(self._thread.join, _CLOSED_WITHIN)
+        self._asked.cancel()
+
+    def _run(self) -> None:
+        wait = _FIRST_WAIT
+        while not self._stopping.is_set():
+            try:
+                with closing(self._open(self._settings)) as device:
+                    self._watch.connected()
+                    wait = _FIRST_WAIT
+                    self._read(device)
+            except OSError as error:
+                self._watch.disconnected(_describe(error))
+            except Exception as error:  # noqa: BLE001 - the other readers go on
+                log_accident(f"reader {self._settings.place}", error)
+                self._watch.disconnected(f"failed unexpectedly ({type(error).__name__})")
+            self._stopping.wait(wait)
+            wait = min(wait * 2, _LONGEST_WAIT)
+        if self._relay is not None:
+            self._relay.close()
+
+    def _read(self, device: Device) -> None:
+        """Until the device is gone (OSError) or the box stops."""
+        while not self._stopping.is_set():
+            ready, _, _ = select.select([device.fileno()], [], [], PAUSE_SECONDS)
+            raw = os.read(device.fileno(), _CHUNK) if ready else b""
+            if ready and not raw:
+                raise OSError(errno.ENODEV, "the device is gone")
+            codes = device.feed(raw) if ready else device.pause()
+            if device.dropped:
+                self._watch.drop(device.dropped)
+            for code in codes:
+                self._watch.read()
+                answer = self._ask(code)
+                if self._settings.answers(answer.colour, is_repeated=answer.is_repeated):
+                    self._answer(device, self._settings.answer.get(answer.colour, ()))
+
+    def _ask(self, code: str) -> Answer:
+        deciding = self._decide(code)
+        try:
+            self._asked = asyncio.run_coroutine_threadsafe(deciding, self._loop)
+            return self._asked.result(_DECIDED_WITHIN)
+        except RuntimeError:  # the loop is closed
+            deciding.close()
+        except (TimeoutError, CancelledError):
+            pass
+        return TROUBLE
+
+    def _answer(self, device: Device, parts: Sequence[bytes]) -> None:
+        """To the scanner, or to `answer_device`: one that fails keeps nobody from scanning."""
+        settings = self._settings
+        if not any(parts):
+            return
+        if not settings.answer_device:
+            if isinstance(device, SerialScanner):
+                _write_answer(device.port, parts)
+            return
+        try:
+            if self._relay is None:
+                self._relay = _open(settings.answer_device, settings.answer_baud)
+            _write_answer(self._relay, parts)
+        except OSError as error:
+            relay, self._relay = self._relay, None  # the next answer opens it again
+            with suppress(OSError):
+                if relay is not None:
+                    relay.close()
+            self._watch.decided(f"{settings.answer_device} {_describe(error)}")
+
+
+def _open(path: str, baud: int) -> "serial.Serial":
+    import serial  # noqa: PLC0415 - a box without scanners does not load it
+
+    return serial.Serial(path, baud, timeout=0, write_timeout=_WRITTEN_WITHIN, exclusive=True)
+
+
+def _write_answer(port: "serial.Serial", parts: Sequence[bytes]) -> None:
+    for number, part in enumerate(parts):
+        if number:
+            time.sleep(ANSWER_PAUSE_SECONDS)
+        if part:
+            port.write(part)
+
+
+def _describe(error: OSError) -> str:
+    if error.errno is None:
+        return "does not answer: unplug it and plug it in again"
+    return _WHY.get(error.errno) or f"does not work ({error.strerror or type(error).__name__})"

@@ -1,0 +1,117 @@
+"""The scanners of one computer, started and stopped together."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from aiohttp import web
+
+from appliance.clock import Clock
+from appliance.core.errors import log_accident
+from appliance.core.scanner_settings import ReaderSettings
+from terminal_bridge.scanners.device import OPENERS, DeviceReader
+from terminal_bridge.scanners.scanner import TROUBLE, Answer, Decide, ReaderState, Undecided, Watch
+from terminal_bridge.scanners.tcp import TcpReader
+
+REPEATED_WITHIN_SECONDS = 3.0
+
+
+class Readers:
+    """Every configured reader. A failure of one does not affect the others."""
+
+    def __init__(
+        self,
+        settings: Sequence[ReaderSettings],
+        decider: Callable[[ReaderSettings], Decide],
+        clock: Clock,
+        on_change: Callable[[ReaderState], None] = lambda _: None,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`decider` gives, for each reader, what decides its codes.
+
+        `on_change` is called in the loop when a reader's trouble begins or ends; `before` is
+        awaited before the first of them starts.
+        """
+        self._before = before
+        self._on_change = on_change
+        self._watches = [Watch(one, clock, self._tell) for one in settings]
+        self._readers = [
+            _make(watch, Once(_watched(decider(watch.settings), watch), clock))
+            for watch in self._watches
+        ]
+
+    @property
+    def states(self) -> list[ReaderState]:
+        """How each of them is, in the order of the settings."""
+        return [watch.state for watch in self._watches]
+
+    async def start(self) -> None:
+        """Start all."""
+        self._loop = asyncio.get_running_loop()
+        if self._before is not None:
+            await self._before()
+        for reader in self._readers:
+            await reader.start()
+
+    async def close(self) -> None:
+        """Stop all at once."""
+        await asyncio.gather(*(reader.close() for reader in self._readers))
+
+    def _tell(self, state: ReaderState) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._on_change, state)
+
+
+class Once:
+    """Decides each code once in three seconds: people hold a pass until something happens.
+
+    A repetition gets the same answer, marked so.
+    """
+
+    def __init__(self, decide: Decide, clock: Clock) -> None:
+        self._decide = decide
+        self._clock = clock
+        self._shown: dict[str, tuple[float, asyncio.Future[Answer]]] = {}
+
+    async def __call__(self, code: str) -> Answer:
+        """The answer to `code`. A grey one is not repeated: the next scan tries again."""
+        now = self._clock.monotonic()
+        self._shown = {
+            text: (at, decision)
+            for text, (at, decision) in self._shown.items()
+            if 0 <= now - at < REPEATED_WITHIN_SECONDS
+        }
+        is_repeated = code in self._shown
+        if not is_repeated:
+            self._shown[code] = now, asyncio.ensure_future(self._decide(code))
+        answer = await asyncio.shield(self._shown[code][1])
+        if answer.colour == "grey":
+            self._shown.pop(code, None)
+        return replace(answer, is_repeated=is_repeated)
+
+
+def _watched(decide: Decide, watch: Watch) -> Decide:
+    async def decided(code: str) -> Answer:
+        try:
+            answer = await decide(code)
+        except Undecided as why:
+            watch.decided(str(why))
+            return Answer("grey", "error", sentence=str(why))
+        except Exception as error:  # noqa: BLE001 - the guest gets the grey answer
+            log_accident(f"reader {watch.state.place}", error)
+            return TROUBLE
+        watch.decided(None)
+        return answer
+
+    return decided
+
+
+def _make(watch: Watch, decide: Decide) -> TcpReader | DeviceReader:
+    settings = watch.settings
+    if settings.kind == "tcp":
+        return TcpReader(settings, decide, watch)
+    return DeviceReader(settings, OPENERS[settings.kind], decide, watch)
+
+
+READERS: web.AppKey[Readers] = web.AppKey("readers", Readers)

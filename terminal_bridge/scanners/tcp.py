@@ -1,0 +1,170 @@
+"""A line reader on the network: a line in, a line out (docs/guide/scanners.md)."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+
+from appliance.core.scanner_settings import ReaderSettings
+from terminal_bridge.scanners.scanner import (
+    PAUSE_SECONDS,
+    TROUBLE,
+    Answer,
+    Decide,
+    Lines,
+    Watch,
+    line_of,
+)
+
+MOST_CONNECTIONS = 16
+MOST_OF_AN_ADDRESS = 8  # a serial server with eight scanners is one address
+IDLE_SECONDS = 600.0
+_WRITTEN_WITHIN = 5.0
+_ANSWER_PAUSE_SECONDS = 0.5
+_FIRST_WAIT = 0.25
+_LONGEST_WAIT = 5.0
+_CHUNK = 4096
+_FULL = b"GREY error - - Trop de connexions.\r\n"
+
+
+@dataclass(eq=False, slots=True)
+class _Connection:
+    """One that is served by `task`. `heard_at` is the loop's time of its latest bytes."""
+
+    address: str
+    task: asyncio.Task[None]
+    heard_at: float
+    is_busy: bool = False
+
+
+class TcpReader:
+    """Listens on the configured address, and again when that address comes back."""
+
+    def __init__(
+        self,
+        settings: ReaderSettings,
+        decide: Decide,
+        watch: Watch,
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._settings = settings
+        self._decide = decide
+        self._watch = watch
+        self._idle_seconds = idle_seconds
+        self._listening: asyncio.Task[None] | None = None
+        self._connections: set[_Connection] = set()
+
+    async def start(self) -> None:
+        """Begin; an address that cannot be bound is tried again."""
+        server = await self._listen()
+        self._listening = asyncio.create_task(self._serve(server))
+
+    async def close(self) -> None:
+        """Stop at once and close every connection."""
+        tasks = [each.task for each in self._connections]
+        tasks += [self._listening] if self._listening else []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _serve(self, server: asyncio.Server | None) -> None:
+        wait = _FIRST_WAIT
+        while server is None:
+            await asyncio.sleep(wait)
+            server = await self._listen()
+            wait = min(wait * 2, _LONGEST_WAIT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            server.close()
+
+    async def _listen(self) -> asyncio.Server | None:
+        try:
+            server = await asyncio.start_server(
+                self._accept, self._settings.host, self._settings.port, limit=_CHUNK
+            )
+        except OSError as error:
+            self._watch.disconnected(f"cannot be listened on ({error.strerror or error})")
+            return None
+        self._watch.connected()
+        return server
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine that runs is in a task
+        peer = writer.get_extra_info("peername")
+        address = str(peer[0]) if peer else ""  # None: it has left already
+        connection = _Connection(address, task, asyncio.get_running_loop().time())
+        try:
+            if self._make_room(address):
+                self._connections.add(connection)
+                await self._talk(reader, writer, connection)
+            else:
+                writer.write(_FULL)
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            pass  # it left or is shown out; asyncio would log what tasks raise
+        finally:
+            self._connections.discard(connection)
+            writer.close()
+
+    def _make_room(self, address: str) -> bool:
+        """Whether there is room for another, if need be in place of the one idle longest.
+
+        Too many of one address make room among themselves. Otherwise the address that holds
+        the most gives way: no device shuts the others out by holding many.
+        """
+        held = Counter(each.address for each in self._connections)
+        if held[address] >= MOST_OF_AN_ADDRESS:
+            giving = {address}
+        elif held.total() >= MOST_CONNECTIONS:
+            giving = {each for each, count in held.items() if count == max(held.values())}
+        else:
+            return True
+        quiet = [each for each in self._connections if each.address in giving and not each.is_busy]
+        if not quiet:
+            return False
+        idlest = min(quiet, key=lambda each: each.heard_at)
+        self._connections.discard(idlest)
+        idlest.task.cancel()
+        return True
+
+    async def _talk(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, place: _Connection
+    ) -> None:
+        lines, loop = Lines(), asyncio.get_running_loop()
+        is_over = False
+        while not is_over:
+            patience = PAUSE_SECONDS if lines.is_waiting else self._idle_seconds
+            try:
+                async with asyncio.timeout(patience):
+                    raw = await reader.read(_CHUNK)
+            except TimeoutError:
+                if not lines.is_waiting:
+                    return
+                codes = lines.pause()
+            else:
+                is_over = not raw  # which ends a code too: who sends one and says so may hear it
+                codes = lines.pause() if is_over else lines.feed(raw)
+                place.heard_at = loop.time()
+            if lines.dropped:
+                self._watch.drop(lines.dropped)
+                await self._send(writer, TROUBLE)
+            place.is_busy = True
+            for code in codes:
+                self._watch.read()
+                answer = await self._decide(code)
+                if self._settings.answers(answer.colour, is_repeated=answer.is_repeated):
+                    await self._send(writer, answer)
+            place.is_busy = False
+
+    async def _send(self, writer: asyncio.StreamWriter, answer: Answer) -> None:
+        """The line, or the bytes that the settings have for this colour instead."""
+        parts = self._settings.answer.get(answer.colour) or (
+            line_of(answer, is_same=answer.is_repeated and not self._settings.repeat_answer),
+        )
+        for number, part in enumerate(parts):
+            if number:
+                await asyncio.sleep(_ANSWER_PAUSE_SECONDS)
+            writer.write(part)
+            async with asyncio.timeout(_WRITTEN_WITHIN):
+                await writer.drain()

@@ -1,0 +1,102 @@
+"""Which key is calling (interface, section 5): known, not revoked, within its rate and scope."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from appliance.api_keys import ApiKey, find_key_by_hash, note_key_use
+from appliance.clock import Clock
+from appliance.core.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
+from appliance.core.tokens import hash_token
+from appliance.environment import Environment
+from appliance.http.rate_limit import RateLimit
+from appliance.http.request import STILL_MAY
+from web.https_policy import SECURE
+
+log = logging.getLogger(__name__)
+
+KEY: web.RequestKey[ApiKey] = web.RequestKey("key", ApiKey)
+_BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +(svc_(?:live|test)_[0-9a-f]{48}) *")
+_TOUCH_SECONDS = 60.0
+
+
+class Gate:
+    """Who may pass into the partner interface of one environment."""
+
+    def __init__(self, environment: Environment, clock: Clock) -> None:
+        api = environment.settings.api
+        self._environment = environment
+        self._clock = clock
+        self._keys = RateLimit(clock, api.rate_limit_per_minute)
+        self._strangers = RateLimit(clock, api.unauthenticated_per_minute)
+        self._touched: dict[str, float] = {}
+        self._counted: dict[str, tuple[int, int]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def admit(self, request: web.Request, scope: str) -> ApiKey:
+        """The calling key, checked in this order: key, then rate, then scope."""
+        try:
+            key = self._identify(request)
+        except (Unauthorized, KeyRevoked):
+            self._strangers.spend(request.app[SECURE].caller_of(request))
+            raise
+        self._keys.spend(key.id)
+        if scope not in key.scopes:
+            raise ScopeMissing(scope=scope)
+        request[STILL_MAY] = self._identify
+        self._remember_use(key)
+        return key
+
+    def unwritten(self, key_id: str) -> int:
+        """How many calls of a key were let through since that was last written."""
+        return self._counted.get(key_id, (0, 0))[1]
+
+    async def close(self) -> None:
+        """Write what was counted, and let what is being written finish."""
+        for key_id, counted in self._counted.items():
+            self._write_soon(key_id, [counted], just_now=False)
+        self._counted.clear()
+        await asyncio.gather(*self._tasks)
+
+    def _identify(self, request: web.Request) -> ApiKey:
+        match = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+        database = self._environment.database
+        key = match and database.peek(find_key_by_hash, hash_token(match.group(1)))
+        if key is None:
+            raise Unauthorized
+        if key.is_revoked(database.clock.now()):
+            raise KeyRevoked
+        return key
+
+    def _remember_use(self, key: ApiKey) -> None:
+        """`lastUsedAt` and the count of calls, to the minute: most calls write nothing.
+
+        A minute's calls are counted here, and written beside a later one.
+        """
+        now = self._clock.monotonic()
+        if now - self._touched.get(key.id, float("-inf")) < _TOUCH_SECONDS:
+            since, calls = self._counted.get(key.id, (self._clock.now(), 0))
+            self._counted[key.id] = (since, calls + 1)
+            return
+        self._touched[key.id] = now
+        counted = [self._counted.pop(key.id)] if key.id in self._counted else []
+        self._write_soon(key.id, [*counted, (self._clock.now(), 1)], just_now=True)
+
+    def _write_soon(
+        self, key_id: str, counted: Sequence[tuple[int, int]], *, just_now: bool
+    ) -> None:
+        """Beside the request: it holds nobody up."""
+
+        async def write() -> None:
+            try:
+                database = self._environment.database
+                await database.write(note_key_use, key_id, counted, just_now=just_now)
+            except Refusal as refusal:
+                log.warning("the use of a key was not noted: %s", refusal)
+
+        task = asyncio.get_running_loop().create_task(write())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,1 +1,0 @@
-"""`venuebox serve --demo`: a ready-made venue that a stranger can try in a minute."""

@@ -1,0 +1,161 @@
+"""The door app's page and what makes it installable; its routes."""
+
+import hashlib
+import json
+from functools import cache
+
+from aiohttp import web
+
+from appliance.core.i18n import Language
+from appliance.http.request import ENVIRONMENT
+from web.https_policy import SECURE
+from web.rendering import LANGUAGES, STATIC_FILES, make_templates, page_headers, render
+
+_HEADERS = {
+    **page_headers(
+        img_src="'self' blob: data:",
+        media_src="'self' blob:",
+        worker_src="'self'",
+        form_action="'none'",
+    ),
+    "Permissions-Policy": "camera=(self), screen-wake-lock=(self)",
+    "Referrer-Policy": "no-referrer",
+}
+# WebAssembly is compiled in the reader's worker, whose policy is its own: the page needs none.
+_READER_POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'"
+_SCRIPT, _READER, _WORKER = "door.js", "door-reader.js", "door-service-worker.js"
+_WASM = "zxing_reader.wasm"
+_COUNTED = {"zero": 0, "one": 1, "two": 2, "few": 3, "many": 11, "other": 100}
+_ICONS = (("door-192.png", "192x192"), ("door-512.png", "512x512"))
+
+
+async def door_page(request: web.Request) -> web.Response:
+    """`GET /door`: the app."""
+    language = request.config_dict[LANGUAGES].of(request)
+    response = web.Response(
+        text=_page(request, language),
+        content_type="text/html",
+        charset="utf-8",
+        headers={**_HEADERS, "Content-Language": language.code},
+    )
+    response.enable_compression()
+    return response
+
+
+async def manifest(request: web.Request) -> web.Response:
+    """`GET /door/manifest.webmanifest`: what a phone needs to install the app."""
+    language = request.config_dict[LANGUAGES].of(request)
+    start = _start(request)
+    is_test = request[ENVIRONMENT].name == "test"
+    name = language.gettext("Door") + (" (test)" if is_test else "")
+    described = {
+        "id": start,
+        "name": name,
+        "short_name": name,
+        "lang": language.code,
+        "dir": language.direction,
+        "start_url": start,
+        "scope": start,
+        "display": "standalone",
+        "background_color": "#161311",
+        "theme_color": "#161311",
+        "icons": [
+            {"src": _asset(request, icon), "sizes": size, "type": "image/png", "purpose": purpose}
+            for icon, size in _ICONS
+            for purpose in ("any", "maskable")
+        ],
+    }
+    return web.Response(
+        text=json.dumps(described, ensure_ascii=False),
+        content_type="application/manifest+json",
+        headers=_HEADERS | {"Cache-Control": "no-cache"},
+    )
+
+
+async def service_worker(request: web.Request) -> web.Response:
+    """`GET /door/service-worker.js`: keeps the app on the phone, and renews it with the box.
+
+    Its text changes with everything that it keeps, and so a browser finds out by itself.
+    """
+    shell = json.dumps(_shell(request))
+    script = f"self.shell={shell};\nimportScripts({json.dumps(_asset(request, _WORKER))});\n"
+    headers = {"Cache-Control": "no-cache", "Service-Worker-Allowed": _start(request)}
+    return web.Response(
+        text=script, content_type="text/javascript", charset="utf-8", headers=_HEADERS | headers
+    )
+
+
+async def reader(request: web.Request) -> web.StreamResponse:
+    """`GET /door/reader.js`: the worker that reads codes out of pictures."""
+    response = request.config_dict[STATIC_FILES].respond(_READER, request.query.get("v", ""))
+    response.headers["Content-Security-Policy"] = _READER_POLICY
+    return response
+
+
+@cache
+def door_words(language: Language) -> dict[str, str]:
+    """The app's words by the names that its script calls them by; it fills `{name}` in a text.
+
+    `guests.<category>` is the plural form of that category of Unicode's plural rules.
+    """
+    template = make_templates().get_template("door/words.html")
+    words: dict[str, str] = dict(vars(template.make_module({"_": language.gettext}))["words"])
+    for category, number in _COUNTED.items():
+        guests = language.ngettext("%(count)s guest", "%(count)s guests", number, count="{count}")
+        words[f"guests.{category}"] = guests
+    return words
+
+
+def _page(request: web.Request, language: Language) -> str:
+    environment = request[ENVIRONMENT]
+    values: dict[str, object] = {
+        "words": door_words(language),
+        "all_words": {
+            each.code: {"name": each.name, "direction": each.direction, "words": door_words(each)}
+            for each in request.config_dict[LANGUAGES].all()
+        },
+        "start": _start(request),
+        "terminal": f"{environment.prefix}/terminal/v1",
+        "reader": _reader_url(request),
+        "wasm": _asset(request, _WASM),
+        "secure_url": secure_door(request),
+    }
+    return render(request, "door/app.html", language, values)
+
+
+def _shell(request: web.Request) -> dict[str, object]:
+    assets = [_asset(request, name) for name in (_SCRIPT, "door.css", _WASM, "icon.svg")]
+    icons = [_asset(request, name) for name, _ in _ICONS]
+    kept = [*assets, *icons, _reader_url(request), f"{_start(request)}/manifest.webmanifest"]
+    page = _page(request, request.config_dict[LANGUAGES].get(None))
+    version = hashlib.sha256("\n".join([page, *kept]).encode()).hexdigest()[:16]
+    return {"name": f"venuebox-door-{request[ENVIRONMENT].name}", "version": version,
+            "page": _start(request), "assets": kept}  # fmt: skip
+
+
+def _reader_url(request: web.Request) -> str:
+    version = _asset(request, _READER).partition("?")[2]
+    return f"{_start(request)}/reader.js?{version}"
+
+
+def _start(request: web.Request) -> str:
+    return f"{request[ENVIRONMENT].prefix}/door"
+
+
+def _asset(request: web.Request, name: str) -> str:
+    return request.config_dict[STATIC_FILES].url(name)
+
+
+def secure_door(request: web.Request) -> str:
+    """Where this door is read over https, as far as that is known; a box without any says so."""
+    base = request.app[SECURE].base_for(request)
+    environment = request[ENVIRONMENT]
+    return f"{environment.links.base}/door" if base is None else f"{base}{environment.prefix}/door"
+
+
+DOOR_ROUTES = (
+    ("GET", "/door", door_page),
+    ("GET", "/door/manifest.webmanifest", manifest),
+    ("GET", "/door/service-worker.js", service_worker),
+    ("GET", "/door/reader.js", reader),
+)

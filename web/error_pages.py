@@ -1,0 +1,88 @@
+"""Pages for browsers where there is none or where a request failed, with a way back."""
+
+from aiohttp import web
+from yarl import URL
+
+from appliance.core.errors import FormTooLarge, InternalError, Refusal, Unavailable
+from appliance.http.request import ENVIRONMENT
+from web.guest.responses import dead_link, language_of, page
+from web.https_policy import SECURE
+from web.middleware import Handler, note_accident
+from web.portal.guard import find_living_session
+from web.portal.navigation import page_above
+from web.portal.responses import portal_page, problem_page, refusal_text
+from web.portal.session import BOX, SESSION
+from web.public_pages import wants_page
+
+_TEST = "/test"
+_OF_PROGRAMS = ("v1", "terminal", "static")
+_SAID = {kind.status: kind for kind in (FormTooLarge, Unavailable)}
+
+
+@web.middleware
+async def lead_back(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a browser with a page where nothing is found, refused for size, or failed.
+
+    Programs are answered as it is documented, whatever they say they accept.
+    """
+    if not wants_page(request) or _section(request) in _OF_PROGRAMS:
+        return await handler(request)
+    is_read = request.method in {"GET", "HEAD"}
+    try:
+        return await handler(request)
+    except web.HTTPNotFound:
+        if not is_read:
+            raise
+        return _not_found(request)
+    except web.HTTPMethodNotAllowed:  # the address of a form, opened again
+        above = page_above(request) if is_read else ""
+        if not above:
+            raise
+        return web.Response(status=303, headers={"Location": str(URL.build(path=above))})
+    except (Refusal, web.HTTPException) as declined:
+        if declined.status not in _SAID:
+            raise
+        return _declined(request, _SAID[declined.status]())
+    except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and logged
+        note_accident(request, error)
+        return _declined(request, InternalError())
+
+
+def _not_found(request: web.Request) -> web.Response:
+    if _is_in_the_portal(request):
+        return portal_page(request, "portal/unknown.html", {}, 404)
+    return dead_link(request)
+
+
+def _declined(request: web.Request, refusal: Refusal) -> web.Response:
+    if _is_in_the_portal(request):
+        return problem_page(request, refusal)
+    if isinstance(refusal, FormTooLarge):
+        said = refusal_text(refusal, language_of(request))
+        return page(request, "guest/too_large.html", {"said": said}, refusal.status)
+    answer = page(request, "guest/accident.html", {}, refusal.status)
+    answer.headers.update(refusal.headers)
+    return answer
+
+
+def _section(request: web.Request) -> str:
+    """The first part of the path, in either environment."""
+    return request.path.removeprefix(_TEST).strip("/").partition("/")[0]
+
+
+def _is_in_the_portal(request: web.Request) -> bool:
+    """Whether a page of the portal was asked for by somebody who is signed in.
+
+    The frame of the portal then bears their name.
+    """
+    box = request.app[BOX]
+    request[ENVIRONMENT] = box.test if request.path.startswith(f"{_TEST}/") else box.live
+    if _section(request) != "portal" or not request.app[SECURE].is_private(request):
+        return False
+    try:
+        session = find_living_session(request, box.live)
+    except Unavailable:  # nobody can tell who it is
+        return False
+    if session is not None:
+        request[SESSION] = session
+    return session is not None

@@ -1,0 +1,174 @@
+"""Where the box listens: http, and TLS beside it."""
+
+import asyncio
+import socket
+import ssl
+from asyncio.sslproto import SSLProtocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+from appliance.box import Box
+from appliance.core.data_directory import DataDirectory
+from appliance.core.errors import Trouble
+from appliance.core.network import speaks_tls
+from appliance.database.connection import Reader
+from appliance.database.database import ChangedBeside, Database
+from appliance.door.terminals import list_terminals
+from appliance.outbox import VenueChanged
+from appliance.scheduler import Job
+from appliance.tls.authority import own_addresses, wanted_names
+from appliance.tls.certificates import Certificates
+from appliance.venue.model import Venue
+from appliance.venue.rows import get_venue
+from web.addresses import in_url
+from web.connection import READ_AT_ONCE, ConnectionLimit
+
+
+@dataclass(slots=True)
+class Listening:
+    """The sockets of a box. `secured` is None where it speaks no TLS."""
+
+    host: str
+    plain: socket.socket
+    secured: socket.socket | None = None
+
+    @property
+    def port(self) -> int:
+        """The one in the open; whoever asked for any has got one."""
+        return int(self.plain.getsockname()[1])
+
+    @property
+    def address(self) -> str:
+        """As it is listened on."""
+        return f"http://{in_url(self.host)}:{self.port}"
+
+    @contextmanager
+    def securely(self, tls_port: int) -> Iterator[None]:
+        """Have the other port too, before anything is begun that its lack would end."""
+        if not speaks_tls(self.host, tls_port):
+            yield
+            return
+        address = self.plain.getsockname()[0]
+        with listen(address, tls_port, "server.tls_port") as self.secured:
+            yield
+
+
+def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket.socket:
+    """A bound socket, not accepting yet; Trouble when the address cannot be had."""
+    try:
+        kind, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(kind, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise Trouble(
+            f"{in_url(host)}:{port} cannot be listened on ({error.strerror}): "
+            f"choose another with {chosen_by}"
+        ) from None
+    listener.setblocking(False)  # noqa: FBT003 - the library's own way to say it
+    return listener
+
+
+HANDSHAKE_SECONDS = 10
+# Each costs a signature: a thousand who shake hands at once are to hold up no scan for long.
+_BACKLOG, _ACCEPTED_AT_ONCE = 1024, 4
+_DAY_MS = 86_400_000
+
+
+class CountedTls(SSLProtocol):
+    """TLS around a connection. Counted from the first: handshakes can be many, too."""
+
+    max_size = READ_AT_ONCE
+
+    def __init__(
+        self, inner: asyncio.Protocol, context: ssl.SSLContext, limit: ConnectionLimit
+    ) -> None:
+        super().__init__(
+            asyncio.get_running_loop(),
+            inner,
+            context,
+            None,  # type: ignore[arg-type] # nobody waits for this handshake
+            server_side=True,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS,
+        )
+        self._limit = limit
+        self._counted: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """As asyncio says; hangs up at once on whom the limit does not let in."""
+        if self._limit.enter(transport):
+            self._counted = transport
+            super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """As asyncio says."""
+        if self._counted is not None:
+            self._limit.leave(self._counted)
+            self._counted = None
+        super().connection_lost(cast("Exception | None", exc))
+
+
+async def accept_tls(
+    listener: socket.socket,
+    inner: Callable[[], asyncio.Protocol],
+    context: ssl.SSLContext,
+    limit: ConnectionLimit,
+) -> asyncio.Server:
+    """Speak TLS on `listener` from now on; each connection carries what `inner` makes."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: cast("asyncio.Protocol", CountedTls(inner(), context, limit)),
+        sock=listener,
+        backlog=_ACCEPTED_AT_ONCE,
+    )
+    listener.listen(_BACKLOG)
+    return server
+
+
+def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
+    """The box's certificates, made where they are missing. Trouble when they are spoiled."""
+
+    def venue() -> Venue:
+        return box.live.database.peek(get_venue)
+
+    found = Certificates(
+        directory.root / "tls",
+        box.clock,
+        lambda: venue().name,
+        lambda: wanted_names(venue().slug, box.settings.server, own_addresses()),
+        lambda: any(each.database.peek(list_terminals) for each in box.environments),
+    )
+    found.prepare()
+    return found
+
+
+def renewal(certificates: Certificates, database: Database, may_renew: Callable[[], bool]) -> Job:
+    """Look at the certificate at the start, every day and when the venue may have another name."""
+    looked_at: int | None = None
+
+    def next_due(_reader: Reader) -> int:
+        now = database.clock.now()
+        return 0 if looked_at is None or looked_at > now else looked_at + _DAY_MS
+
+    async def renew() -> None:
+        nonlocal looked_at
+        certificates.renew()
+        looked_at = database.clock.now()
+
+    def on_commit(notices: Sequence[object]) -> None:
+        nonlocal looked_at
+        if any(isinstance(notice, (VenueChanged, ChangedBeside)) for notice in notices):
+            looked_at = None
+            job.changed()
+
+    job = Job("the certificate", database, next_due, renew, may_renew)
+    database.on_commit(on_commit)
+    return job

@@ -1,1 +1,0 @@
-"""The room "door": terminals, readers, conflicts, the door log, signing keys."""

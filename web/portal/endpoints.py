@@ -1,0 +1,186 @@
+"""Webhook endpoints: registered, activated, trusted, secrets rolled (interface, section 2.8)."""
+
+import hashlib
+from collections.abc import Callable
+
+from aiohttp import web
+
+from appliance.alerts import SKEW_WARNING_S
+from appliance.api_keys import list_keys
+from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive
+from appliance.core.tokens import Keyring
+from appliance.database.connection import Reader, Transaction
+from appliance.http.request import ENVIRONMENT, look_again
+from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
+from appliance.webhooks.delivery_log import DeliveryFilter, page_deliveries, read_queue
+from appliance.webhooks.endpoints import (
+    Endpoint,
+    activate_endpoint,
+    choose_events,
+    deactivate_endpoint,
+    get_endpoint,
+    parse_ca,
+    parse_event_types,
+    parse_pin,
+    register_with_room,
+    restrict_references,
+    revoke_old_secret,
+    roll_secret,
+    send_test_event,
+    trust_receiver,
+)
+from web.context import SERVICES
+from web.portal.forms import FORM, ONCE, Form
+from web.portal.guard import actor_of, id_of
+from web.portal.integrations import health_of, room_page
+from web.portal.responses import REFUSED, refused_on, see_other
+
+_URL_SHOWN = 4000
+_CA_MAX = 60_000
+_LATEST = 5
+_OFFERED = (*EVENT_TYPES, *EXTRA_TYPES)
+
+
+async def new_endpoint(request: web.Request) -> web.Response:
+    """`GET …/endpoints/new`: the form, with the six events ticked that partners know."""
+    form = request.get(FORM, Form([("event", event) for event in EVENT_TYPES]))
+    values: dict[str, object] = {
+        "url": form.typed()["url"],
+        "ticked": form.all("event"),
+        "event_types": _OFFERED,
+    }
+    return room_page(request, "new_endpoint", values)
+
+
+@refused_on(new_endpoint)
+async def create_endpoint(request: web.Request, form: Form) -> web.Response:
+    """`POST …/endpoints`: checked as the partner interface checks it; its secret shown once."""
+    environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
+    url = await dispatcher.check_url(form.text("url", _URL_SHOWN))
+    look_again(request)  # a name server may take its time
+    events = parse_event_types(form.all("event"), _OFFERED)
+    endpoint, secret = await environment.database.write(
+        register_with_room, dispatcher.is_lent, environment.keyring, url, events,
+        actor=actor_of(request),
+    )  # fmt: skip
+    request.app[ONCE].put_secret(request, endpoint.id, secret)
+    return see_other(request, f"/integrations/endpoints/{endpoint.id}")
+
+
+async def show_endpoint(request: web.Request) -> web.Response:
+    """`GET …/endpoints/{id}`: how it is doing, and what may be done with it.
+
+    The form about its certificate stays open as it was sent when it was refused.
+    """
+    endpoint_id = id_of(request)
+    values = await request[ENVIRONMENT].database.read(_read, endpoint_id)
+    typed = request[FORM].typed() if REFUSED in request else {}
+    values |= {
+        "secret": request.app[ONCE].take_secret(request, endpoint_id),
+        "typed": typed if "which" in typed else None,
+        "which": typed.get("which") or values["which"],
+    }
+    return room_page(request, "endpoint", values)
+
+
+@refused_on(show_endpoint)
+async def activate_one(request: web.Request, _form: Form) -> web.Response:
+    """`POST …/activate`: its URL is checked again first."""
+    database, endpoint_id = request[ENVIRONMENT].database, id_of(request)
+    endpoint = await database.read(get_endpoint, endpoint_id)
+    await request[SERVICES].dispatcher.check_url(endpoint.url)
+    look_again(request)
+    return await _do(request, "endpoint-activated", activate_endpoint)
+
+
+async def deactivate_one(request: web.Request) -> web.Response:
+    """`POST …/deactivate`: what waits for it is not sent."""
+    return await _do(request, "endpoint-deactivated", deactivate_endpoint)
+
+
+@refused_on(show_endpoint)
+async def choose_for_one(request: web.Request, form: Form) -> web.Response:
+    """`POST …/events`: what it hears of from now on, beyond the six of the interface too."""
+    events = parse_event_types(form.all("event"), _OFFERED)
+    return await _do(request, "endpoint-events-chosen", choose_events, events)
+
+
+async def restrict_one(request: web.Request) -> web.Response:
+    """`POST …/references`: whose `externalRef` it is told from the next attempt on."""
+    own_refs = request[FORM].text("references") == "own"
+    return await _do(request, "saved", restrict_references, own_refs=own_refs)
+
+
+@refused_on(show_endpoint)
+async def roll_one(request: web.Request, form: Form) -> web.Response:
+    """`POST …/roll`: a new secret, shown once; for 24 hours the one before signs too."""
+    environment, endpoint_id = request[ENVIRONMENT], id_of(request)
+    secret = await environment.database.write(
+        _roll_what_was_seen, environment.keyring, endpoint_id, form.text("seen"), actor_of(request)
+    )
+    request.app[ONCE].put_secret(request, endpoint_id, secret)
+    return see_other(request, f"/integrations/endpoints/{endpoint_id}")
+
+
+async def revoke_old(request: web.Request) -> web.Response:
+    """`POST …/revoke-old-secret`: only the present one signs, at once."""
+    return await _do(request, "old-secret-revoked", revoke_old_secret)
+
+
+@refused_on(show_endpoint)
+async def trust_one(request: web.Request, form: Form) -> web.Response:
+    """`POST …/trust`: what its certificate is checked against."""
+    which = form.one_of("which", ("system", "ca", "pin"))
+    ca = parse_ca(form.lines("ca", _CA_MAX)) if which == "ca" else None
+    pin = parse_pin(form.text("pin")) if which == "pin" else None
+    endpoint_id = id_of(request)
+    await request[ENVIRONMENT].database.write(trust_receiver, endpoint_id, ca=ca, pin=pin)
+    return see_other(request, f"/integrations/endpoints/{endpoint_id}", "saved")
+
+
+@refused_on(show_endpoint)
+async def send_test(request: web.Request, _form: Form) -> web.Response:
+    """`POST …/test`: a signed `webhook.test`, and on to what comes of it."""
+    delivery_ids = await request[ENVIRONMENT].database.write(send_test_event, id_of(request))
+    if not delivery_ids:
+        raise EndpointIsInactive(state="inactive")
+    return see_other(request, f"/integrations/deliveries/{delivery_ids[0]}", "test-sent")
+
+
+def secret_mark(endpoint: Endpoint) -> str:
+    """Tells one secret from another and nothing about it: what an edit says its author saw."""
+    return hashlib.sha256(endpoint.secret).hexdigest()[:12]
+
+
+def _roll_what_was_seen(
+    tx: Transaction, keyring: Keyring, endpoint_id: str, seen: str, actor: str
+) -> str:
+    if seen != secret_mark(get_endpoint(tx, endpoint_id)):
+        raise ChangedMeanwhile
+    return roll_secret(tx, keyring, endpoint_id, actor=actor)
+
+
+async def _do(
+    request: web.Request, note: str, action: Callable[..., object], *args: object, **kwargs: object
+) -> web.Response:
+    endpoint_id, actor = id_of(request), actor_of(request)
+    await request[ENVIRONMENT].database.write(action, endpoint_id, *args, actor=actor, **kwargs)
+    return see_other(request, f"/integrations/endpoints/{endpoint_id}", note)
+
+
+def _read(reader: Reader, endpoint_id: str) -> dict[str, object]:
+    endpoint = get_endpoint(reader, endpoint_id)
+    latest = page_deliveries(reader, DeliveryFilter(endpoint_id), size=_LATEST)
+    return {
+        "endpoint": endpoint,
+        "line": [key for key in list_keys(reader) if key.lineage == endpoint.lineage],
+        "queue": read_queue(reader, endpoint_id),
+        "latest": latest.deliveries,
+        "event_types": _OFFERED,
+        "health": health_of(reader, endpoint),
+        "skew_most": SKEW_WARNING_S,
+        "seen": secret_mark(endpoint),
+        "old_signs": (endpoint.previous_secret_expires_at or 0) > reader.now,
+        "is_plain": endpoint.url[:5].lower() == "http:",
+        "which": "pin" if endpoint.pin else "ca" if endpoint.ca else "system",
+    }

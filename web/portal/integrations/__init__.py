@@ -1,1 +1,0 @@
-"""Integrations and API: partners' keys, webhook endpoints, what was sent and how it went."""

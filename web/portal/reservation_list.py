@@ -1,0 +1,165 @@
+"""`/portal/reservations`: every reservation, found by what is known of it; as a spreadsheet too."""
+
+from collections.abc import AsyncIterator
+from datetime import date, datetime
+from typing import Any, get_args
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from appliance.core.errors import InvalidDate, InvalidDateRange
+from appliance.core.i18n import Language
+from appliance.core.text import BYTE_ORDER_MARK, phone_text, write_cell, write_cells
+from appliance.database.connection import Reader
+from appliance.http.request import ENVIRONMENT
+from appliance.reservations.claims import list_erasure_requests
+from appliance.reservations.model import SOURCES, STATUSES, Reservation
+from appliance.reservations.rows import get_reservation, sum_payments
+from appliance.reservations.search import Order, Wanted, list_by_seq, list_found, page_found
+from appliance.staff.audit_log import note_security
+from appliance.venue.model import parse_date
+from appliance.venue.rows import find_tonight, get_venue, list_tables
+from web.portal.forms import Form, asked_number
+from web.portal.guard import actor_of
+from web.portal.navigation import PortalRoute
+from web.portal.reservation import ONE_ROUTES
+from web.portal.reservation_form import make_new, show_new
+from web.portal.reservation_messages import SOURCE_WORDS, STATUS_WORDS
+from web.portal.responses import language_of, portal_page, send_file
+
+PAGE = 50
+_WAITING_MAX = 30
+_BATCH = 500
+
+
+def read_wanted(request: web.Request, tonight: date) -> Wanted:
+    """The filters of the address; without any, the evenings from tonight on.
+
+    InvalidDate, InvalidDateRange; a status, source or order that does not exist is ignored.
+    """
+    form = Form(request.query)
+    first, last = _date(form, "from"), _date(form, "to")
+    if not request.query.keys() - {"page", "note", "lang"}:
+        first = tonight.isoformat()
+    if first and last and first > last:
+        raise InvalidDateRange(field="from")
+    orders: tuple[Order, ...] = get_args(Order)
+    return Wanted(
+        first,
+        last,
+        tuple(status for status in STATUSES if status in form.all("status")),
+        tuple(source for source in SOURCES if source in form.all("source")),
+        form.text("q"),
+        next((order for order in orders if order == form.text("order")), orders[0]),
+    )
+
+
+def _date(form: Form, name: str) -> str | None:
+    text = form.text(name)
+    if text and parse_date(text) is None:
+        raise InvalidDate(field=name)
+    return text or None
+
+
+async def show_list(request: web.Request) -> web.Response:
+    """A page of the reservations that the filters ask for; requests wait on top."""
+    database = request[ENVIRONMENT].database
+    tonight = await database.read(find_tonight)
+    wanted = read_wanted(request, tonight)
+    page = max(1, asked_number(request, "page", 1))
+    found = await database.read(_read, wanted, page, tonight.isoformat())
+    fields = {
+        "from": wanted.first or "", "to": wanted.last or "", "status": wanted.statuses,
+        "source": wanted.sources, "q": wanted.text, "order": wanted.order,
+    }  # fmt: skip
+
+    def wanted_at(page: int | None = None) -> str:
+        return urlencode(fields if page is None else {**fields, "page": page}, doseq=True)
+
+    values: dict[str, object] = {
+        "found": found,
+        "wanted": wanted,
+        "wanted_at": wanted_at,
+        "year": tonight.year,
+        "statuses": STATUS_WORDS,
+        "sources": SOURCES,
+    }
+    return portal_page(request, "portal/reservations/list.html", values)
+
+
+def _read(reader: Reader, wanted: Wanted, page: int, tonight: str) -> dict[str, Any]:
+    rows, total = page_found(reader, wanted, page, PAGE)
+    pages = max(1, -(-total // PAGE))
+    if page > pages:  # those after it are gone since the address was made
+        page = pages
+        rows, total = page_found(reader, wanted, page, PAGE)
+    requests = Wanted(first=tonight, statuses=("requested",))
+    waiting, waiting_total = page_found(reader, requests, 1, _WAITING_MAX)
+    return {
+        "rows": rows,
+        "total": total,
+        "page": page,
+        "pages": pages,
+        "waiting": waiting,
+        "waiting_total": waiting_total,
+        "erasures": [get_reservation(reader, id_) for id_, _ in list_erasure_requests(reader)],
+        "numbers": {table.id: table.number for table in list_tables(reader)},
+    }
+
+
+async def export_list(request: web.Request) -> web.StreamResponse:
+    """`GET …/export.csv`: the reservations of the list, on all of its pages, in the same order."""
+    language, database = language_of(request), request[ENVIRONMENT].database
+    wanted = read_wanted(request, await database.read(find_tonight))
+    seqs = await database.read(list_found, wanted)
+    await database.write(note_security, actor_of(request), "exported", name="reservations.csv")
+    venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))
+    zone = database.zones.zone(venue.time_zone)
+    at_table = {table.id: table for table in tables}
+
+    def line(r: Reservation, paid: int) -> bytes:
+        table = at_table.get(r.table_id)
+        cells = (
+            r.date, r.slot, table.number if table else r.table_name, r.customer_name,
+            phone_text(r.customer_phone), r.customer_email, r.guests, r.arrived,
+            language.gettext(STATUS_WORDS[r.status]), language.gettext(SOURCE_WORDS[r.source]),
+            r.access_code, r.external_ref, r.notes, "VIP" if r.vip else None, paid,
+            table.minimum_spend if table else None, venue.currency, told(r.created_at),
+            told(r.checked_in_at), r.id,
+        )  # fmt: skip
+        return write_cells(map(write_cell, cells)) + b"\r\n"
+
+    def told(at: int | None) -> str | None:
+        return f"{datetime.fromtimestamp(at / 1000, zone):%Y-%m-%d %H:%M}" if at else None
+
+    def read(reader: Reader, some: list[int]) -> bytes:
+        found = list_by_seq(reader, some)
+        return b"".join([line(each, sum_payments(reader, each.id)) for each in found])
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield BYTE_ORDER_MARK + write_cells(_columns(language)) + b"\r\n"
+        for begin in range(0, len(seqs), _BATCH):
+            yield await database.read(read, seqs[begin : begin + _BATCH])
+
+    name = f"reservations-{venue.slug}.csv"
+    return await send_file(request, lines(), "text/csv; charset=utf-8", name)
+
+
+def _columns(language: Language) -> list[str]:
+    """The names of the columns, whose order is the same in every language."""
+    _ = language.gettext
+    return [
+        _("Date"), _("Slot"), _("Table"), _("Name"), _("Phone"), _("Email"), _("Guests"),
+        _("Arrived"), _("Status"), _("Source"), _("Code"), _("Reference of the partner"),
+        _("Notes"), _("VIP"), _("Paid"), _("Minimum spend"), _("Currency"), _("Created"),
+        _("Came in"), _("Identifier"),
+    ]  # fmt: skip
+
+
+RESERVATION_ROUTES = (
+    PortalRoute("GET", "/portal/reservations", "host", show_list),
+    PortalRoute("GET", "/portal/reservations/export.csv", "manager", export_list),
+    PortalRoute("GET", "/portal/reservations/new", "host", show_new),
+    PortalRoute("POST", "/portal/reservations/new", "host", make_new),
+    *ONE_ROUTES,
+)

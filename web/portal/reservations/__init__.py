@@ -1,1 +1,0 @@
-"""Reservations: each one with its history, and what staff do with it."""

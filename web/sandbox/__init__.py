@@ -1,1 +1,0 @@
-"""The test environment's sandbox: echo receivers that show a partner each delivery."""

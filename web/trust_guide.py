@@ -1,0 +1,118 @@
+"""How a phone is brought to trust this box: a guide for each kind, and the authority to install."""
+
+import plistlib
+import uuid
+
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from appliance.core.errors import NotFound, Unavailable
+from appliance.http.request import ENVIRONMENT
+from appliance.tls.certificates import Certificates
+from appliance.venue.rows import get_venue
+from web.https_policy import SECURE
+from web.public_pages import public_page
+from web.rendering import LANGUAGES
+
+CERTIFICATES: web.AppKey[Certificates | None] = web.AppKey("certificates")
+# Browsers name their machine in many ways; whatever is none of these gets the list to choose from.
+_KINDS = (
+    ("iphone", ("iPhone", "iPad", "iPod")),
+    ("android", ("Android",)),
+    ("windows", ("Windows",)),
+    ("mac", ("Macintosh", "Mac OS X")),
+    ("linux", ("Linux", "CrOS")),
+)
+
+
+async def show_guide(request: web.Request) -> web.Response:
+    """`GET /trust`: what to do on this kind of phone, and whether it is done."""
+    certificates = request.app[CERTIFICATES]
+    base = request.app[SECURE].base_for(request)
+    venue = await request[ENVIRONMENT].database.read(get_venue)
+    values: dict[str, object] = {
+        "venue": venue.name,
+        "kind": kind_of(request.headers.get("User-Agent", "")),
+        "secure": base,
+        "own_authority": certificates is not None,
+        "fingerprint": certificates.fingerprint() if certificates is not None else "",
+    }
+    language = request.config_dict[LANGUAGES].of(request)
+    # The page asks at `base`, to see whether the browser would go there.
+    return public_page(request, "trust.html", values, language, asks=base or "")
+
+
+async def give_authority(request: web.Request) -> web.Response:
+    """`GET /trust/ca.crt`: the authority's certificate, in the form that phones install."""
+    return web.Response(
+        body=_give_authority(request),
+        content_type="application/x-x509-ca-cert",
+        headers={"Content-Disposition": 'attachment; filename="venuebox-ca.crt"'},
+    )
+
+
+async def give_profile(request: web.Request) -> web.Response:
+    """`GET /trust/ca.mobileconfig`: the same as a profile, for iPhone and iPad."""
+    der = _give_authority(request)
+    venue = await request[ENVIRONMENT].database.read(get_venue)
+    return web.Response(
+        body=profile(venue.name, der),
+        content_type="application/x-apple-aspen-config",
+        headers={"Content-Disposition": 'attachment; filename="venuebox.mobileconfig"'},
+    )
+
+
+async def say_yes(_request: web.Request) -> web.Response:
+    """`GET /trust/check`: an answer that only a browser that trusts the box gets over https."""
+    return web.Response(text="yes", headers={"Cache-Control": "no-store"})
+
+
+def profile(venue: str, der: bytes) -> bytes:
+    """A configuration profile that holds the authority; the same one for the same authority."""
+    digest = x509.load_der_x509_certificate(der).fingerprint(hashes.SHA256())
+    inner, outer = uuid.UUID(bytes=digest[:16], version=4), uuid.UUID(bytes=digest[16:], version=4)
+    return plistlib.dumps(
+        {
+            "PayloadContent": [
+                {
+                    "PayloadCertificateFileName": "venuebox-ca.crt",
+                    "PayloadContent": der,
+                    "PayloadDisplayName": venue,
+                    "PayloadIdentifier": f"app.venuebox.{inner}",
+                    "PayloadType": "com.apple.security.root",
+                    "PayloadUUID": str(inner),
+                    "PayloadVersion": 1,
+                }
+            ],
+            "PayloadDisplayName": f"{venue} (venuebox)",
+            "PayloadIdentifier": f"app.venuebox.{outer}",
+            "PayloadType": "Configuration",
+            "PayloadUUID": str(outer),
+            "PayloadVersion": 1,
+        }
+    )
+
+
+def kind_of(user_agent: str) -> str:
+    """`iphone`, `android`, `windows`, `mac`, `linux`, or nothing for the others."""
+    found = (kind for kind, marks in _KINDS if any(mark in user_agent for mark in marks))
+    return next(found, "")
+
+
+def _give_authority(request: web.Request) -> bytes:
+    certificates = request.app[CERTIFICATES]
+    if certificates is None:
+        raise NotFound
+    try:
+        return certificates.give_authority()
+    except OSError:  # a full disk: that it was given would not be known
+        raise Unavailable from None
+
+
+TRUST_ROUTES = (
+    ("GET", "/trust", show_guide),
+    ("GET", "/trust/ca.crt", give_authority),
+    ("GET", "/trust/ca.mobileconfig", give_profile),
+    ("GET", "/trust/check", say_yes),
+)
