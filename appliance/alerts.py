@@ -5,13 +5,13 @@ import logging
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
-from appliance.core.errors import Unavailable, log_accident
+from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Reader, Transaction
 from appliance.database.database import Database
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Alert:
     """Something that holds since an instant. `subject` is the id of what it is about, or empty."""
 
     name: str
@@ -20,13 +20,13 @@ class Condition:
     detail: str
 
 
-def list_conditions(reader: Reader) -> list[Condition]:
+def list_alerts(reader: Reader) -> list[Alert]:
     """What holds now, the oldest first."""
     sql = "SELECT name, subject, since, detail FROM condition ORDER BY since, name, subject"
-    return [Condition(*row) for row in reader.rows(sql)]
+    return [Alert(*row) for row in reader.rows(sql)]
 
 
-def put_condition(tx: Transaction, condition: Condition) -> None:
+def put_alert(tx: Transaction, condition: Alert) -> None:
     """Note that something holds; if it was noted before, it still holds since then."""
     sql = """INSERT INTO condition (name, subject, since, detail)
              VALUES (:name, :subject, :since, :detail)
@@ -34,13 +34,13 @@ def put_condition(tx: Transaction, condition: Condition) -> None:
     tx.execute(sql, asdict(condition))
 
 
-def drop_condition(tx: Transaction, name: str, subject: str) -> None:
+def drop_alert(tx: Transaction, name: str, subject: str) -> None:
     """Note that something holds no longer."""
     sql = "DELETE FROM condition WHERE name = :name AND subject = :subject"
     tx.execute(sql, {"name": name, "subject": subject})
 
 
-def drop_conditions(tx: Transaction, names: Collection[str]) -> None:
+def drop_alerts(tx: Transaction, names: Collection[str]) -> None:
     """Note that nothing of these names holds, whatever it was about."""
     for name in names:
         tx.execute("DELETE FROM condition WHERE name = :name", {"name": name})
@@ -66,19 +66,19 @@ _OF_ENDPOINTS = (ENDPOINT_FAILING, ENDPOINT_BLOCKED, RECEIVER_CLOCK)
 _Key = tuple[str, str]
 
 
-class Conditions:
+class Alerts:
     """Writes nothing but changes; what cannot be written is written with the next change."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._holding: dict[_Key, Condition] = {}
+        self._holding: dict[_Key, Alert] = {}
         self._changed: dict[_Key, None] = {}
         self._being_written: frozenset[_Key] = frozenset()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Take up what the rows say of endpoints; forget what the process before had."""
-        for condition in self._database.peek(list_conditions):
+        for condition in self._database.peek(list_alerts):
             self._holding[condition.name, condition.subject] = condition
             if condition.name in _OF_THE_PROCESS:
                 self._forget((condition.name, condition.subject))
@@ -88,7 +88,7 @@ class Conditions:
         key = (name, "")
         if key not in self._holding or key in self._changed or key in self._being_written:
             return False
-        if any(condition.name == name for condition in self._database.peek(list_conditions)):
+        if any(condition.name == name for condition in self._database.peek(list_alerts)):
             return False
         del self._holding[key]
         return True
@@ -99,7 +99,7 @@ class Conditions:
         if key not in self._holding:
             log.warning("%s", sentence)
             now = self._database.clock.now()
-            self._holding[key] = Condition(name, subject, now, sentence)
+            self._holding[key] = Alert(name, subject, now, sentence)
             self._write_soon(key)
 
     def end(self, name: str, sentence: str, subject: str = "") -> None:
@@ -141,21 +141,21 @@ class Conditions:
                 self._changed = dict.fromkeys([*changes, *self._changed])
                 break
             except Exception as error:  # noqa: BLE001 - the log has said it already
-                log_accident("writing conditions", error)
+                log_exception("writing conditions", error)
             finally:
                 self._being_written = frozenset()
         self._task = None
 
 
-def _write_changes(tx: Transaction, changes: dict[_Key, Condition | None]) -> None:
+def _write_changes(tx: Transaction, changes: dict[_Key, Alert | None]) -> None:
     for (name, subject), condition in changes.items():
         if condition is None:
-            drop_condition(tx, name, subject)
+            drop_alert(tx, name, subject)
         else:
-            put_condition(tx, condition)
+            put_alert(tx, condition)
 
 
-def notice_blocked(conditions: Conditions, endpoint_id: str, why: str) -> None:
+def notice_blocked(conditions: Alerts, endpoint_id: str, why: str) -> None:
     """The egress guard forbids an endpoint."""
     sentence = f"webhook endpoint {endpoint_id} is blocked: {why}"
     conditions.begin(ENDPOINT_BLOCKED, sentence, endpoint_id)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.tokens import EnvironmentName, hash_token
 from appliance.database.connection import Reader, Transaction, known
-from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.venue.rows import get_venue
 
 SCOPES = (
@@ -162,7 +162,7 @@ def issue_key(
 
     A successor inherits its predecessor's lineage: the right to cancel, the replays and
     the externalRefs. The predecessor lives on until it is revoked.
-    Trouble when there is no key `successor_of`.
+    OperatorError when there is no key `successor_of`.
     """
     key_id = tx.new_id()
     lineage = key_id if successor_of is None else _lineage(tx, successor_of)
@@ -175,14 +175,14 @@ def issue_key(
          "prefix": key[:_RECOGNISABLE], "last_four": key[-4:], "scopes": scopes_text,
          "created_at": tx.now},
     )  # fmt: skip
-    note_security(tx, actor, "key_issued", key=key_id, name=name, scopes=scopes_text)
+    record_audit(tx, actor, "key_issued", key=key_id, name=name, scopes=scopes_text)
     return IssuedKey(key_id, key, granted)
 
 
 def _lineage(tx: Transaction, predecessor_id: str) -> str:
     predecessor = find_key(tx, predecessor_id)
     if predecessor is None:
-        raise Trouble(f"there is no key {predecessor_id}: venuebox key list shows them")
+        raise OperatorError(f"there is no key {predecessor_id}: venuebox key list shows them")
     return predecessor.lineage
 
 
@@ -196,7 +196,7 @@ def revoke_key(tx: Transaction, key_id: str, *, actor: str = CONSOLE) -> bool:
         return False
     if key.revoked_at is None or key.changes_over:
         mark_key_revoked(tx, key_id)
-        note_security(tx, actor, "key_revoked", key=key_id, name=key.name)
+        record_audit(tx, actor, "key_revoked", key=key_id, name=key.name)
     return True
 
 
@@ -218,5 +218,5 @@ def rotate_key(
         sql = """UPDATE api_key SET revoked_at = -:at
                  WHERE id = :id AND (revoked_at IS NULL OR revoked_at < -:at)"""
         tx.execute(sql, {"id": key_id, "at": at})  # one that ends before keeps its instant
-        note_security(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
+        record_audit(tx, actor, "key_revoked", key=key_id, name=old.name, at=at)
     return issued

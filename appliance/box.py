@@ -40,10 +40,10 @@ class Box:
         for environment in self.environments:
             environment.links.address = address
 
-    def look_again(self) -> None:
+    def recheck_authorisation(self) -> None:
         """A command has changed rows beside the box: let whoever knows them by heart look again."""
         for environment in self.environments:
-            environment.database.look_again()
+            environment.database.recheck_authorisation()
 
     async def close(self) -> None:
         """Close both databases; what was being written is finished first."""
@@ -66,7 +66,7 @@ def open_box(
     """Migrate and open both databases of `directory`. Call it inside the event loop.
 
     `address` is where other machines find the box, without a slash at its end. `on_broken`: see
-    Database. Trouble when a database is missing, damaged or newer than the program.
+    Database. OperatorError when a database is missing, damaged or newer than the program.
     """
 
     def environment(name: EnvironmentName) -> Environment:

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import apsw
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 
 _SYSTEM_ZONES = Path("/usr/share/zoneinfo")
 
@@ -92,7 +92,7 @@ class ZoneDatabase:
     _read: dict[str, ZoneInfo] = field(default_factory=dict, compare=False, repr=False)
 
     def zone(self, name: str) -> ZoneInfo:
-        """The rules of `name`, read once; Trouble when this database does not know it."""
+        """The rules of `name`, read once; OperatorError when this database does not know it."""
         if name not in self._read:
             self._read[name] = self._read_zone(name)
         return self._read[name]
@@ -106,7 +106,7 @@ class ZoneDatabase:
             with (self.root / name).open("rb") as file:
                 return ZoneInfo.from_file(file, key=name)
         except (OSError, ValueError, ModuleNotFoundError, ZoneInfoNotFoundError):
-            raise Trouble(
+            raise OperatorError(
                 f"unknown time zone {name!r}: use a name such as Africa/Casablanca"
             ) from None
 

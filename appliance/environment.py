@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from urllib.parse import urlsplit
 
-from appliance.core.network import https_base, is_alone, is_public, speaks_tls
+from appliance.core.network import https_base, is_loopback_host, is_public, serves_tls
 from appliance.core.settings import ServerSettings, Settings
 from appliance.core.tokens import EnvironmentName, Keyring
 from appliance.database.database import Database
@@ -79,14 +79,14 @@ def house_base(links: Links, server: ServerSettings) -> str:
     if inside.scheme == "https":
         return links.inside
     host = inside.hostname
-    if not host or is_alone(host) or not speaks_tls(server.host, server.tls_port):
+    if not host or is_loopback_host(host) or not serves_tls(server.host, server.tls_port):
         return links.base
     return https_base(host, server.tls_port) + inside.path
 
 
 def terminal_base(links: Links, server: ServerSettings) -> str:
     """The same for terminals; over plain http where `server.allow_http` has tokens travel so."""
-    if server.allow_http and not is_alone(urlsplit(links.inside).hostname or ""):
+    if server.allow_http and not is_loopback_host(urlsplit(links.inside).hostname or ""):
         return links.inside
     return house_base(links, server)
 

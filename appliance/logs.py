@@ -36,7 +36,7 @@ class _Quiet(RotatingFileHandler):
         """Leave the message to the console."""
 
 
-def keep_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> logging.Handler:
+def open_log(folder: Path, *, size: int = _BYTES, files: int = _FILES) -> logging.Handler:
     """Also write the log to `folder` from now on; the handler, which the caller may remove."""
     make_folder(folder)
     handler = _Quiet(folder / FILE, maxBytes=size, backupCount=files, encoding="utf-8", delay=True)

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from appliance.clock import format_instant, optional_instant
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import open_private, sync
 from appliance.database.checkpointer import wipe
 from appliance.database.connection import Reader, Transaction
@@ -134,13 +134,13 @@ class _Entry(msgspec.Struct):
 def read_list(folder: Path, environment: str) -> list[str]:
     """The reservations of that environment that were erased on demand, the earliest first.
 
-    Trouble when the file is there and cannot be opened.
+    OperatorError when the file is there and cannot be opened.
     """
     return [e.reservation for _, e in _read(folder) if e and e.environment == environment]
 
 
 def find_unreadable(folder: Path) -> list[int]:
-    """The numbers of the lines that say nothing, the first being 1. Trouble as above."""
+    """The numbers of the lines that say nothing, the first being 1. OperatorError as above."""
     return [number for number, entry in _read(folder) if entry is None]
 
 
@@ -169,7 +169,7 @@ def _read(folder: Path) -> list[tuple[int, _Entry | None]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+        raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
     return [(number, _parse(line)) for number, line in enumerate(lines, 1) if line.strip()]
 
 
@@ -183,7 +183,7 @@ def _parse(line: bytes) -> _Entry | None:
 Entry = dict[str, Any]
 
 
-def list_letters_held(reader: Reader, reservation_id: str) -> list[Entry]:
+def list_emails_held(reader: Reader, reservation_id: str) -> list[Entry]:
     """Its letters, the earliest first."""
     sql = """SELECT kind, recipient, language, state, created_at, sent_at FROM letter
              WHERE reservation_id = :id ORDER BY created_at, id"""
@@ -306,7 +306,7 @@ def _reservation(reader: Reader, reservation_id: str) -> Entry:
              "voidedAt": optional_instant(payment.voided_at)}
             for payment in list_payments(reader, found.id)
         ],
-        "letters": list_letters_held(reader, found.id),
+        "letters": list_emails_held(reader, found.id),
         "scans": list_scans_held(reader, found.id),
         "sentTo": list_deliveries_held(reader, found.id),
         "keptInBrowsers": reader.value(_CLAIMS, {"id": found.id}),
@@ -370,7 +370,7 @@ class Erasures:
         erased = await self._database.read(list_erasures)
         await asyncio.to_thread(append_to_list, self._folder, self._name, erased)
         if not await self._database.cut_log():
-            raise Trouble(f"the log of {self._name}.db is in use and still holds erased data")
+            raise OperatorError(f"the log of {self._name}.db is in use and still holds erased data")
         self._done = asked
 
     def _on_commit(self, notices: Sequence[object]) -> None:

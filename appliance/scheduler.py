@@ -8,7 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from appliance.clock import Clock
-from appliance.core.errors import Refusal, Trouble, log_accident
+from appliance.core.errors import ApiError, OperatorError, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import Database
 
@@ -177,10 +177,10 @@ class Scheduler:
         self.look()
 
     def _report(self, job: Job, error: Exception) -> None:
-        if isinstance(error, (Refusal, Trouble, OSError)):
+        if isinstance(error, (ApiError, OperatorError, OSError)):
             log.warning("scheduler: %s is retried later: %s", job.name, error)
         else:
-            log_accident(f"the job {job.name}", error)
+            log_exception(f"the job {job.name}", error)
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         tasks = [self._looking, *(job.task for job in self._jobs)]

@@ -15,7 +15,7 @@ from appliance.environment import Environment
 from appliance.outbox import announce
 from appliance.webhooks.client import Budgets
 from appliance.webhooks.deliveries import cancel_pending
-from appliance.webhooks.dependencies import make_outside
+from appliance.webhooks.dependencies import make_dependencies
 from appliance.webhooks.dispatcher import Dispatcher
 from appliance.webhooks.endpoints import register_endpoint
 from tests.builders import TONIGHT, table_id
@@ -76,7 +76,7 @@ async def a_sender(
             await environment.database.write(
                 register_endpoint, environment.keyring, url, ("reservation.created",)
             )
-        outside = make_outside(settings.webhooks)
+        outside = make_dependencies(settings.webhooks)
         outside = dataclasses.replace(outside, budgets=budgets or outside.budgets)
         sender = Sender(environment, Dispatcher(environment, clock, outside))
         try:

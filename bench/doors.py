@@ -27,7 +27,7 @@ from appliance.core.tokens import Keyring, Tokens, hash_token
 from appliance.database.connection import Transaction, open_connection
 from appliance.database.integrity import session
 from appliance.door.check_in import check_in
-from appliance.door.scan import Scan, read_code
+from appliance.door.scan import Scan, look_up_code
 from appliance.door.terminals import find_by_token
 from appliance.outbox import EVENT_TYPES
 from appliance.webhooks.endpoints import register_endpoint
@@ -163,7 +163,7 @@ def commit_times(
         tx = Transaction(connection, clock, zones, tokens)
         terminal = find_by_token(tx, hash_token(crowd.terminals[number % 8].token))
         assert terminal is not None
-        reading = read_code(tx, keyring, "live", text, by_name=False)
+        reading = look_up_code(tx, keyring, "live", text, by_name=False)
         decided = check_in(tx, terminal, Scan(id=f"s{number}", reading=reading), 1440)
         tx.keep()
         begun = time.perf_counter()

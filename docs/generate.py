@@ -27,7 +27,7 @@ from appliance.box import Box, open_box
 from appliance.clock import StoppedClock, newest_zone_database
 from appliance.core import errors
 from appliance.core import errors as house_errors
-from appliance.core.errors import Refusal
+from appliance.core.errors import ApiError
 from appliance.core.scanner_settings import EXAMPLE
 from appliance.core.settings import Settings, describe_settings
 from appliance.core.tokens import Tokens
@@ -343,7 +343,7 @@ def describe_errors() -> str:
     )
 
 
-def refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+def refusals(kind: type[ApiError] = ApiError) -> Iterator[type[ApiError]]:
     """Every documented refusal: a subclass with a status and a code."""
     for below in kind.__subclasses__():
         if hasattr(below, "code"):
@@ -351,7 +351,7 @@ def refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
         yield from refusals(below)
 
 
-def error_table(kinds: Iterable[type[Refusal]]) -> str:
+def error_table(kinds: Iterable[type[ApiError]]) -> str:
     ordered = sorted(kinds, key=lambda kind: (kind.status, kind.code, kind.english))
     rows = [
         (str(kind.status), code(kind.code), plain(kind.english), plain(kind.french))
@@ -360,7 +360,7 @@ def error_table(kinds: Iterable[type[Refusal]]) -> str:
     return table(("HTTP", "code", "English", "French"), rows)
 
 
-def header_list(kinds: Iterable[type[Refusal]]) -> str:
+def header_list(kinds: Iterable[type[ApiError]]) -> str:
     lines = {
         f"- {code(kind.code)} has {code(f'{name}: {value}')}"
         for kind in kinds

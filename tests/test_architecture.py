@@ -120,7 +120,7 @@ def test_an_arrow_that_runs_forward_is_left_alone(tmp_path):
             "web/routes.py": "from aiohttp import web\nfrom terminal_bridge.protocol import scan",
             "terminal_bridge/protocol.py": "from appliance.reservations.create import reserve",
             "appliance/reservations/create.py": "from appliance.database import tables",
-            "appliance/database/tables.py": "from ..core.errors import Refusal\nimport apsw",
+            "appliance/database/tables.py": "from ..core.errors import ApiError\nimport apsw",
         },
     )
 

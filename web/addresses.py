@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import log_accident
-from appliance.core.network import is_alone, speaks_tls
+from appliance.core.errors import log_exception
+from appliance.core.network import is_loopback_host, serves_tls
 from appliance.database.database import ChangedBeside
 from appliance.outbox import VenueChanged
 from appliance.tls.authority import own_interfaces
@@ -49,7 +49,7 @@ def find_local_address(host: str, port: int) -> str:
     """
     if host in ANY:
         return f"http://{_ALONE}:{port}"
-    return f"http://{in_url(host)}:{port}" if is_alone(host) else ""
+    return f"http://{in_url(host)}:{port}" if is_loopback_host(host) else ""
 
 
 def in_url(host: str) -> str:
@@ -62,7 +62,7 @@ async def following(
     box: Box, directory: DataDirectory, host: str, port: int
 ) -> AsyncIterator[None]:
     """While the block lasts, look every minute where the box is, and announce it by mDNS."""
-    if is_alone(host):
+    if is_loopback_host(host):
         yield
         return
     task = asyncio.create_task(_Following(box, directory, host, port).run(), name="addresses")
@@ -108,7 +108,7 @@ class _Following:
                     trouble = ""
                 except Exception as error:  # noqa: BLE001 - it is tried again
                     if str(error) != trouble:
-                        log_accident("following the box's addresses", error)
+                        log_exception("following the box's addresses", error)
                     trouble = str(error)
                 rest = _LOOK_SECONDS if self._addresses else _LOOK_WITHOUT_SECONDS
                 if trouble:  # half a move sets the event itself
@@ -126,7 +126,7 @@ class _Following:
             return
         log.info("the box's addresses are now %s", ", ".join(addresses) or "none")
         box.move(address)
-        box.look_again()  # the certificate names addresses, too
+        box.recheck_authorisation()  # the certificate names addresses, too
         self._directory.remember_address(address)
 
     async def _announce(
@@ -140,7 +140,7 @@ class _Following:
         await announcement.aclose()
         if addresses:
             tls_port = self._box.settings.server.tls_port
-            tls = speaks_tls(self._host, tls_port)
+            tls = serves_tls(self._host, tls_port)
             port = tls_port if tls else self._port
             library = await asyncio.to_thread(_read_announcement)
             info = library.describe(venue.slug, venue.name, addresses, port, tls=tls)

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
-from appliance.email.worker import Postman
+from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
 from appliance.http.json import BODY_LIMIT
 from appliance.http.rate_limit import RateLimit
@@ -22,8 +22,8 @@ from appliance.http.request import (
     SEARCH_PHONES,
     Principal,
 )
-from appliance.jobs.nightly import Nights, Retention
-from appliance.jobs.reservation_states import make_chores
+from appliance.jobs.nightly import NightlyWork, Retention
+from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.privacy import Erasures
 from appliance.scheduler import Scheduler
 from appliance.tls.certificates import Certificates
@@ -40,7 +40,7 @@ from web.door_app import DOOR_ROUTES
 from web.error_pages import lead_back
 from web.first_run import FIRST_START, FirstStart, keep_closed
 from web.guest.my_reservations import NO_REMINDERS_ROUTES
-from web.guest.rate_limits import open_desks
+from web.guest.rate_limits import make_guest_limits
 from web.guest.routes import GUEST_ROUTES
 from web.https_policy import SECURE, ProxyWatch, Secure, kept_secret, led_to_https
 from web.listeners import renewal
@@ -103,7 +103,7 @@ def build_application(
     app[SAVED] = Saved(read_file(box))
     app[ONCE] = Once(box.clock)
     prepare_pages(app)
-    open_desks(app, box)
+    make_guest_limits(app, box)
     app.on_shutdown.append(end_feeds)
     sandbox = Sandbox(box.test, box.clock, box.tokens)
     app.cleanup_ctx.append(sandbox.running)
@@ -113,7 +113,7 @@ def build_application(
             environment=environment,
             gate=Gate(environment, box.clock),
             turns=Turns(),
-            postman=Postman(environment, box.clock),
+            email_worker=EmailWorker(environment, box.clock),
             dispatcher=Dispatcher(environment, box.machine_clock, sandbox.outside_of(environment)),
         )
         _add_routes(app, services)
@@ -232,24 +232,28 @@ def _background(
         may_expire = services.dispatcher.clock_gate.may_expire
         retention = Retention(services.environment, may_expire)
         retentions.append(retention)
-        jobs += retention.job, services.postman.job, make_chores(services.environment, may_expire)
+        jobs += (
+            retention.job,
+            services.email_worker.job,
+            make_reservation_jobs(services.environment, may_expire),
+        )
         if certificates is not None and services.environment is box.live:
             jobs.append(renewal(certificates, box.live.database, may_expire))
     if directory is not None:
-        jobs += Nights(box, directory, retentions).jobs
+        jobs += NightlyWork(box, directory, retentions).jobs
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
         for services, following in zip(served, erasures, strict=True):
             await following.start()  # before anything is sent of whom a restore brought back
             await services.dispatcher.start()
-            await services.postman.start()
+            await services.email_worker.start()
             services.dispatcher.clock_gate.watch(scheduler.wake)
         scheduler.start(*jobs)
         yield
         await scheduler.close()
         # Together: each may wait for somebody outside, and the box has 10 s in all to leave.
         await asyncio.gather(
-            *(services.postman.close() for services in served),
+            *(services.email_worker.close() for services in served),
             *(services.dispatcher.close(_STOP_WITHIN) for services in served),
         )
         for services in served:

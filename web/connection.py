@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from appliance.core.errors import InternalError, MalformedRequest, log_accident
+from appliance.core.errors import InternalError, MalformedRequest, log_exception
 from appliance.http.json import refuse
 from appliance.http.request import household_of, is_in, is_loopback, networks_of
 from web.middleware import set_headers
@@ -195,7 +195,7 @@ class Connection(web.RequestHandler):
         """Note an accident without its text; a body that broke off is none of ours."""
         error = details.get("exc_info")
         if isinstance(error, BaseException) and not isinstance(error, web.RequestPayloadError):
-            log_accident("a connection", error)
+            log_exception("a connection", error)
 
     def _leave_unless_asked(self) -> None:
         if self._request_count == 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from appliance.email.worker import Postman
+from appliance.email.worker import EmailWorker
 from appliance.environment import Environment
 from appliance.webhooks.dispatcher import Dispatcher
 from web.api.authentication import Gate
@@ -38,7 +38,7 @@ class Services:
     environment: Environment
     gate: Gate
     turns: Turns
-    postman: Postman
+    email_worker: EmailWorker
     dispatcher: Dispatcher
 
 

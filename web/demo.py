@@ -18,9 +18,9 @@ from appliance.box import Box
 from appliance.commands.console import Console
 from appliance.commands.init import found_box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
-from appliance.core.network import is_alone
+from appliance.core.network import is_loopback_host
 from appliance.core.settings import Settings
 from appliance.database.connection import Reader, Transaction
 from appliance.door.terminals import PAIRING_LIFE_MS, issue_terminal, offer_pairing
@@ -244,8 +244,10 @@ def run_demo(arguments: argparse.Namespace, console: Console) -> int:
     which may hold nothing but an earlier demo.
     """
     host = arguments.host or _LOOPBACK
-    if not is_alone(host):
-        raise Trouble(f"the demo listens on this machine alone, not on {host}: leave --host out")
+    if not is_loopback_host(host):
+        raise OperatorError(
+            f"the demo listens on this machine alone, not on {host}: leave --host out"
+        )
     with _own_directory(arguments, console) as directory:
         settings = console.settings(directory)
         port = settings.server.port if arguments.port is None else arguments.port

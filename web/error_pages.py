@@ -3,11 +3,11 @@
 from aiohttp import web
 from yarl import URL
 
-from appliance.core.errors import FormTooLarge, InternalError, Refusal, Unavailable
+from appliance.core.errors import ApiError, FormTooLarge, InternalError, Unavailable
 from appliance.http.request import ENVIRONMENT
 from web.guest.responses import dead_link, language_of, page
 from web.https_policy import SECURE
-from web.middleware import Handler, note_accident
+from web.middleware import Handler, note_exception
 from web.portal.guard import find_living_session
 from web.portal.navigation import page_above
 from web.portal.responses import portal_page, problem_page, refusal_text
@@ -39,12 +39,12 @@ async def lead_back(request: web.Request, handler: Handler) -> web.StreamRespons
         if not above:
             raise
         return web.Response(status=303, headers={"Location": str(URL.build(path=above))})
-    except (Refusal, web.HTTPException) as declined:
+    except (ApiError, web.HTTPException) as declined:
         if declined.status not in _SAID:
             raise
         return _declined(request, _SAID[declined.status]())
     except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and logged
-        note_accident(request, error)
+        note_exception(request, error)
         return _declined(request, InternalError())
 
 
@@ -54,7 +54,7 @@ def _not_found(request: web.Request) -> web.Response:
     return dead_link(request)
 
 
-def _declined(request: web.Request, refusal: Refusal) -> web.Response:
+def _declined(request: web.Request, refusal: ApiError) -> web.Response:
     if _is_in_the_portal(request):
         return problem_page(request, refusal)
     if isinstance(refusal, FormTooLarge):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.alerts import Condition, drop_condition, drop_conditions, put_condition
+from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
 from appliance.box import Box
 from appliance.core.errors import HttpsRequired, Unavailable
 from appliance.core.network import https_base, is_public
@@ -202,7 +202,7 @@ class ProxyWatch:
     async def _run(self, _app: web.Application) -> AsyncIterator[None]:
         """Forget what was noted before the start: the settings may be others now."""
         with suppress(Unavailable):
-            await self._database.write(drop_conditions, {PROXY_UNKNOWN, PROXY_SILENT})
+            await self._database.write(drop_alerts, {PROXY_UNKNOWN, PROXY_SILENT})
         yield
         await asyncio.gather(*self._writing)
 
@@ -239,10 +239,10 @@ class ProxyWatch:
     async def _write(self, key: tuple[str, str], detail: str, *, holds: bool) -> None:
         try:
             if holds:
-                condition = Condition(*key, self._database.clock.now(), detail)
-                await self._database.write(put_condition, condition)
+                condition = Alert(*key, self._database.clock.now(), detail)
+                await self._database.write(put_alert, condition)
             else:
-                await self._database.write(drop_condition, *key)
+                await self._database.write(drop_alert, *key)
         except Unavailable:
             self._known[key] = not holds, self._known[key][1]
 

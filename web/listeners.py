@@ -11,8 +11,8 @@ from typing import cast
 
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
-from appliance.core.network import speaks_tls
+from appliance.core.errors import OperatorError
+from appliance.core.network import serves_tls
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside, Database
 from appliance.door.terminals import list_terminals
@@ -47,7 +47,7 @@ class Listening:
     @contextmanager
     def securely(self, tls_port: int) -> Iterator[None]:
         """Have the other port too, before anything is begun that its lack would end."""
-        if not speaks_tls(self.host, tls_port):
+        if not serves_tls(self.host, tls_port):
             yield
             return
         address = self.plain.getsockname()[0]
@@ -56,7 +56,7 @@ class Listening:
 
 
 def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket.socket:
-    """A bound socket, not accepting yet; Trouble when the address cannot be had."""
+    """A bound socket, not accepting yet; OperatorError when the address cannot be had."""
     try:
         kind, _, _, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -69,7 +69,7 @@ def listen(host: str, port: int, chosen_by: str = "--host and --port") -> socket
             listener.close()
             raise
     except OSError as error:
-        raise Trouble(
+        raise OperatorError(
             f"{in_url(host)}:{port} cannot be listened on ({error.strerror}): "
             f"choose another with {chosen_by}"
         ) from None
@@ -134,7 +134,7 @@ async def accept_tls(
 
 
 def open_certificates(directory: DataDirectory, box: Box) -> Certificates:
-    """The box's certificates, made where they are missing. Trouble when they are spoiled."""
+    """The box's certificates, made where they are missing. OperatorError when they are spoiled."""
 
     def venue() -> Venue:
         return box.live.database.peek(get_venue)

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from appliance.clock import SystemClock
 from appliance.commands.console import Commands, Console, WrongUsage, add_command, add_data
-from appliance.core.errors import Refusal, Trouble
+from appliance.core.errors import ApiError, OperatorError
 from appliance.core.files import name_user
 from appliance.core.tokens import Tokens
 
@@ -164,9 +164,9 @@ def _port(text: str) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, Trouble):
+    if isinstance(error, OperatorError):
         return str(error)
-    if isinstance(error, Refusal):
+    if isinstance(error, ApiError):
         return error.error_en
     if isinstance(error, OSError) and error.errno in _WAYS_OUT:
         what = error.filename or "a file"

@@ -12,14 +12,14 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from appliance.core.errors import (
+    ApiError,
     BodyTooLarge,
     InternalError,
     MethodNotAllowed,
     Misdirected,
     NotFound,
-    Refusal,
     Unavailable,
-    log_accident,
+    log_exception,
 )
 from appliance.http.json import COMMON_HEADERS, refuse
 
@@ -73,12 +73,12 @@ async def answer_everything(request: web.Request, handler: Handler) -> web.Strea
         if not request.app[HOSTS].allows(request.host):
             raise Misdirected  # noqa: TRY301 - answered below like every refusal
         response = await handler(request)
-    except Refusal as refusal:
+    except ApiError as refusal:
         response = refuse(refusal)
     except web.HTTPException as exception:
         response = _documented(exception)
     except Exception as error:  # noqa: BLE001 - whatever it was, it is answered and noted
-        note_accident(request, error)
+        note_exception(request, error)
         response = refuse(InternalError())
     if not response.prepared:
         set_headers(response)
@@ -105,13 +105,13 @@ def _documented(exception: web.HTTPException) -> web.StreamResponse:
     return response
 
 
-def note_accident(request: web.Request, error: Exception) -> None:
+def note_exception(request: web.Request, error: Exception) -> None:
     """Log where it happened, unless nobody waits for the answer any more."""
     has_left = request.transport is None or request.transport.is_closing()
     if not (has_left and isinstance(error, ConnectionError)):
         resource = request.match_info.route.resource  # whose pattern, unlike the path, has no token
         path = resource.canonical if resource is not None else "an unknown path"
-        log_accident(f"{request.method} {path}", error)
+        log_exception(f"{request.method} {path}", error)
 
 
 class Drain:

@@ -12,8 +12,8 @@ from aiohttp import web
 from appliance.backup.catalogue import read_record
 from appliance.box import Box
 from appliance.core.errors import NotFound, Unavailable
-from appliance.database.heartbeat import beat, find_heartbeat
-from appliance.doctor.check import Counts, Tally, count_for_metrics
+from appliance.database.heartbeat import find_heartbeat, write_heartbeat
+from appliance.doctor.check import Counts, RunningTotals, count_for_metrics
 from appliance.environment import Environment
 from appliance.http.json import answer
 from appliance.jobs.watchdog import Lateness
@@ -88,7 +88,7 @@ class Health:
         database = environment.database
         if self._free(database.path.parent) < _LEAST_ROOM:
             raise Unavailable
-        await database.write(beat)
+        await database.write(write_heartbeat)
         if await database.read(find_heartbeat) is None:
             raise Unavailable
 
@@ -99,7 +99,7 @@ class Metrics:
     def __init__(self, box: Box) -> None:
         self._box = box
         self._lateness = Lateness()
-        self._tallies = {each.name: Tally() for each in box.environments}
+        self._tallies = {each.name: RunningTotals() for each in box.environments}
 
     async def show(self, request: web.Request) -> web.Response:
         """`GET /metrics`; no such page but for the owner, the token's holder and this machine."""

@@ -19,7 +19,7 @@ from appliance.http.json import answer, read_body, read_object
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import ENVIRONMENT
 from appliance.webhooks.delivery_log import count_attempts
-from appliance.webhooks.dependencies import Inside, Outside, make_outside
+from appliance.webhooks.dependencies import Dependencies, Inside, make_dependencies
 from appliance.webhooks.endpoints import Endpoint, list_active_endpoints
 from appliance.webhooks.url_policy import IpAddress
 from web.docs import page_addresses
@@ -150,9 +150,9 @@ class Sandbox:
         self._server = InsideServer(self.receive)
         self._base = f"{test.links.base}/echo/"
 
-    def outside_of(self, environment: Environment) -> Outside:
+    def outside_of(self, environment: Environment) -> Dependencies:
         """The world as a dispatcher sees it: test finds echo receivers in it, live does not."""
-        outside = make_outside(environment.settings.webhooks)
+        outside = make_dependencies(environment.settings.webhooks)
         if environment.name != "test":
             return outside
         return replace(outside, inside=Inside(self._is_ours, self._server.connect))

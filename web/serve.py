@@ -24,12 +24,12 @@ from appliance.commands.backup import tell
 from appliance.commands.console import Console
 from appliance.commands.init import found_unfurnished_box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
-from appliance.core.process import hear_pokes
+from appliance.core.errors import OperatorError
+from appliance.core.process import listen_for_wakeups
 from appliance.core.settings import Settings
 from appliance.environment import house_base
-from appliance.jobs.watchdog import Ballast, living, sd_notify
-from appliance.logs import keep_log
+from appliance.jobs.watchdog import DiskReserve, background_services, sd_notify
+from appliance.logs import open_log
 from appliance.tls.certificates import Certificates
 from appliance.webhooks.gates import recall_clock
 from web.addresses import find_address, find_local_address, following
@@ -101,7 +101,7 @@ def run_serve(arguments: argparse.Namespace, console: Console) -> int:
     port = settings.server.port if arguments.port is None else arguments.port
     try:
         listener = listen(host, port)
-    except Trouble:
+    except OperatorError:
         with directory.lock():  # it may be this very box that listens there: then that is said
             raise
     port = listener.getsockname()[1]
@@ -133,16 +133,16 @@ def serve_directory(
     connects meanwhile waits.
 
     `beside` is entered with the open box before the first request is accepted, and left
-    after the last. Prints `ready http://H:P` in between. Trouble when another process
+    after the last. Prints `ready http://H:P` in between. OperatorError when another process
     serves the directory.
     """
     os.umask(_PRIVATE)
     sys.setswitchinterval(_SWITCH_SECONDS)
     with directory.lock():
-        ballast = Ballast(directory.root)
+        ballast = DiskReserve(directory.root)
         ballast.release_if_full()
         directory.sweep()
-        keep_log(directory.root / "log")
+        open_log(directory.root / "log")
         tempfile.tempdir = str(directory.tmp)  # the machine's own may be full, or cleaned
         _prepare_upgrade(directory, settings, console)
         while True:
@@ -165,7 +165,7 @@ async def _serve(
     listening: Listening,
     beside: Beside | None,
     stopping: Stopping,
-    ballast: Ballast,
+    ballast: DiskReserve,
 ) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -195,16 +195,16 @@ async def _serve(
         directory.remember_host(host)
         certificates = open_certificates(directory, box) if listening.secured else None
 
-        def look_again() -> None:
-            box.look_again()
+        def recheck_authorisation() -> None:
+            box.recheck_authorisation()
             if certificates is not None:
                 certificates.load()
 
-        with hear_pokes(directory.poke, look_again):
+        with listen_for_wakeups(directory.wake_box, recheck_authorisation):
             async with (
                 nullcontext() if beside is None else beside(box),
                 following(box, directory, host, port),
-                living(box, directory, os.environ, ballast),
+                background_services(box, directory, os.environ, ballast),
             ):
                 await _accept_until_stopped(box, directory, listening, stopping, certificates)
     finally:

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from appliance.backup.recovery_key import RecoveryKey
 from appliance.clock import parse_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import make_folder, open_private
 from appliance.core.tokens import EnvironmentName
 from appliance.database.integrity import count_rows
@@ -49,18 +49,18 @@ class Header:
 def read_header(file: BinaryIO) -> tuple[Header, bytes]:
     """The header and its bytes; the file stands at its first chunk then.
 
-    Trouble when it is no backup.
+    OperatorError when it is no backup.
     """
     file.seek(0)
     if file.read(len(_MAGIC)) != _MAGIC:
-        raise Trouble("this file is no venuebox backup, or its beginning is damaged")
+        raise OperatorError("this file is no venuebox backup, or its beginning is damaged")
     line = file.readline(_LONGEST_HEADER)
     try:
         header = msgspec.convert(asdict(Header(**json.loads(line))), Header)  # checks the types
         bytes.fromhex(header.salt)
         parse_instant(header.made_at)
     except (msgspec.ValidationError, ValueError, TypeError, OverflowError, RecursionError):
-        raise Trouble("the beginning of this backup is damaged: use another backup") from None
+        raise OperatorError("the beginning of this backup is damaged: use another backup") from None
     return header, _MAGIC + line
 
 
@@ -101,10 +101,10 @@ class SealedReader:
     """Reads a backup: what it gives out was sealed with the key, in this order."""
 
     def __init__(self, file: BinaryIO, key: RecoveryKey) -> None:
-        """Trouble when it is no backup, or sealed with another key."""
+        """OperatorError when it is no backup, or sealed with another key."""
         self.header, line = read_header(file)
         if self.header.key_check != key.check:
-            raise Trouble("this backup belongs to another recovery key: look for that kit")
+            raise OperatorError("this backup belongs to another recovery key: look for that kit")
         self._file = file
         self._cipher, self._about = _cipher(self.header, line, key)
         self._decompressor = zlib.decompressobj()
@@ -114,7 +114,7 @@ class SealedReader:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes, none at the end. Trouble when the backup is damaged."""
+        """At most `size` bytes, none at the end. OperatorError when the backup is damaged."""
         while not self._ready and not self._ended:
             self._open_chunk()
         given, self._ready = self._ready[:size], self._ready[size:]
@@ -132,7 +132,7 @@ class SealedReader:
             opened = self._cipher.decrypt(_nonce(self._number, is_last), sealed, self._about)
             self._ready = self._decompressor.decompress(opened)
         except (InvalidTag, ValueError, zlib.error):
-            raise Trouble("this backup is damaged or cut off: use another one") from None
+            raise OperatorError("this backup is damaged or cut off: use another one") from None
         self._number += 1
         self._ended = is_last
 
@@ -208,7 +208,7 @@ def write_archive(
 def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Manifest:
     """Put the files below `folder`, 0600, each as the manifest says; the manifest.
 
-    Trouble when anything is missing, different, or not what a backup holds.
+    OperatorError when anything is missing, different, or not what a backup holds.
     """
     manifest, done = None, 0
     found: dict[str, tuple[int, str]] = {}
@@ -217,20 +217,22 @@ def unpack_archive(sealed: SealedReader, folder: Path, progress: Progress) -> Ma
             for member in archive:
                 content = archive.extractfile(member) if member.isreg() else None
                 if content is None:
-                    raise Trouble(f"this backup holds {member.name!r}, which no backup holds")
+                    raise OperatorError(f"this backup holds {member.name!r}, which no backup holds")
                 if manifest is None:
                     manifest = msgspec.json.decode(content.read(_BLOCK), type=Manifest)
                     continue
                 if member.name not in manifest.files or not _KEPT.fullmatch(member.name):
-                    raise Trouble(f"this backup holds {member.name!r}, which no backup holds")
+                    raise OperatorError(f"this backup holds {member.name!r}, which no backup holds")
                 found[member.name] = _unpack(content, folder / member.name)
                 done += found[member.name][0]
                 progress(done, manifest.size)
     except (tarfile.TarError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Trouble(f"this backup is damaged ({type(error).__name__}): use another one") from None
+        raise OperatorError(
+            f"this backup is damaged ({type(error).__name__}): use another one"
+        ) from None
     sealed.finish()
     if manifest is None or found != manifest.files:
-        raise Trouble("this backup is not whole: use another one")
+        raise OperatorError("this backup is not whole: use another one")
     return manifest
 
 

@@ -23,7 +23,7 @@ from appliance.backup.archive import (
 from appliance.backup.recovery_key import RecoveryKey
 from appliance.clock import Clock, ZoneDatabase, parse_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Keyring
@@ -31,7 +31,7 @@ from appliance.database.connection import Reader, open_connection
 from appliance.database.integrity import count_rows, list_faults
 from appliance.database.migrate import list_migrations
 from appliance.door.guest_pass import decode_pass
-from appliance.door.scan import read_code
+from appliance.door.scan import look_up_code
 from appliance.door.signing_keys import get_signing_key, pass_text
 from appliance.reservations.rows import find_reservation
 
@@ -50,7 +50,7 @@ class Proven:
 
 
 def show_header(path: Path) -> Header:
-    """What the file says of itself, without any key. Trouble when it is no backup."""
+    """What the file says of itself, without any key. OperatorError when it is no backup."""
     with open_backup(path) as file:
         return read_header(file)[0]
 
@@ -61,7 +61,7 @@ def prove(
 ) -> Proven:  # fmt: skip
     """Restore the backup below `scratch` and examine it; nothing of it is left there.
 
-    Trouble when a byte of it is not as it was written, a database is not sound, rows are
+    OperatorError when a byte of it is not as it was written, a database is not sound, rows are
     missing, or a guest pass that it makes is not accepted by it.
     """
     with tempfile.TemporaryDirectory(prefix="proof-", dir=scratch) as folder:
@@ -77,7 +77,7 @@ def unpack_proven(
     manifest = unpack_archive(sealed, folder, progress)
     master = folder / "secrets" / "master.key"
     if not master.exists():
-        raise Trouble("this backup has no master key: use another one")
+        raise OperatorError("this backup has no master key: use another one")
     for name in ENVIRONMENTS:
         _prove_database(folder / f"{name}.db", name, manifest, master.read_bytes(), clock, zones)
     return Proven(sealed.header, manifest)
@@ -89,9 +89,9 @@ def _prove_database(
 ) -> None:  # fmt: skip
     faults = list_faults(path)
     if faults:
-        raise Trouble(f"{path.name} in this backup is damaged ({faults[0]}): use another one")
+        raise OperatorError(f"{path.name} in this backup is damaged ({faults[0]}): use another one")
     if count_rows(path) != manifest.rows[path.name]:
-        raise Trouble(f"{path.name} in this backup misses rows: use another one")
+        raise OperatorError(f"{path.name} in this backup misses rows: use another one")
     with closing(open_connection(path, writable=False)) as connection:
         if int(connection.pragma("user_version")) == list_migrations()[-1][0]:
             _prove_pass(Reader(connection, clock, zones), Keyring(master, name), name)
@@ -107,18 +107,20 @@ def _prove_pass(reader: Reader, keyring: Keyring, name: EnvironmentName) -> None
     text = pass_text(reader, keyring, name, reservation)
     read = decode_pass(text)
     known = reader.value("SELECT public_key FROM signing_key WHERE kid = :kid", {"kid": kid})
-    refused = read_code(reader, keyring, name, text, by_name=False).refused
+    refused = look_up_code(reader, keyring, name, text, by_name=False).refused
     if read is None or not read.is_signed_by(known) or refused:
-        raise Trouble(f"the guest passes of this backup ({name}) are not accepted: use another one")
+        raise OperatorError(
+            f"the guest passes of this backup ({name}) are not accepted: use another one"
+        )
 
 
 @contextmanager
 def open_backup(path: Path) -> Iterator[BinaryIO]:
-    """The file, as the medium holds it. Trouble when it cannot be read."""
+    """The file, as the medium holds it. OperatorError when it cannot be read."""
     try:
         file = path.open("rb")
     except OSError as error:
-        raise Trouble(f"{path} cannot be read: {error.strerror}") from None
+        raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
     with file:
         with contextlib.suppress(OSError):  # not what memory remembers
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -144,8 +146,8 @@ class Record:
     volume: str = ""  # where the volume that holds it is mounted
 
 
-def find_shelf(directory: DataDirectory, settings: Settings) -> Path:
-    """Where backups go; Trouble when that is not there: an unplugged volume is never made up.
+def find_catalogue(directory: DataDirectory, settings: Settings) -> Path:
+    """Where backups go; OperatorError when that is not there: an unplugged volume is never made up.
 
     Neither where its mount point stays behind, an empty folder of the machine's own disk.
     """
@@ -156,10 +158,12 @@ def find_shelf(directory: DataDirectory, settings: Settings) -> Path:
         return folder
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        raise Trouble(f"{folder} is not there: plug the volume in, or correct backup.directory")
+        raise OperatorError(
+            f"{folder} is not there: plug the volume in, or correct backup.directory"
+        )
     before = Path(read_record(directory.root).volume or "/")
     if _is_left_behind(folder.resolve(), before):
-        raise Trouble(
+        raise OperatorError(
             f"the volume of {folder} is not there: plug it in, or name another folder in "
             "backup.directory"
         )
@@ -182,7 +186,7 @@ def list_backups(shelf: Path, venue_id: str | None = None) -> list[tuple[Path, H
     """The backups of this venue, or of any, the latest first; what is no backup is passed over."""
     found = []
     for path in shelf.glob(f"*{SUFFIX}"):
-        with contextlib.suppress(Trouble, OSError):
+        with contextlib.suppress(OperatorError, OSError):
             header = show_header(path)
             if _NAME.fullmatch(path.name) and venue_id in {None, header.venue_id}:
                 found.append((path, header))

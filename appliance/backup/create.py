@@ -20,7 +20,7 @@ from appliance.backup.catalogue import (
     SUFFIX,
     Proven,
     Record,
-    find_shelf,
+    find_catalogue,
     find_volume,
     open_backup,
     prove,
@@ -31,7 +31,7 @@ from appliance.backup.catalogue import (
 from appliance.backup.recovery_key import RecoveryKey, ensure_recovery_key
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import PART, exclusive, make_folder, open_part, put_in_place
 from appliance.core.settings import Settings
 from appliance.core.tokens import EnvironmentName, Tokens
@@ -71,28 +71,28 @@ class Maker:
         """A proven backup in the settings' folder, or in `to`. Runs beside a serving box.
 
         In the settings' folder one is made at a time: the night's, one that was asked for, a
-        command's. `to` waits for none, for the settings' volume may hang. Trouble says why
+        command's. `to` waits for none, for the settings' volume may hang. OperatorError says why
         there is none, and then nothing was deleted and nothing is left over.
         """
         if to is not None and not to.is_dir():
-            raise Trouble(f"{to} is no folder: plug the volume in, or make it first")
+            raise OperatorError(f"{to} is no folder: plug the volume in, or make it first")
         try:
             if to is None:
                 return self._make_for_the_box(may_rotate=may_rotate)
             return self._make(to)
-        except (Trouble, OSError, apsw.Error) as error:
+        except (OperatorError, OSError, apsw.Error) as error:
             trouble = _sentence(error)
             if to is None:
                 before = read_record(self.directory.root)
                 self._remember(replace(before, tried_at=self.clock.now(), trouble=trouble))
-            raise Trouble(trouble) from None
+            raise OperatorError(trouble) from None
 
     def _make_for_the_box(self, *, may_rotate: bool) -> tuple[Path, Proven]:
         self.tell("copy", 0, len(ENVIRONMENTS))
         own = self.directory.root / "backups"
         make_folder(own)
         with exclusive(own, self.patience, "another backup of this box"):
-            shelf = find_shelf(self.directory, self.settings)
+            shelf = find_catalogue(self.directory, self.settings)
             path, proven = self._make(shelf)
             size, now, volume = path.stat().st_size, self.clock.now(), str(find_volume(shelf))
             self._remember(Record(now, path.name, size, proven.reservations, now, volume=volume))
@@ -159,8 +159,8 @@ def scratch_folder(directory: DataDirectory) -> Iterator[Path]:
 def back_up_before_upgrade(maker: Maker) -> str:
     """Make a proven backup if a schema is about to change; what is to be said of it, or "".
 
-    Where the settings' folder takes none, it goes into the box's own. Trouble when neither does,
-    and then nothing may be upgraded. The caller holds the lock, and nobody serves the box yet.
+    Where the settings' folder takes none, it goes into the box's own. OperatorError when neither
+    does, and then nothing may be upgraded. The caller holds the lock; nobody serves the box yet.
     """
     upgrade = find_upgrade(maker.directory.databases)
     if upgrade is None:
@@ -169,12 +169,12 @@ def back_up_before_upgrade(maker: Maker) -> str:
     own = maker.directory.root / "backups"
     try:
         path, _ = maker.make()
-    except Trouble as trouble:
+    except OperatorError as trouble:
         try:
             make_folder(own)
             path, proven = maker.make(to=own)
-        except (Trouble, OSError):
-            raise Trouble(
+        except (OperatorError, OSError):
+            raise OperatorError(
                 f"schema {old} is not upgraded to {new}: there must be a backup first ({trouble}). "
                 "Start again afterwards; nothing was changed"
             ) from None

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, exclusive, make_folder
 from appliance.core.i18n import load_languages
 from appliance.core.i18n import mark as _
@@ -57,10 +57,10 @@ class RecoveryKey:
 
 
 def parse_recovery_key(text: str) -> RecoveryKey:
-    """The key as a person or a QR reader typed it; Trouble when a letter is wrong or missing."""
+    """The key as typed by a person or a QR scanner. OperatorError when a letter is wrong."""
     letters = "".join(c for c in text.upper() if c.isalnum()).translate(_LOOKALIKES)
     if len(letters) != _LETTERS or any(c not in _ALPHABET for c in letters):
-        raise Trouble(
+        raise OperatorError(
             f"the recovery key has {_LETTERS} letters and digits, these are {len(letters)}: "
             "type it as the recovery kit shows it"
         )
@@ -68,7 +68,9 @@ def parse_recovery_key(text: str) -> RecoveryKey:
     both = number.to_bytes(_BYTES + _CHECK_BYTES, "big")
     raw = both[:_BYTES]
     if not hmac.compare_digest(both[_BYTES:], _checksum(raw)):
-        raise Trouble("a letter of the recovery key is wrong: compare it with the recovery kit")
+        raise OperatorError(
+            "a letter of the recovery key is wrong: compare it with the recovery kit"
+        )
     return RecoveryKey(raw)
 
 
@@ -78,16 +80,16 @@ def recovery_key_file(directory: DataDirectory) -> Path:
 
 
 def find_recovery_key(directory: DataDirectory) -> RecoveryKey | None:
-    """The box's key, or None when it has none yet; Trouble when the file is damaged."""
+    """The box's key, or None when it has none yet; OperatorError when the file is damaged."""
     path = recovery_key_file(directory)
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+        raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
     if len(raw) != _BYTES + _CHECK_BYTES or raw[_BYTES:] != _checksum(raw[:_BYTES]):
-        raise Trouble(
+        raise OperatorError(
             f"{path} is damaged: delete it, and print the new recovery kit that backup kit makes"
         )
     return RecoveryKey(raw[:_BYTES])

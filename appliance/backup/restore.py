@@ -12,14 +12,14 @@ from appliance.backup.create import scratch_folder
 from appliance.backup.recovery_key import RecoveryKey, keep_recovery_key, recovery_key_file
 from appliance.clock import Clock, ZoneDatabase, format_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, sync
 from appliance.core.settings import Settings
 from appliance.core.tokens import Tokens
 from appliance.database.connection import Reader, open_for_command
 from appliance.database.integrity import make_live, session
 from appliance.database.migrate import list_migrations
-from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.staff.first_run import is_closed
 
 _STAYING = {"settings.toml", "tls", "erasures.jsonl"}  # where the box has its own, that is newer
@@ -34,13 +34,13 @@ def restore_blank(
 ) -> Proven:  # fmt: skip
     """Make a directory without a box the box of this backup: a full replacement.
 
-    Trouble when a box or a part of one is there, a write-ahead log without its database
+    OperatorError when a box or a part of one is there, a write-ahead log without its database
     included, or the backup is not good. A box that nobody has set up makes way: a machine on
     which venuebox ran before is blank too. Interrupted, it is begun anew by the same command.
     """
     header, _ = read_header(file)
     if header.schema > list_migrations()[-1][0]:
-        raise Trouble(
+        raise OperatorError(
             f"this backup was made by venuebox {header.version}, which is newer: use that"
         )
     directory.make_folders()
@@ -81,15 +81,17 @@ def restore_latest(
                     _note(folder / "live.db", proven, clock, zones)
                     aside = _move_aside(directory, clock)
                     _place(directory, folder, key)
-            except Trouble as trouble:  # the one before may be good
+            except OperatorError as trouble:  # the one before may be good
                 tried = f" ({path.name}: {trouble})"
                 continue
             return path, aside, proven
     where = ", ".join(map(str, shelves)) or "any folder"
-    raise Trouble(f"there is no good backup of this box in {where}{tried}: nothing was changed")
+    raise OperatorError(
+        f"there is no good backup of this box in {where}{tried}: nothing was changed"
+    )
 
 
-def list_shelves(directory: DataDirectory, settings: Settings) -> list[Path]:
+def list_catalogues(directory: DataDirectory, settings: Settings) -> list[Path]:
     """Where backups of this box may lie."""
     named = settings.backup.directory
     folders = [directory.root / "backups", *([Path(named).expanduser()] if named else [])]
@@ -99,10 +101,10 @@ def list_shelves(directory: DataDirectory, settings: Settings) -> list[Path]:
 def _refuse_parts(directory: DataDirectory) -> None:
     root = directory.root
     if directory.holds_a_box():
-        raise Trouble(f"{root} already holds a box: choose an empty directory, or --latest")
+        raise OperatorError(f"{root} already holds a box: choose an empty directory, or --latest")
     for name in (*_DATABASES, "secrets/master.key", "settings.toml"):
         if (root / name).exists():
-            raise Trouble(
+            raise OperatorError(
                 f"{root} holds {name} of another box: the two must not be mixed, "
                 "so choose an empty directory"
             )
@@ -133,7 +135,7 @@ def _note(database: Path, proven: Proven, clock: Clock, zones: ZoneDatabase) -> 
     """Its security log says from when it is: what came later is not in it."""
     make_live(database)
     with session(database, clock, Tokens(), zones) as tx:
-        note_security(tx, CONSOLE, "restored", made_at=proven.header.made_at)
+        record_audit(tx, CONSOLE, "restored", made_at=proven.header.made_at)
 
 
 def _place(directory: DataDirectory, folder: Path, key: RecoveryKey) -> None:
@@ -166,7 +168,7 @@ def is_unowned(directory: DataDirectory, clock: Clock, zones: ZoneDatabase) -> b
     try:
         with closing(open_for_command(path)) as connection:
             return is_closed(Reader(connection, clock, zones))
-    except (apsw.Error, Trouble):
+    except (apsw.Error, OperatorError):
         return False
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from appliance.commands.console import Commands, Console, WrongUsage, add_command
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import open_private
 
 _ROW = 28  # letters and digits in each of the two rows that a recovery kit shows
@@ -137,7 +137,7 @@ def ask_key(given: str | None, prompt: str) -> str:
         print(prompt, end=" ", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise Trouble("the recovery key is required: give --key, or type it")
+        raise OperatorError("the recovery key is required: give --key, or type it")
     if sum(map(str.isalnum, line)) == _ROW:
         line += sys.stdin.readline()
     return line
@@ -152,7 +152,7 @@ def _kit(arguments: argparse.Namespace, console: Console, directory: DataDirecto
     if arguments.check:
         typed = recovery_key.parse_recovery_key(ask_key(None, "recovery key:"))
         if typed != key:
-            raise Trouble("this is another box's key or an older one: print a new kit")
+            raise OperatorError("this is another box's key or an older one: print a new kit")
         print("this kit opens the backups of this box")
         return 0
     with console.reading(directory, "live") as reader:
@@ -177,7 +177,7 @@ def _restore_latest(arguments: argparse.Namespace, console: Console) -> int:
     directory.refuse_strangers()
     key = None if arguments.key else recovery_key.find_recovery_key(directory)
     key = key or recovery_key.parse_recovery_key(ask_key(arguments.key, "recovery key:"))
-    shelves = restoring.list_shelves(directory, console.settings(directory))
+    shelves = restoring.list_catalogues(directory, console.settings(directory))
     path, aside, proven = restoring.restore_latest(
         key, directory, shelves, console.clock, console.zones, partial(tell, "restoring")
     )

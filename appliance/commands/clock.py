@@ -5,7 +5,7 @@ from datetime import datetime
 
 from appliance.commands.console import Commands, Console, add_command, add_group, parse_day
 from appliance.core.data_directory import ENVIRONMENTS
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.staff.audit_log import CONSOLE
 from appliance.venue.rows import get_venue
 from appliance.webhooks.gates import confirm_clock
@@ -31,7 +31,7 @@ def confirm(arguments: argparse.Namespace, console: Console) -> int:
         zone = reader.zones.zone(get_venue(reader).time_zone)
     now = datetime.fromtimestamp(console.clock.now() / 1000, zone)
     if now.date() != arguments.day:
-        raise Trouble(
+        raise OperatorError(
             f"this machine's clock says {now:%Y-%m-%d %H:%M}: set it first (timedatectl set-time), "
             "then confirm it"
         )

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from appliance.clock import Clock, ZoneDatabase, newest_zone_database, optional_instant
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory, choose_data_directory
-from appliance.core.errors import NotFound, Trouble
+from appliance.core.errors import NotFound, OperatorError
 from appliance.core.files import become_owner
-from appliance.core.process import poke
+from appliance.core.process import wake_box
 from appliance.core.settings import Settings, read_settings
 from appliance.core.tokens import EnvironmentName, Tokens
 from appliance.database.connection import (
@@ -33,12 +33,12 @@ from appliance.venue.model import parse_date
 
 # argparse has no public name for what add_subparsers returns.
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - as said
-# What a subcommand does with a Console: its exit status. `main` prints Trouble as one sentence.
+# A subcommand: its exit status. `main` prints an OperatorError as one sentence.
 Command = Callable[[argparse.Namespace, Any], int]
 _NAME_MAX = 200
 
 
-class WrongUsage(Trouble):
+class WrongUsage(OperatorError):
     """Options that cannot be meant together: exit status 2, as of those that do not exist."""
 
 
@@ -101,13 +101,13 @@ class Console:
             _check_schema(tx, path)
             yield tx
         if tx.notices:
-            poke(directory.poke)
+            wake_box(directory.wake_box)
 
     @contextmanager
     def transaction_where(
         self, arguments: argparse.Namespace, what: str, find: Callable[[Transaction], object]
     ) -> Iterator[tuple[Transaction, EnvironmentName]]:
-        """The same where `find` neither is False nor raises NotFound; Trouble when nowhere."""
+        """The same in the environment where `find` finds something; OperatorError if none."""
         directory = self.directory(arguments)
         for environment in ENVIRONMENTS:
             with self.transaction(directory, environment) as tx:
@@ -118,7 +118,7 @@ class Console:
                 if is_here:
                     yield tx, environment
                     return
-        raise Trouble(f"there is no {what} {arguments.id}: venuebox {what} list shows them")
+        raise OperatorError(f"there is no {what} {arguments.id}: venuebox {what} list shows them")
 
     def each_environment(
         self, arguments: argparse.Namespace
@@ -141,7 +141,7 @@ class Console:
                 _check_schema(reader, path)
                 yield reader
         except UNUSABLE as error:
-            raise Trouble(describe_unusable(path, error)) from None
+            raise OperatorError(describe_unusable(path, error)) from None
 
 
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -212,11 +212,11 @@ def print_answer(arguments: argparse.Namespace, described: object, words: str) -
 
 
 def read_argument(name: str) -> bytes:
-    """The file that the command line names; Trouble when it cannot be read."""
+    """The file that the command line names; OperatorError when it cannot be read."""
     try:
         return Path(name).read_bytes()
     except OSError as error:
-        raise Trouble(f"{name} cannot be read: {error.strerror}") from None
+        raise OperatorError(f"{name} cannot be read: {error.strerror}") from None
 
 
 def parse_day(text: str) -> date:
@@ -243,7 +243,7 @@ def _existing_database(directory: DataDirectory, environment: EnvironmentName) -
     directory.check()
     path = directory.database(environment)
     if not path.exists():
-        raise Trouble(describe_missing(path))
+        raise OperatorError(describe_missing(path))
     return path
 
 
@@ -251,9 +251,9 @@ def _check_schema(reader: Reader, path: Path) -> None:
     """A box that was last served by another version is upgraded by `serve`, never beside it."""
     found, known = reader.value("PRAGMA user_version"), list_migrations()[-1][0]
     if found > known:
-        raise Trouble(describe_newer(path, found, known))
+        raise OperatorError(describe_newer(path, found, known))
     if found != known:
-        raise Trouble(
+        raise OperatorError(
             f"{path.name} has schema {found}, this program supports {known}: "
             "start the box with this version first"
         )

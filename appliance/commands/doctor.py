@@ -3,7 +3,7 @@
 import argparse
 
 from appliance.commands.console import Commands, Console, add_command, print_answer
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.settings import Settings
 
 _FRENCH = ("fr", "ar")  # Morocco's machines: French is read where Arabic is
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     settings: Settings | str
     try:
         settings = console.settings_in_force(directory)
-    except Trouble as trouble:
+    except OperatorError as trouble:
         settings = str(trouble)
     checks = examine(
         CheckContext(directory, settings, console.clock, console.zones, arguments.online)

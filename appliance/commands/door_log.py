@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from appliance.commands import console as cli
 from appliance.core.data_directory import ENVIRONMENTS
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_file
 from appliance.core.tokens import Keyring
 from appliance.door.scan_log import count_scans, find_broken_link, list_log_keys
@@ -89,7 +89,7 @@ def verify(arguments: argparse.Namespace, console: cli.Console) -> int:
             with path.open("rb") as file:
                 checked = check_export(file, partial(_keys, arguments, console))
         except OSError as error:
-            raise Trouble(f"{path} cannot be read: {error.strerror}") from None
+            raise OperatorError(f"{path} cannot be read: {error.strerror}") from None
         if checked.problem == NOT_AN_EXPORT:
             print(f"{what}: {NOT_AN_EXPORT}")
             return 1
@@ -111,7 +111,7 @@ def _keys(
         return []
     directory = console.directory(arguments)
     if not directory.holds_a_box():
-        raise Trouble(
+        raise OperatorError(
             f"there is no box in {directory.root} to take the public key from: "
             "name it with --public-key"
         )
@@ -129,7 +129,7 @@ def _opened(output: str | None) -> Iterator[BinaryIO]:
         with atomic_file(Path(output)) as file:
             yield file
     except OSError as error:
-        raise Trouble(f"{output} cannot be written: {error.strerror}") from None
+        raise OperatorError(f"{output} cannot be written: {error.strerror}") from None
 
 
 def _public_key(text: str) -> bytes:

@@ -3,7 +3,7 @@
 import argparse
 
 from appliance.commands import console as cli
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
 from appliance.privacy import (
     erase_guest,
@@ -57,5 +57,5 @@ def _find(reader: Reader, arguments: argparse.Namespace) -> list[str]:
     else:
         found = find_reservations_of(reader, arguments.email, arguments.phone)
     if not found:
-        raise Trouble(f"nothing is stored about this guest in {arguments.environment}")
+        raise OperatorError(f"nothing is stored about this guest in {arguments.environment}")
     return found

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from appliance.commands.console import Commands, Console, add_command, add_group, read_argument
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
 from appliance.core.settings import settings_example
 from appliance.core.tokens import Keyring
@@ -54,11 +54,11 @@ def apply(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def read_venue_file(name: str) -> str:
-    """Its text; Trouble when it cannot be read."""
+    """Its text; OperatorError when it cannot be read."""
     try:
         return read_argument(name).decode()
     except UnicodeDecodeError:
-        raise Trouble(f"{name} is not UTF-8 text") from None
+        raise OperatorError(f"{name} is not UTF-8 text") from None
 
 
 def found_unfurnished_box(directory: DataDirectory, console: Console) -> None:

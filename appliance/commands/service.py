@@ -14,7 +14,7 @@ from pathlib import Path
 
 from appliance.commands.console import Commands, Console, add_command, add_group
 from appliance.core.data_directory import DataDirectory, choose_data_directory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import acting_as, find_owner
 
 UNIT = Path("/etc/systemd/system/venuebox.service")
@@ -48,9 +48,11 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
         return 0
     systemctl = shutil.which("systemctl")
     if systemctl is None or not BOOTED.is_dir():
-        raise Trouble("systemd is not running here: start venuebox serve from your service manager")
+        raise OperatorError(
+            "systemd is not running here: start venuebox serve from your service manager"
+        )
     if os.geteuid() != 0:
-        raise Trouble("only root can install a service: use sudo")
+        raise OperatorError("only root can install a service: use sudo")
     if _call(systemctl, "is-active", "--quiet", UNIT.name).returncode:
         with directory.lock():  # the service could not take it from a box started by hand
             pass
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace, console: Console) -> int:
     for words in (("daemon-reload",), ("enable", UNIT.name), ("restart", UNIT.name)):
         done = _call(systemctl, *words)
         if done.returncode:
-            raise Trouble(f"systemctl {words[0]} failed: {_said(done)}")
+            raise OperatorError(f"systemctl {words[0]} failed: {_said(done)}")
     print(f"{UNIT} written and started: systemctl status venuebox")
     if shelf and not _may(user, os.W_OK, shelf):
         print(
@@ -94,7 +96,7 @@ def _quoted(path: str) -> str:
 def _refuse_unreachable(path: str, user: pwd.struct_passwd) -> None:
     """A home is closed to others on most machines: systemd would only say that it failed."""
     if not _may(user, os.X_OK, path):
-        raise Trouble(
+        raise OperatorError(
             f"{user.pw_name} cannot reach {path}: put it where all users can read, such as /opt or "
             "/srv, or name your own user with --user"
         )
@@ -128,10 +130,12 @@ def _find_user(name: str) -> pwd.struct_passwd:
         return pwd.getpwnam(name)
     useradd = shutil.which("useradd")
     if useradd is None:
-        raise Trouble(f"there is no user {name}: create the user, or give another with --user")
+        raise OperatorError(
+            f"there is no user {name}: create the user, or give another with --user"
+        )
     made = _call(useradd, *_SYSTEM_USER, "--", name)
     if made.returncode:
-        raise Trouble(f"the user {name} cannot be created: {_said(made)}")
+        raise OperatorError(f"the user {name} cannot be created: {_said(made)}")
     return pwd.getpwnam(name)
 
 
@@ -149,14 +153,14 @@ def _give_to(directory: DataDirectory, user: pwd.struct_passwd) -> None:
 
 
 def _give_file(path: Path, folder: int, user: pwd.struct_passwd) -> None:
-    """Trouble for one with another name elsewhere, unless it is theirs already."""
+    """OperatorError for one with another name elsewhere, unless it is theirs already."""
     handle = os.open(path.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         found = os.fstat(handle)
         if stat.S_ISDIR(found.st_mode):  # given when it is walked through
             return
         if found.st_nlink > 1 and found.st_uid != user.pw_uid:
-            raise Trouble(
+            raise OperatorError(
                 f"{path} has a second name (a hard link); its owner is not changed to "
                 f"{user.pw_name}: replace it by a copy, then try again"
             )

@@ -6,12 +6,12 @@ Staff belong to the house: they are kept in the live database.
 import argparse
 
 from appliance.commands import console as cli
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database.connection import Reader
 from appliance.environment import house_base, outside_base
 from appliance.staff.accounts import Invitation, create_staff, disable_staff, invite_again
 from appliance.staff.model import ROLES, StaffMember, list_staff
-from appliance.staff.two_factor import list_second_steps, remove_second_step
+from appliance.staff.two_factor import list_two_factor, remove_two_factor
 
 
 def add(commands: cli.Commands) -> None:
@@ -40,7 +40,7 @@ def create(arguments: argparse.Namespace, console: cli.Console) -> int:
 def show(arguments: argparse.Namespace, console: cli.Console) -> int:
     """One line for each person, those who left last."""
     with console.reading(console.directory(arguments), "live") as reader:
-        people, with_code = list_staff(reader), list_second_steps(reader)
+        people, with_code = list_staff(reader), list_two_factor(reader)
     rows = []
     for person in people:
         described = cli.describe(
@@ -75,7 +75,7 @@ def remove_step(arguments: argparse.Namespace, console: cli.Console) -> int:
     """The last way back: from the next sign-in on, the password is enough."""
     with console.transaction(console.directory(arguments), "live") as tx:
         person = _find(tx, arguments.name)
-        had_one = remove_second_step(tx, person.id)
+        had_one = remove_two_factor(tx, person.id)
     what = "now signs in with the password only" if had_one else "had no two-factor sign-in"
     print(f"{person.name} {what}")
     return 0
@@ -86,7 +86,7 @@ def _find(reader: Reader, name: str) -> StaffMember:
     for person in list_staff(reader):
         if person.disabled_at is None and person.name.casefold() == wanted:
             return person
-    raise Trouble(f"no account is called {name!r}: venuebox staff list shows all accounts")
+    raise OperatorError(f"no account is called {name!r}: venuebox staff list shows all accounts")
 
 
 def _show_link(arguments: argparse.Namespace, console: cli.Console, invitation: Invitation) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 from appliance.clock import format_instant
 from appliance.commands import console as cli
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
-from appliance.core.process import poke
+from appliance.core.errors import OperatorError
+from appliance.core.process import wake_box
 
 
 def add(commands: cli.Commands) -> None:
@@ -29,7 +29,7 @@ def _show(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     found = describe(_directory(arguments, console).root / "tls", console.clock.now())
     if found is None:
-        raise Trouble("there is no certificate yet: venuebox serve creates it")
+        raise OperatorError("there is no certificate yet: venuebox serve creates it")
     lines = _tell("signed by the box", found)
     if authority := found["authority"]:  # as /trust shows it, to be compared by eye
         lines.append(f"authority     {bytes.fromhex(authority).hex(':').upper()}")
@@ -53,7 +53,7 @@ def _import(arguments: argparse.Namespace, console: cli.Console) -> int:
     certificates, key = cli.read_argument(arguments.cert), cli.read_argument(arguments.key)
     directory = _directory(arguments, console)
     names = import_certificate(directory.root / "tls", certificates, key, console.clock.now())
-    poke(directory.poke)
+    wake_box(directory.wake_box)
     print(f"in use for {', '.join(names.dns)}")
     return 0
 
@@ -77,7 +77,7 @@ def _renew(arguments: argparse.Namespace, console: cli.Console) -> int:
     certificates.Certificates(
         folder, console.clock, lambda: venue.name, lambda: wanted, lambda: is_known
     ).renew(force=True)
-    poke(directory.poke)
+    wake_box(directory.wake_box)
     print(f"renewed on {format_instant(console.clock.now())}")
     return 0
 
@@ -87,8 +87,8 @@ def _forget(arguments: argparse.Namespace, console: cli.Console) -> int:
 
     directory = _directory(arguments, console)
     if not forget_imported(directory.root / "tls"):
-        raise Trouble("there is no imported certificate")
-    poke(directory.poke)
+        raise OperatorError("there is no imported certificate")
+    wake_box(directory.wake_box)
     print("the box's own certificate is used for every name")
     return 0
 

@@ -8,7 +8,7 @@ from importlib import resources
 import apsw
 
 from appliance.commands.console import Commands, Console, add_command
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.environment import own_version
 
 
@@ -21,7 +21,7 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace, console: Console) -> int:
-    """Four lines, or a document that the built file carries; Trouble when this is not it."""
+    """Four lines, or a document that the built file carries; OperatorError when this is not it."""
     if arguments.sbom or arguments.licences:
         sys.stdout.write(_inventory("sbom.json" if arguments.sbom else "licences.txt"))
         return 0
@@ -39,4 +39,4 @@ def _inventory(name: str) -> str:
     try:
         return resources.files("appliance").joinpath("inventory", name).read_text("utf-8")
     except FileNotFoundError:
-        raise Trouble("only the built file has this list: make binary") from None
+        raise OperatorError("only the built file has this list: make binary") from None

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from appliance.clock import format_instant
 from appliance.commands import console as cli
-from appliance.core.errors import NotFound, Trouble
+from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import EnvironmentName, Keyring
 from appliance.database.connection import Transaction
 from appliance.webhooks.deliveries import STATES
@@ -170,18 +170,18 @@ def _replay_many(arguments: argparse.Namespace, console: cli.Console) -> int:
 
 @contextmanager
 def _found(arguments: argparse.Namespace, what: str, command: str) -> Iterator[None]:
-    """Trouble instead of NotFound; `command` lists what there is."""
+    """OperatorError instead of NotFound; `command` lists what there is."""
     try:
         yield
     except NotFound:
         where = arguments.environment
-        raise Trouble(f"there is no {what} in {where}: {command} shows them") from None
+        raise OperatorError(f"there is no {what} in {where}: {command} shows them") from None
 
 
 def _endpoint(
     arguments: argparse.Namespace, console: cli.Console
 ) -> AbstractContextManager[tuple[Transaction, EnvironmentName]]:
-    """A transaction in whichever environment the endpoint is; Trouble when it is in none."""
+    """A transaction in whichever environment the endpoint is; OperatorError when it is in none."""
     return console.transaction_where(
         arguments, "endpoint", lambda tx: get_endpoint(tx, arguments.id)
     )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import PART, atomic_write, make_folder, name_user, read_private, sync
 from appliance.core.tokens import EnvironmentName, Tokens
 
@@ -77,44 +77,46 @@ class DataDirectory:
             return True
         except OSError as error:
             self.refuse_strangers()
-            raise Trouble(f"{self.root} cannot be opened: {error.strerror}") from None
+            raise OperatorError(f"{self.root} cannot be opened: {error.strerror}") from None
         return found <= _MAY_BE_THERE
 
     def check(self) -> None:
-        """Trouble unless a box is here, open to this user, with the instruction that mends it."""
+        """OperatorError, with the remedy, unless a box is here that this user may open."""
         self.refuse_strangers()
         if self._unfinished.exists():
-            raise Trouble(f"init was interrupted in {self.root}: run venuebox init once more")
+            raise OperatorError(f"init was interrupted in {self.root}: run venuebox init once more")
         if self.restore_mark.exists():
-            raise Trouble(f"a restore was interrupted in {self.root}: run venuebox restore again")
+            raise OperatorError(
+                f"a restore was interrupted in {self.root}: run venuebox restore again"
+            )
         if not self.holds_a_box():
-            raise Trouble(
+            raise OperatorError(
                 f"there is no box in {self.root}: run venuebox init first, or name the directory "
                 "of yours with --data"
             )
 
     def refuse_links(self) -> None:
-        """Trouble when one of its folders is a link to another: none is followed."""
+        """OperatorError when one of its folders is a link to another: none is followed."""
         for name in _FOLDERS:
             path = self.root / name
             with contextlib.suppress(PermissionError):  # who may not look is told so elsewhere
                 if path.is_symlink():
-                    raise Trouble(
+                    raise OperatorError(
                         f"{path} is a link, which is not followed: put the folder itself there "
                         "(backups may go elsewhere: backup.directory in settings.toml)"
                     )
 
     def master_key(self) -> bytes:
-        """The master key; Trouble when it is lost, damaged or readable by others."""
+        """The master key; OperatorError when it is lost, damaged or readable by others."""
         path = self.master_key_file
         self.refuse_lost_key()
         key = read_private(path)
         if len(key) != _MASTER_KEY_BYTES:
-            raise Trouble(f"{path} is damaged: restore it from a backup")
+            raise OperatorError(f"{path} is damaged: restore it from a backup")
         return key
 
     def refuse_strangers(self) -> None:
-        """Trouble that names the box's user to another, from whom the directory is kept."""
+        """OperatorError that names the box's user to another, from whom the directory is kept."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             try:
                 self.settings_file.stat()
@@ -122,16 +124,16 @@ class DataDirectory:
                 owner = "its owner"
                 with contextlib.suppress(OSError):  # a folder above it may be closed too
                     owner = name_user(self.root.stat().st_uid)
-                raise Trouble(
+                raise OperatorError(
                     f"{self.root} is open to {owner} alone: run this as that user, or as root with "
                     "sudo"
                 ) from None
 
     def refuse_lost_key(self) -> None:
-        """Trouble when there is no master key: nothing of the box can be read without it."""
+        """OperatorError when there is no master key: nothing of the box can be read without it."""
         with contextlib.suppress(PermissionError):  # who may not read it is told so elsewhere
             if not self.master_key_file.exists():
-                raise Trouble(
+                raise OperatorError(
                     f"{self.master_key_file} is missing: restore it from a backup, to another "
                     "directory from which you copy it; without it no link or pass of this box can "
                     "be read"
@@ -146,12 +148,14 @@ class DataDirectory:
         try:
             handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
-            raise Trouble(f"{self.root} cannot be opened: {error.strerror}") from None
+            raise OperatorError(f"{self.root} cannot be opened: {error.strerror}") from None
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Trouble(f"another venuebox already uses {self.root}: stop it first") from None
+                raise OperatorError(
+                    f"another venuebox already uses {self.root}: stop it first"
+                ) from None
             yield
         finally:
             os.close(handle)
@@ -161,13 +165,13 @@ class DataDirectory:
         """Make the directory and its key, let the caller make the databases, and finish.
 
         Interrupted at any point, it leaves a directory that `check` refuses and that
-        founding may begin anew; `serve` does so itself where it began. Trouble when a box is
+        founding may begin anew; `serve` does so itself where it began. OperatorError when a box is
         here already.
         """
         self.make_folders()
         with self.lock():
             if self.holds_a_box():
-                raise Trouble(f"{self.root} already holds a box: choose an empty directory")
+                raise OperatorError(f"{self.root} already holds a box: choose an empty directory")
             atomic_write(self._unfinished, _BY_SERVE if by_serve else b"")
             self._remove_databases()
             atomic_write(self.master_key_file, tokens.random_bytes(_MASTER_KEY_BYTES))
@@ -198,7 +202,7 @@ class DataDirectory:
         return _recall(self._host)
 
     @property
-    def poke(self) -> Path:
+    def wake_box(self) -> Path:
         """The pipe by which a command tells the running box to look again; see `poke`."""
         return self.root / "poke"
 
@@ -231,7 +235,7 @@ class DataDirectory:
             for name in _FOLDERS[:4]:
                 make_folder(self.root / name)
         except OSError as error:
-            raise Trouble(
+            raise OperatorError(
                 f"{self.root} cannot be made ({error.strerror}): name another directory with "
                 "--data, or run it as root with sudo"
             ) from None

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 
 PART = ".part"
 _LOOK_SECONDS = 0.1
@@ -69,7 +69,7 @@ def atomic_write(path: Path, content: bytes) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """The content of a secret file; Trouble when it cannot be read, or others could.
+    """The content of a secret file; OperatorError when it cannot be read, or others could.
 
     FileNotFoundError when it is missing.
     """
@@ -78,9 +78,9 @@ def read_private(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise Trouble(f"{path} cannot be read ({error.strerror}): run as its owner") from None
+        raise OperatorError(f"{path} cannot be read ({error.strerror}): run as its owner") from None
     if mode & 0o077:
-        raise Trouble(f"{path} can be read by others: run chmod 600 {path}")
+        raise OperatorError(f"{path} can be read by others: run chmod 600 {path}")
     return content
 
 
@@ -89,7 +89,7 @@ def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
     """Hold a lock on a folder, waiting for it up to `patience` seconds.
 
     Another thread of this process counts as another, and the kernel frees the lock of a process
-    that ends. Trouble says that `what` does not end.
+    that ends. OperatorError says that `what` does not end.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -99,7 +99,9 @@ def exclusive(folder: Path, patience: float, what: str) -> Iterator[None]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             if time.monotonic() > until:
-                raise Trouble(f"{what} has not ended for {patience:.0f} seconds: try again later")
+                raise OperatorError(
+                    f"{what} has not ended for {patience:.0f} seconds: try again later"
+                )
             time.sleep(_LOOK_SECONDS)
         yield
     finally:
@@ -124,7 +126,7 @@ def become_owner(folder: Path) -> None:
         os.setuid(uid)
         program = Path(__file__).parent
         if not os.access(program, os.R_OK | os.X_OK):
-            raise Trouble(
+            raise OperatorError(
                 f"{folder} belongs to {name_user(uid)}, who cannot read the program in {program}: "
                 "put it where everybody may go, such as /opt"
             )

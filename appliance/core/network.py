@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 _LOCAL_ENDINGS = (".local", ".lan", ".home.arpa", ".internal")
 
 
-def is_alone(host: str) -> bool:
+def is_loopback_host(host: str) -> bool:
     """Whether `host` is this machine's name for itself, or an address that no other has."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -16,9 +16,9 @@ def is_alone(host: str) -> bool:
         return False
 
 
-def speaks_tls(host: str, tls_port: int) -> bool:
+def serves_tls(host: str, tls_port: int) -> bool:
     """Whether https is served: never by a box that only this machine can reach."""
-    return tls_port > 0 and not is_alone(host)
+    return tls_port > 0 and not is_loopback_host(host)
 
 
 def https_base(host: str, port: int) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def run_beside(work: Callable[[], T]) -> T:
+async def run_in_daemon_thread(work: Callable[[], T]) -> T:
     """What `work()` returns or raises. A backup that is cut off is none: nobody waits for it."""
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # a caller that leaves does not cancel the work
@@ -30,7 +30,7 @@ async def run_beside(work: Callable[[], T]) -> T:
 _ENOUGH = 65536  # all that a pipe holds: many pokes are one
 
 
-def poke(pipe: Path) -> bool:
+def wake_box(pipe: Path) -> bool:
     """Tell the box that reads `pipe` to look at its rows again; False when none is running."""
     try:
         handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
@@ -48,7 +48,7 @@ def poke(pipe: Path) -> bool:
 
 
 @contextlib.contextmanager
-def hear_pokes(pipe: Path, on_poke: Callable[[], None]) -> Iterator[None]:
+def listen_for_wakeups(pipe: Path, on_poke: Callable[[], None]) -> Iterator[None]:
     """Call `on_poke` in the running loop after each poke, or once for several."""
     pipe.unlink(missing_ok=True)  # of a process that crashed
     os.mkfifo(pipe, 0o600)

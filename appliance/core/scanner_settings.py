@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 
 KINDS = ("serial", "evdev", "tcp")
 COLOURS = ("green", "amber", "red", "grey")
@@ -100,15 +100,15 @@ class ReaderSettings:
 def parse_readers(tables: object, *, on_a_bridge: bool = False) -> tuple[ReaderSettings, ...]:
     """The readers in the value of `readers`. On a bridge all belong to the bridge's terminal.
 
-    Trouble names the reader by its number, the setting, the value and what is allowed.
+    OperatorError names the reader by its number, the setting, the value and what is allowed.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise Trouble("readers in settings.toml must be tables of their own: [[readers]]")
+        raise OperatorError("readers in settings.toml must be tables of their own: [[readers]]")
     found = tuple(_parse(f"readers[{n}]", table, on_a_bridge) for n, table in enumerate(tables, 1))
     places = [reader.place for reader in found]
     for place in places:
         if places.count(place) > 1:
-            raise Trouble(f"two readers use {place}: each needs one of its own")
+            raise OperatorError(f"two readers use {place}: each needs one of its own")
     return found
 
 
@@ -123,22 +123,24 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
     values: dict[str, Any] = {}
     for name, value in ({"kind": kind} | dict(table)).items():
         if name not in known:
-            raise Trouble(f"unknown setting {where}.{name}: use {', '.join(known)}")
+            raise OperatorError(f"unknown setting {where}.{name}: use {', '.join(known)}")
         if not known[name]["check"](value):
-            raise Trouble(f"{where}.{name} is {value!r}: {known[name]['allowed']} allowed")
+            raise OperatorError(f"{where}.{name} is {value!r}: {known[name]['allowed']} allowed")
         values[name] = value.strip() if isinstance(value, str) else value
     for name, declared in known.items():
         if declared["missing"] and name not in values:
-            raise Trouble(f"{where}.{name} is missing: {declared['missing']}")
+            raise OperatorError(f"{where}.{name} is missing: {declared['missing']}")
     if kind == "evdev" and "answer" in values and "answer_device" not in values:
-        raise Trouble(
+        raise OperatorError(
             f"{where}.answer_device is missing: "
             "a keyboard cannot be answered, but a serial port beside it can"
         )
     answers = values.get("answer", {})
     for colour in answers:
         if colour not in COLOURS:
-            raise Trouble(f"unknown setting {where}.answer.{colour}: use {', '.join(COLOURS)}")
+            raise OperatorError(
+                f"unknown setting {where}.answer.{colour}: use {', '.join(COLOURS)}"
+            )
         answers = answers | {colour: parse_bytes(f"{where}.answer.{colour}", answers[colour])}
     return ReaderSettings(**values | {"answer": answers})
 
@@ -146,7 +148,7 @@ def _parse(where: str, table: Mapping[str, Any], on_a_bridge: bool) -> ReaderSet
 def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:
     r"""The parts of an answer: text as UTF-8, with \xHH \r \n \t \a \\ and \p for a pause."""
     if not isinstance(text, str):
-        raise Trouble(f"{name} is {text!r}: text is allowed")
+        raise OperatorError(f"{name} is {text!r}: text is allowed")
     parts, at = [b""], 0
     for escape in _ESCAPE.finditer(text):
         parts[-1] += text[at : escape.start()].encode("utf-8", "surrogatepass")
@@ -158,10 +160,14 @@ def parse_bytes(name: str, text: Any) -> tuple[bytes, ...]:
         elif escape[2] in _ESCAPES:
             parts[-1] += _ESCAPES[escape[2]]
         else:
-            raise Trouble(rf"{name} is {text!r}: the escapes \xHH \r \n \t \a \p \\ are allowed")
+            raise OperatorError(
+                rf"{name} is {text!r}: the escapes \xHH \r \n \t \a \p \\ are allowed"
+            )
     parts[-1] += text[at:].encode("utf-8", "surrogatepass")
     if sum(map(len, parts)) + len(parts) > _ANSWER_BYTES:
-        raise Trouble(f"{name} is too long: at most {_ANSWER_BYTES} bytes and pauses are allowed")
+        raise OperatorError(
+            f"{name} is too long: at most {_ANSWER_BYTES} bytes and pauses are allowed"
+        )
     return tuple(parts)
 
 

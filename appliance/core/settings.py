@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.scanner_settings import EXAMPLE, ReaderSettings, parse_readers
 
 _TOKEN_LEAST = 16
@@ -224,33 +224,35 @@ RANGES: Mapping[str, tuple[int, int]] = {
 def read_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     """The settings of `file` (which may be absent), overridden by the environment.
 
-    Trouble names the setting, the value and what is allowed.
+    OperatorError names the setting, the value and what is allowed.
     """
     try:
         text = file.read_text("utf-8") if file.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
-        raise Trouble(f"{file.name} cannot be read: {error}") from None
+        raise OperatorError(f"{file.name} cannot be read: {error}") from None
     return parse_settings(text, environ, file.name)
 
 
 def parse_settings(text: str, environ: Mapping[str, str], name: str = "settings.toml") -> Settings:
-    """The settings in `text`; Trouble as `read_settings`."""
+    """The settings in `text`; OperatorError as `read_settings`."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
-        raise Trouble(f"{name} cannot be read: {error}") from None
+        raise OperatorError(f"{name} cannot be read: {error}") from None
     readers = parse_readers(document.pop("readers", []))
     sections = {f.name: f.default_factory for f in _sections()}
     for section in document:
         if section not in sections:
-            raise Trouble(f"unknown section [{section}] in {name}: use {', '.join(sections)}")
+            raise OperatorError(f"unknown section [{section}] in {name}: use {', '.join(sections)}")
     known = {
         section: _read_section(section, kind, document.get(section, {}), environ)
         for section, kind in sections.items()
     }
     _refuse_unknown_variables(known, environ)
     if known["mail"].host and not known["mail"].sender:
-        raise Trouble("mail.sender is missing: with mail.host set, letters need a From address")
+        raise OperatorError(
+            "mail.sender is missing: with mail.host set, letters need a From address"
+        )
     return Settings(**known, readers=readers)
 
 
@@ -268,12 +270,12 @@ def _variable(section: str, name: str) -> str:
 
 def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str]) -> Any:
     if not isinstance(given, dict):
-        raise Trouble(f"{section} in settings.toml must be a section: [{section}]")
+        raise OperatorError(f"{section} in settings.toml must be a section: [{section}]")
     hints, values = get_type_hints(kind), {}
     names = [f.name for f in dataclasses.fields(kind)]
     for name in given:
         if name not in names:
-            raise Trouble(f"unknown setting {section}.{name}: use {', '.join(names)}")
+            raise OperatorError(f"unknown setting {section}.{name}: use {', '.join(names)}")
     for name in names:
         variable = _variable(section, name)
         if variable in environ:
@@ -286,7 +288,7 @@ def _read_section(section: str, kind: Any, given: Any, environ: Mapping[str, str
             value = values[item.name] = _read(name, hints[item.name], values[item.name])
             if not (last(value) if callable(last) else first <= value <= last):
                 said = first if callable(last) else f"{first} to {last}"
-                raise Trouble(f"{name} is {value!r}: {said} is allowed")
+                raise OperatorError(f"{name} is {value!r}: {said} is allowed")
     return kind(**values)
 
 
@@ -309,7 +311,7 @@ def _read(name: str, hint: Any, value: Any) -> Any:
         return value
     allowed = {int: "a whole number", bool: "true or false", str: "text"}
     said = allowed.get(hint, "a list of texts")
-    raise Trouble(f"{name} is {value!r}: {said} is allowed")
+    raise OperatorError(f"{name} is {value!r}: {said} is allowed")
 
 
 def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, str]) -> None:
@@ -320,7 +322,7 @@ def _refuse_unknown_variables(known: Mapping[str, Any], environ: Mapping[str, st
         if not variable.startswith("VENUEBOX_") or variable in names:
             continue
         if section in known or _was_meant(section, known):
-            raise Trouble(f"unknown setting {variable}: see docs/reference/settings.md")
+            raise OperatorError(f"unknown setting {variable}: see docs/reference/settings.md")
 
 
 def _was_meant(section: str, known: Mapping[str, Any]) -> bool:
@@ -349,8 +351,8 @@ def settings_example() -> str:
 def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str]]) -> str:
     """The text of a settings file with these settings (`section.name`) in force.
 
-    Comments and everything else stay as they are. Trouble when a value is not allowed, or when
-    the file is written in a way that only a person should change.
+    Comments and everything else stay as they are. OperatorError when a value is not allowed,
+    or when the file is written in a way that only a person should change.
     """
     lines = text.split("\n") if text.strip() else settings_example().split("\n")
     for name, value in changes.items():
@@ -358,7 +360,7 @@ def change_settings(text: str, changes: Mapping[str, str | int | bool | list[str
     changed = "\n".join(lines)
     parse_settings(changed, {})
     if _flat(changed) != _flat(text) | dict(changes):
-        raise Trouble("settings.toml is written in a way that only a person should change")
+        raise OperatorError("settings.toml is written in a way that only a person should change")
     return changed
 
 

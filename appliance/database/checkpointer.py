@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database.connection import open_connection, quota_as_full
 from appliance.database.migrate import PAGE_BYTES
 
@@ -23,7 +23,7 @@ _FEW_PAGES = 600  # no commit waits noticeably for so many
 _MOST_PASSES = 4
 
 
-class Folder:
+class Checkpointer:
     """Folds the log that `writing` writes. Belongs to the event loop in which it is made."""
 
     def __init__(
@@ -118,7 +118,7 @@ def is_lost(failure: apsw.IOError) -> bool:
 def wipe(path: Path) -> bool:
     """VACUUM the file and cut its WAL; False when others were in the way: try later.
 
-    Whoever writes meanwhile waits: about a second for 100 MB. Call it from a thread. Trouble when
+    Writers wait meanwhile: about a second for 100 MB. Call it from a thread. OperatorError when
     the disk has no room for it; then nothing was tried.
     """
     connection = open_connection(path)
@@ -171,7 +171,7 @@ def _demand_room(connection: apsw.Connection, path: Path) -> None:
     disk = os.statvfs(path.parent)
     free = disk.f_bavail * disk.f_frsize
     if free < needed:
-        raise Trouble(
+        raise OperatorError(
             f"{path.name} cannot be wiped: that takes {needed // _MIB + 1} MiB on the disk, "
             f"and {free // _MIB} are free"
         )

@@ -13,7 +13,7 @@ import apsw
 import apsw.sqlite_extra
 
 from appliance.clock import Clock, ZoneDatabase
-from appliance.core.errors import NotFound, Trouble
+from appliance.core.errors import NotFound, OperatorError
 from appliance.core.tokens import Tokens
 
 _ROOM = 256 * 1024  # what SQLite needs beside a database, and some
@@ -110,7 +110,7 @@ def wait_for_others(connection: apsw.Connection) -> None:
     """
     until = 0.0
 
-    def look_again(before: int) -> bool:
+    def recheck_authorisation(before: int) -> bool:
         nonlocal until
         now = time.monotonic()
         if before == 0:
@@ -120,7 +120,7 @@ def wait_for_others(connection: apsw.Connection) -> None:
         time.sleep(_AGAIN_SECONDS)
         return True
 
-    connection.set_busy_handler(look_again)
+    connection.set_busy_handler(recheck_authorisation)
 
 
 Row = tuple[Any, ...]
@@ -133,10 +133,12 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def check_engine(version: str | None = None) -> None:
-    """Refuse an SQLite that is too old to be trusted with a WAL; Trouble says so."""
+    """Refuse an SQLite that is too old to be trusted with a WAL; OperatorError says so."""
     found = version or apsw.sqlite_lib_version()
     if tuple(int(part) for part in found.split(".")[:3]) < OLDEST_SQLITE:
-        raise Trouble(f"SQLite {found} may corrupt data: 3.51.3 or newer is needed (upgrade apsw)")
+        raise OperatorError(
+            f"SQLite {found} may corrupt data: 3.51.3 or newer is needed (upgrade apsw)"
+        )
 
 
 @cache
@@ -150,7 +152,9 @@ def check_pages() -> None:
     try:
         apsw.sqlite_extra.load(connection, "cksumvfs")
     except (apsw.Error, apsw.sqlite_extra.NotAvailable, OSError) as error:
-        raise Trouble(f"SQLite's page checksums are missing ({error}): install anew") from None
+        raise OperatorError(
+            f"SQLite's page checksums are missing ({error}): install anew"
+        ) from None
     finally:
         connection.close()
 
@@ -173,12 +177,12 @@ def open_connection(path: Path, *, writable: bool = True) -> apsw.Connection:
 
 
 def open_for_command(path: Path) -> apsw.Connection:
-    """A connection that only reads, beside the box or without it. Trouble when it cannot."""
+    """A connection that only reads, beside the box or without it. OperatorError when it cannot."""
     try:
         return open_connection(path, writable=False)
     except (apsw.CantOpenError, apsw.FullError, apsw.IOError) as error:
         if is_unopenable(error):
-            raise Trouble(describe_unopenable(path)) from None
+            raise OperatorError(describe_unopenable(path)) from None
         raise
 
 

@@ -12,9 +12,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import apsw
 
 from appliance.clock import Clock, ZoneDatabase
-from appliance.core.errors import Unavailable, log_accident
+from appliance.core.errors import Unavailable, log_exception
 from appliance.core.tokens import Tokens
-from appliance.database.checkpointer import Folder, cut_log, is_lost, wipe
+from appliance.database.checkpointer import Checkpointer, cut_log, is_lost, wipe
 from appliance.database.connection import (
     Reader,
     Transaction,
@@ -316,7 +316,7 @@ class Database:
             on_broken or (lambda _: None),
             Watermark(self._writer_connection, self._beside).rise,
         )
-        self._folder = Folder(
+        self._folder = Checkpointer(
             path, self._writer_connection, self._writer.run_between, self._writer.fail
         )
         self._peeker = Reader(open_connection(path, writable=False), clock, zones)
@@ -430,7 +430,7 @@ class Database:
         self._beside.close()
         self._beside.tidy()
 
-    def look_again(self) -> None:
+    def recheck_authorisation(self) -> None:
         """Tell the listeners that another process has committed something."""
         self._tell([ChangedBeside()])
 
@@ -439,7 +439,7 @@ class Database:
             try:
                 listener(notices)
             except Exception as error:  # noqa: BLE001 - the others are to hear of it all the same
-                log_accident("hearing of a commit", error)
+                log_exception("hearing of a commit", error)
 
     def _read_in_thread(
         self, query: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -9,7 +9,7 @@ def find_heartbeat(reader: Reader) -> int | None:
     return reader.one(int, "SELECT at FROM heartbeat WHERE id = 1")
 
 
-def beat(tx: Transaction) -> None:
+def write_heartbeat(tx: Transaction) -> None:
     """Durable like every other change, so that it fails where a booking would."""
     sql = "INSERT INTO heartbeat (id, at) VALUES (1, :now) ON CONFLICT (id) DO UPDATE SET at = :now"
     tx.execute(sql, {"now": tx.now})

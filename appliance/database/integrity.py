@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from appliance.clock import Clock, ZoneDatabase
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.tokens import Tokens
 from appliance.database.connection import (
     UNUSABLE,
@@ -27,7 +27,7 @@ from appliance.database.wal import (
     Watermark,
     count_lost_commits,
     count_missing_frames,
-    secure_log,
+    rewrite_log,
 )
 
 _WITHOUT_CHECKSUMS = "unix"
@@ -81,7 +81,7 @@ DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)
 def copy_database(path: Path, copy: Path) -> None:
     """Write `copy` as the database is now; who writes to it meanwhile is not held up.
 
-    Trouble when a page of it is damaged: such a copy would be none. OSError when there is no
+    OperatorError when a page of it is damaged: such a copy would be none. OSError when there is no
     room.
     """
     try:
@@ -91,8 +91,8 @@ def copy_database(path: Path, copy: Path) -> None:
         raise OSError(f"no room for a copy of {path.name}") from error
     except DAMAGE as error:
         if is_unopenable(error):
-            raise Trouble(describe_unopenable(path)) from None
-        raise Trouble(f"{path.name} is damaged ({error}): run venuebox doctor") from None
+            raise OperatorError(describe_unopenable(path)) from None
+        raise OperatorError(f"{path.name} is damaged ({error}): run venuebox doctor") from None
 
 
 def count_rows(path: Path) -> dict[str, int]:
@@ -156,7 +156,7 @@ _STEPS = 10_000  # of SQLite's machine, between two looks at the time
 
 
 def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
-    """Read the file's pages, their checksums and its log. Trouble, and nothing changed, if bad.
+    """Read the file's pages, their checksums and its log. OperatorError if damaged.
 
     A sound log is written once more: see log_again.
 
@@ -171,15 +171,15 @@ def check_before_serving(path: Path, seconds: float = _SECONDS) -> None:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             fault = _find_fault(connection, path, time.monotonic() + seconds)
             if not fault:
-                secure_log(connection, path)
+                rewrite_log(connection, path)
         finally:
             connection.close()
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, *DAMAGE) as error:
         if is_unopenable(error):
-            raise Trouble(describe_unopenable(path)) from None
+            raise OperatorError(describe_unopenable(path)) from None
         fault = str(error)
     if fault:
-        raise Trouble(describe_damage(path, " ".join(fault.split())))
+        raise OperatorError(describe_damage(path, " ".join(fault.split())))
 
 
 def describe_damage(path: Path, fault: str) -> str:
@@ -191,7 +191,7 @@ def describe_damage(path: Path, fault: str) -> str:
 
 
 def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
-    """Trouble, and nothing changed, when the log lacks what was acknowledged.
+    """OperatorError, and nothing changed, when the log lacks what was acknowledged.
 
     Before a command writes: what it adds would take the place of what cannot be read. A box
     may be writing meanwhile.
@@ -199,7 +199,7 @@ def refuse_damaged_log(connection: apsw.Connection, path: Path) -> None:
     fault = find_missing_pages(connection, path)
     if fault:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        raise Trouble(describe_damage(path, fault))
+        raise OperatorError(describe_damage(path, fault))
 
 
 def find_missing_pages(connection: apsw.Connection, path: Path) -> str:
@@ -231,17 +231,17 @@ def _find_fault(connection: apsw.Connection, path: Path, until: float) -> str:
 def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> Iterator[Transaction]:
     """A transaction on `path`, committed durably at the end and undone by any exception.
 
-    Waits up to 5 s for the box's own writer. Trouble when the file cannot be used, or its log
+    Waits up to 5 s for the box's own writer. OperatorError when the file cannot be used, or its log
     is damaged. The notices of the transaction reach nobody: a running box is poked, and finds
     the rows itself.
     """
     try:
         connection = open_connection(path)
     except UNUSABLE as error:
-        raise Trouble(describe_unusable(path, error)) from None
+        raise OperatorError(describe_unusable(path, error)) from None
     try:
         refuse_damaged_log(connection, path)
-        secure_log(connection, path)
+        rewrite_log(connection, path)
         connection.execute("BEGIN IMMEDIATE")
         try:
             tx = Transaction(connection, clock, zones, tokens)
@@ -255,6 +255,6 @@ def session(path: Path, clock: Clock, tokens: Tokens, zones: ZoneDatabase) -> It
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
     except UNUSABLE as error:
-        raise Trouble(describe_unusable(path, error)) from None
+        raise OperatorError(describe_unusable(path, error)) from None
     finally:
         connection.close()

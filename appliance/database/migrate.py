@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database.connection import (
     check_engine,
     check_pages,
@@ -50,28 +50,28 @@ def find_upgrade(paths: Sequence[Path]) -> tuple[int, int] | None:
 def migrate(path: Path, *, create: bool = False) -> int:
     """Bring `path` to the newest schema; its number.
 
-    Each upgrade runs in one transaction; `serve` makes a backup before. Trouble, and an
+    Each upgrade runs in one transaction; `serve` makes a backup before. OperatorError, and an
     untouched file, when it is missing (unless `create`), not a box database, or newer than
     this program, there is no room, or SQLite is too old.
     """
     check_engine()
     check_pages()
     if not create and not path.exists():
-        raise Trouble(describe_missing(path))
+        raise OperatorError(describe_missing(path))
     connection = apsw.Connection(str(path))
     try:
         wait_for_others(connection)
         with quota_as_full(connection):
             return _migrate(connection, path, list_migrations())
     except apsw.FullError:
-        raise Trouble(
+        raise OperatorError(
             f"{path.name} is not upgraded: {path.parent} has no room for it. Make some, then "
             "start again; nothing was changed"
         ) from None
     except (apsw.NotADBError, apsw.CorruptError, apsw.IOError) as error:
         if is_unopenable(error):
-            raise Trouble(describe_unopenable(path)) from None
-        raise Trouble(
+            raise OperatorError(describe_unopenable(path)) from None
+        raise OperatorError(
             f"{path.name} is damaged ({error}): restore the last good backup with "
             f"venuebox restore --latest --data {path.parent}"
         ) from None
@@ -106,12 +106,12 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: list[tuple[int
 
 
 def _check(connection: apsw.Connection, path: Path, newest: int) -> int:
-    """The schema number found; Trouble when this is not ours or newer than the program."""
+    """The schema number found; OperatorError when this is not ours or newer than the program."""
     found = int(connection.pragma("user_version"))
     application_id = int(connection.pragma("application_id"))
     tables = next(connection.execute("SELECT count(*) FROM sqlite_schema"))[0]
     if application_id != APPLICATION_ID and (found or tables):
-        raise Trouble(f"{path.name} is not a venuebox database: nothing was changed")
+        raise OperatorError(f"{path.name} is not a venuebox database: nothing was changed")
     if found > newest:
-        raise Trouble(describe_newer(path, found, newest))
+        raise OperatorError(describe_newer(path, found, newest))
     return found

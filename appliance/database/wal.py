@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database.connection import describe_unusable
 
 HEADER = 32  # bytes before the first frame
@@ -124,7 +124,7 @@ class LogBeside:
         os.fsync(self._handle)
 
 
-def write_log_again(connection: apsw.Connection, log: LogBeside) -> None:
+def rewrite_frames(connection: apsw.Connection, log: LogBeside) -> None:
     """Nobody adds to the log meanwhile. OSError or apsw.Error: it cannot be built upon."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -134,22 +134,22 @@ def write_log_again(connection: apsw.Connection, log: LogBeside) -> None:
         connection.execute("ROLLBACK")
 
 
-def secure_log(connection: apsw.Connection, path: Path) -> None:
+def rewrite_log(connection: apsw.Connection, path: Path) -> None:
     """Write the log of the database at `path` again, if there is any.
 
-    Trouble when it cannot be; `connection` then leaves it as it is.
+    OperatorError when it cannot be; `connection` then leaves it as it is.
     """
     try:
         handle = os.open(path.with_name(f"{path.name}-wal"), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return
     try:
-        write_log_again(connection, LogBeside(handle))
+        rewrite_frames(connection, LogBeside(handle))
     except apsw.BusyError as error:
-        raise Trouble(describe_unusable(path, error)) from None
+        raise OperatorError(describe_unusable(path, error)) from None
     except (OSError, apsw.IOError, apsw.ReadOnlyError) as error:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        raise Trouble(
+        raise OperatorError(
             f"the log of {path.name} cannot be written ({error}): check the disk, then start again"
         ) from None
     finally:

@@ -12,10 +12,10 @@ from typing import Literal
 
 import apsw
 
-from appliance.alerts import Condition, list_conditions
+from appliance.alerts import Alert, list_alerts
 from appliance.clock import Clock, ZoneDatabase, format_instant, kernel_is_synchronised
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.i18n import Language, isolate
 from appliance.core.i18n import mark as _
 from appliance.core.network import SystemNetwork
@@ -78,7 +78,7 @@ class Counts:
     conditions: int
 
 
-class Tally:
+class RunningTotals:
     """Scans by result, up to the latest. Their log is only ever added to: none is counted again."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class Tally:
         return scans
 
 
-def count_for_metrics(reader: Reader, tally: Tally) -> Counts:
+def count_for_metrics(reader: Reader, tally: RunningTotals) -> Counts:
     """As they are now; `tally` is kept from one call to the next."""
     return Counts(
         deliveries=dict(reader.rows("SELECT state, count(*) FROM delivery GROUP BY state")),
@@ -243,7 +243,7 @@ class CheckContext:
     def runs(self) -> bool:
         """Whether a running box holds the other end of its pipe. Nothing is written into it."""
         try:
-            os.close(os.open(self.directory.poke, os.O_WRONLY | os.O_NONBLOCK))
+            os.close(os.open(self.directory.wake_box, os.O_WRONLY | os.O_NONBLOCK))
         except OSError:
             return False
         return True
@@ -283,7 +283,7 @@ class CheckContext:
         """The master key; NotExamined when it cannot be used."""
         try:
             return self.directory.master_key()
-        except Trouble:
+        except OperatorError:
             raise NotExamined from None
 
 
@@ -321,10 +321,10 @@ _OF_ENDPOINTS = ("endpoint_failing", "endpoint_blocked", "receiver_clock", "endp
 
 def conditions(context: CheckContext) -> Check:
     """What holds now. Of a box that is off, what it noted about its own process is past."""
-    found: list[Condition] = []
+    found: list[Alert] = []
     for environment in ENVIRONMENTS:
         with context.rows(environment) as reader:
-            found += list_conditions(reader)
+            found += list_alerts(reader)
     if not context.runs:
         found = [condition for condition in found if condition.name in _OF_ENDPOINTS]
     if not found:
@@ -337,7 +337,7 @@ def conditions(context: CheckContext) -> Check:
     )
 
 
-def describe(condition: Condition) -> Sentence:
+def describe(condition: Alert) -> Sentence:
     """What was noted. In English the box's own sentence, which says of what and why."""
     message = MESSAGES.get(condition.name, "%(detail)s")
     values = {"detail": condition.detail.rstrip("."), "subject": condition.subject}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import apsw
 
-from appliance.backup.catalogue import find_shelf, is_overdue, read_record
+from appliance.backup.catalogue import find_catalogue, is_overdue, read_record
 from appliance.core.data_directory import ENVIRONMENTS, DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
 from appliance.core.tokens import Keyring
 from appliance.database.integrity import find_faults, find_missing_pages
@@ -64,7 +64,7 @@ def master_key(context: CheckContext) -> Check:
         return fail(finding, remedy, path=shown)
     try:
         context.directory.master_key()
-    except Trouble as trouble:
+    except OperatorError as trouble:
         finding = _("The master key cannot be used: %(trouble)s.")
         remedy = _("Ask whoever installed the box: %(command)s, or restore %(path)s from a backup.")
         command = "venuebox doctor --fix"
@@ -79,7 +79,7 @@ def erasures(context: CheckContext) -> Check:
         raise NotExamined
     try:
         spoiled = find_unreadable(root)
-    except Trouble as trouble:
+    except OperatorError as trouble:
         remedy = _("Give it back to the owner of the box. If it is damaged, move it away and "
                    "restart the box.")  # fmt: skip
         return fail(_("The list of erasures cannot be read: %(trouble)s."), remedy, trouble=trouble)
@@ -188,7 +188,7 @@ def signing_key(context: CheckContext) -> Check:
         with context.rows(environment) as reader:
             try:
                 get_signing_key(reader, Keyring(master, environment))
-            except Trouble as trouble:
+            except OperatorError as trouble:
                 finding = _("The guest pass key (%(environment)s) cannot be opened: %(trouble)s.")
                 told = {"environment": environment, "trouble": trouble}
                 return fail(finding, RESTORE, **told, command="venuebox restore --latest")
@@ -209,8 +209,8 @@ def backups(context: CheckContext) -> Check:
     plug_in = _("Plug in the volume for backups, or set %(setting)s to another folder.")
     setting = "backup.directory"
     try:
-        shelf = find_shelf(context.directory, settings)
-    except Trouble as trouble:
+        shelf = find_catalogue(context.directory, settings)
+    except OperatorError as trouble:
         finding = _("Backups are not possible: %(trouble)s.")
         return fail(finding, plug_in, trouble=trouble, setting=setting)
     because, command = f" ({record.trouble})" if record.trouble else "", "venuebox backup"

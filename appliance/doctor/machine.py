@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from appliance.core.data_directory import ENVIRONMENTS
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.i18n import mark as _
-from appliance.core.network import is_alone
+from appliance.core.network import is_loopback_host
 from appliance.core.settings import ServerSettings
 from appliance.core.tokens import EnvironmentName
 from appliance.database.heartbeat import find_latest_instant
@@ -74,7 +74,7 @@ def time_zones(context: CheckContext) -> Check:
     which = f"{zones.version} ({zones.origin})"
     try:
         offset = _KNOWN_DAY.replace(tzinfo=zones.zone("Africa/Casablanca")).utcoffset()
-    except Trouble:
+    except OperatorError:
         offset = None
     if offset != timedelta(0):
         finding = _(
@@ -159,7 +159,7 @@ def settings(context: CheckContext) -> Check:
     if not url:
         finding = _("No public address is set: guests' links contain a guessed address.")
         return warn(finding, SET, setting="server.app_url")
-    if urlsplit(url).scheme == "http" and not is_alone(urlsplit(url).hostname or ""):
+    if urlsplit(url).scheme == "http" and not is_loopback_host(urlsplit(url).hostname or ""):
         return warn(
             _("%(url)s is not encrypted: phones allow it neither camera nor offline pages."),
             _("Ask whoever installed the box for an https address."),
@@ -263,7 +263,7 @@ def _look(context: CheckContext) -> tuple[ServerSettings, dict[str, Any]]:
     """Settings and certificates of a box that speaks TLS; NotExamined for the others."""
     server = context.known_settings().server
     found = describe(context.directory.root / "tls", context.clock.now())
-    if is_alone(server.host) or not server.tls_port or found is None:
+    if is_loopback_host(server.host) or not server.tls_port or found is None:
         raise NotExamined
     return server, found
 

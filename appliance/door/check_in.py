@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from appliance.core.errors import ChangedMeanwhile, NothingToUndo, field_invalid
 from appliance.database.connection import Transaction, known
-from appliance.door.scan import TAKEN_BACK, Reading, Scan, unheard_id
+from appliance.door.scan import TAKEN_BACK, Reading, Scan, compensation_id
 from appliance.door.scan_log import (
     Admission,
     Decided,
@@ -222,7 +222,7 @@ def _find_scan(tx: Transaction, terminal: Terminal, scan_id: str) -> Admission |
     found = find_admission(tx, terminal.id, scan_id)
     if found is None or found.admitted > 0:
         return found
-    counted = find_admission(tx, found.terminal_id, unheard_id(scan_id))
+    counted = find_admission(tx, found.terminal_id, compensation_id(scan_id))
     is_its = counted is not None and counted.terminal_id == found.terminal_id
     return counted if is_its else found
 

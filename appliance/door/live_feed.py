@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 
-from appliance.core.errors import Unavailable, log_accident
+from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside, Database
 from appliance.door.offline_sync import Conflict, find_conflict
@@ -262,7 +262,7 @@ class Feed:
             tonight, _, changes = await self._database.read(self._describe, entries or [])
         except Exception as error:  # noqa: BLE001 - the listeners have to read everything again
             if not isinstance(error, Unavailable):
-                log_accident("reading what has changed", error)
+                log_exception("reading what has changed", error)
             self._tell_all(reset)
             return
         is_over, self._tonight = tonight != self._tonight, tonight

@@ -6,7 +6,7 @@ from typing import Any
 
 from appliance.database.connection import Reader, Transaction, known
 from appliance.door.check_in import decide, keep_scan
-from appliance.door.scan import Scan, unheard_id
+from appliance.door.scan import Scan, compensation_id
 from appliance.door.scan_log import Decided, find_first_admission_seq, find_verdict, recall
 from appliance.door.terminals import Terminal, count_wrong_code, is_keyboard_closed
 from appliance.door.verdict import Verdict
@@ -147,7 +147,7 @@ def _sync(tx: Transaction, terminal: Terminal, scan: Scan, early_minutes: int) -
         answered = recall(tx, kept)
         conflict = find_conflict_of_scan(tx, terminal.id, scan.id)
         if conflict is None and _let_in_unheard(answered.verdict, scan):
-            return _sync(tx, terminal, replace(scan, id=unheard_id(scan.id)), early_minutes)
+            return _sync(tx, terminal, replace(scan, id=compensation_id(scan.id)), early_minutes)
         return Synced(answered, conflict)
     decided = _decide(tx, terminal, scan, early_minutes)
     seq = keep_scan(tx, terminal, scan, decided.verdict)

@@ -96,7 +96,7 @@ class Scan:
         return COLOURS.get(self.shown or "") == "green"
 
 
-def unheard_id(scan_id: str) -> str:
+def compensation_id(scan_id: str) -> str:
     """The id under which those are counted whom the box refused too late for anybody to hear.
 
     The refusal keeps the scan's own id; their admission, by the terminal's list, is beside it.
@@ -152,7 +152,7 @@ def _find_foreign(read: ReadPass, environment: str, venue_tag: bytes) -> str | N
 _REPLACED = -1  # a generation that no reservation is at: what a leaked key signed
 
 
-def read_code(
+def look_up_code(
     reader: Reader, keyring: Keyring, environment_name: str, text: str,
     *, by_name: bool, at: int | None = None,
 ) -> Reading:  # fmt: skip

@@ -5,15 +5,15 @@ from datetime import UTC, date, datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction
 from appliance.door.guest_pass import VERSIONS, GuestPass, encode_pass, venue_tag
 from appliance.outbox import SigningKeyChanged
 from appliance.reservations.model import LAST_GENERATION, Reservation
 from appliance.reservations.rows import get_reservation, update_reservation
-from appliance.staff.audit_log import CONSOLE, note_security
-from appliance.venue.rows import find_tonight, list_coming
+from appliance.staff.audit_log import CONSOLE, record_audit
+from appliance.venue.rows import find_tonight, list_future_reservations
 
 _KEY_IDS = 256
 _KEPT_AFTER_THE_LAST_PASS = 2 * 24 * 3600 * 1000
@@ -59,10 +59,12 @@ def add_signing_key(tx: Transaction, keyring: Keyring) -> int:
 
 
 def get_signing_key(reader: Reader, keyring: Keyring) -> tuple[int, Ed25519PrivateKey]:
-    """The key that signs, with its id; Trouble when the box has none or cannot open it."""
+    """The key that signs, with its id; OperatorError when the box has none or cannot open it."""
     row = reader.row("SELECT kid, private_key FROM signing_key WHERE retired_at IS NULL")
     if row is None:
-        raise Trouble("there is no key to sign guest passes with: the box was not initialised")
+        raise OperatorError(
+            "there is no key to sign guest passes with: the box was not initialised"
+        )
     return row[0], _open(keyring, row[1])
 
 
@@ -75,7 +77,7 @@ def find_first_instant(reader: Reader) -> int | None:
 def find_verifying_key(reader: Reader, keyring: Keyring, kid: int) -> Ed25519PrivateKey | None:
     """The key of that id while it verifies, until two days after its last pass, or None.
 
-    Trouble as `get_signing_key`. The box made every pass itself, so it can tell one by
+    OperatorError as `get_signing_key`. The box made every pass itself, so it can tell one by
     signing it again, in a third of the time that verifying takes; a terminal, which holds
     public keys only, cannot.
     """
@@ -111,7 +113,7 @@ def _open(keyring: Keyring, wrapped: bytes) -> Ed25519PrivateKey:
         return keyring.open_signing_key(wrapped)
     except ValueError:
         foreign = "the guest pass key cannot be opened: secrets/master.key is another box's"
-        raise Trouble(foreign) from None
+        raise OperatorError(foreign) from None
 
 
 def _oldest(reader: Reader) -> str:
@@ -156,12 +158,12 @@ def rotate_signing_key(
     """
     kid = add_signing_key(tx, keyring)
     tx.notices.append(SigningKeyChanged())
-    note_security(tx, actor, "signing_key_rotated", kid=kid, leaked=leaked)
+    record_audit(tx, actor, "signing_key_rotated", kid=kid, leaked=leaked)
     if leaked:
         sql = """UPDATE signing_key SET leaked_at = :now
                  WHERE retired_at IS NOT NULL AND leaked_at IS NULL"""
         tx.execute(sql, {"now": tx.now})
-        for coming in list_coming(tx, find_tonight(tx).isoformat()):
+        for coming in list_future_reservations(tx, find_tonight(tx).isoformat()):
             generation = get_reservation(tx, coming.id).generation
             raised = min(generation + 1, LAST_GENERATION)
             update_reservation(tx, coming.id, generation=raised)

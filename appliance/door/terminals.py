@@ -4,12 +4,17 @@ import json
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from appliance.core.errors import ChangedMeanwhile, TerminalRevoked, TooManyWrongCodes, Trouble
+from appliance.core.errors import (
+    ChangedMeanwhile,
+    OperatorError,
+    TerminalRevoked,
+    TooManyWrongCodes,
+)
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader, Transaction, known
 from appliance.door.verdict import LANGUAGES
 from appliance.outbox import TerminalEdited, TerminalGone
-from appliance.staff.audit_log import CONSOLE, NOBODY, note_security
+from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
 from appliance.venue.model import fingerprint
 
 ROLES = ("scan", "search", "override")  # each includes the one before
@@ -156,27 +161,27 @@ def issue_terminal(
     tx: Transaction, name: str, role: str = "override", language: str = "fr",
     *, actor: str = CONSOLE,
 ) -> tuple[str, str]:  # fmt: skip
-    """A terminal ready to scan: (its id, its token). Trouble names what cannot be."""
+    """A terminal ready to scan: (its id, its token). OperatorError names what cannot be."""
     name = check_terminal(name, role)
     if language not in LANGUAGES:
-        raise Trouble(f"language is {language!r}: {', '.join(LANGUAGES)} are allowed")
+        raise OperatorError(f"language is {language!r}: {', '.join(LANGUAGES)} are allowed")
     terminal_id, token = tx.new_id(), tx.tokens.new_terminal_token()
     tx.insert(
         "terminal",
         {"id": terminal_id, "name": name, "role": role, "language": language,
          "token_hash": hash_token(token), "created_at": tx.now},
     )  # fmt: skip
-    note_security(tx, actor, "terminal_issued", terminal=terminal_id, name=name, role=role)
+    record_audit(tx, actor, "terminal_issued", terminal=terminal_id, name=name, role=role)
     return terminal_id, token
 
 
 def check_terminal(name: str, role: str) -> str:
-    """`name` without needless space; Trouble when a terminal cannot have that name or role."""
+    """`name` without needless space; OperatorError for a name or role that is not allowed."""
     tidy = " ".join(name.split())
     if not 1 <= len(tidy) <= NAME_MAX:
-        raise Trouble(f"a terminal's name has 1 to {NAME_MAX} characters")
+        raise OperatorError(f"a terminal's name has 1 to {NAME_MAX} characters")
     if role not in ROLES:
-        raise Trouble(f"role is {role!r}: {', '.join(ROLES)} are allowed")
+        raise OperatorError(f"role is {role!r}: {', '.join(ROLES)} are allowed")
     return tidy
 
 
@@ -199,7 +204,7 @@ def edit_terminal(
     if terminal_mark(terminal.name, terminal.role) != seen:
         raise ChangedMeanwhile
     name = check_terminal(name, role)
-    note_security(tx, actor, "terminal_edited", terminal=terminal_id, name=name, role=role)
+    record_audit(tx, actor, "terminal_edited", terminal=terminal_id, name=name, role=role)
     tx.update("terminal", terminal_id, name=name, role=role)
     tx.notices.append(TerminalEdited(terminal_id))
 
@@ -209,7 +214,7 @@ def revoke_terminal(tx: Transaction, terminal_id: str, *, actor: str = CONSOLE) 
     terminal = get_terminal(tx, terminal_id)
     if terminal.revoked_at is None:
         tx.update("terminal", terminal_id, revoked_at=tx.now)
-        note_security(tx, actor, "terminal_revoked", terminal=terminal_id, name=terminal.name)
+        record_audit(tx, actor, "terminal_revoked", terminal=terminal_id, name=terminal.name)
     tx.notices.append(TerminalGone(terminal_id))
 
 
@@ -264,7 +269,7 @@ def offer_pairing(
     offered = Offered(tx.tokens.new_link_secret(), code)
     pairing = Pairing(hash_token(offered.secret), hash_token(code), name, role)
     add_pairing(tx, pairing, tx.now + PAIRING_LIFE_MS)
-    note_security(tx, actor, "pairing_offered", name=name, role=role)
+    record_audit(tx, actor, "pairing_offered", name=name, role=role)
     return offered
 
 

@@ -28,8 +28,8 @@ from appliance.reservations.emails import (
     UNASKED,
     WITH_CALENDAR,
     WITH_PASS,
-    Letter,
-    get_letter,
+    Email,
+    get_email,
     was_written_to,
 )
 from appliance.reservations.model import Reservation
@@ -124,7 +124,7 @@ class Contents:
     `undo_url` where there is something to cancel.
     """
 
-    letter: Letter
+    letter: Email
     reservation: Reservation
     venue: Venue
     pass_text: str
@@ -215,7 +215,7 @@ class Composer:
         return message
 
 
-async def render_letter(environment: Environment, letter_id: str) -> EmailMessage:
+async def render_email(environment: Environment, letter_id: str) -> EmailMessage:
     """The email as it would be received, kept and sent ones too; NotFound when there is none."""
     contents = await environment.database.read(read_contents, environment, letter_id)
     return await asyncio.to_thread(Composer(environment.settings.mail.sender).compose, contents)
@@ -223,7 +223,7 @@ async def render_letter(environment: Environment, letter_id: str) -> EmailMessag
 
 def read_contents(reader: Reader, environment: Environment, letter_id: str) -> Contents:
     """The contents of that letter; NotFound when there is none."""
-    letter, venue, now = get_letter(reader, letter_id), get_venue(reader), reader.now
+    letter, venue, now = get_email(reader, letter_id), get_venue(reader), reader.now
     reservation = get_reservation(reader, letter.reservation_id)
     day, zone = date.fromisoformat(reservation.date), reader.zones.zone(venue.time_zone)
     links, keyring = environment.links, environment.keyring

@@ -121,7 +121,7 @@ class SmtpSender:
         return client
 
 
-async def send_letter(
+async def send_email(
     environment: Environment, composer: Composer, server: MailServer, letter_id: str
 ) -> Outcome:
     """What became of it. Raises nothing but the caller's own cancellation."""

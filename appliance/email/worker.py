@@ -8,22 +8,22 @@ from contextlib import suppress
 from datetime import date
 from typing import Literal
 
-from appliance.alerts import Condition, drop_condition, put_condition
+from appliance.alerts import Alert, drop_alert, put_alert
 from appliance.clock import Clock
 from appliance.core.errors import Unavailable
 from appliance.database.connection import Reader, Transaction
 from appliance.email.rendering import Composer
-from appliance.email.smtp import MailServer, SmtpSender, send_letter
+from appliance.email.smtp import MailServer, SmtpSender, send_email
 from appliance.environment import Environment
 from appliance.reservations.emails import (
     RETRY_SECONDS,
     SETTINGS_TROUBLE,
-    Letter,
-    LetterQueued,
+    Email,
+    EmailQueued,
     Outcome,
-    find_letter,
-    letter_state,
-    list_waiting_letters,
+    email_state,
+    find_email,
+    list_waiting_emails,
     remaining_delay,
     retry_delay,
 )
@@ -37,14 +37,14 @@ MAIL_UNREACHABLE = "mail_unreachable"
 _REFUSED = "refused with"
 
 
-def record_letter(tx: Transaction, letter_id: str, outcome: Outcome) -> int | None:
+def record_email_attempt(tx: Transaction, letter_id: str, outcome: Outcome) -> int | None:
     """Seconds until the next attempt, or None when there will be none.
 
     A letter is retried until the evening is over: then it has nothing left to say. One that
     no longer waits is left alone, so an outcome that comes twice counts once. What keeps every
     letter from leaving is noted as a condition, until one goes out again.
     """
-    letter = find_letter(tx, letter_id)
+    letter = find_email(tx, letter_id)
     if letter is None or letter.state != "waiting":
         return None
     _note_condition(tx, outcome)
@@ -62,16 +62,16 @@ def record_letter(tx: Transaction, letter_id: str, outcome: Outcome) -> int | No
     return delay
 
 
-def forget_mail_trouble(tx: Transaction) -> None:
+def clear_email_alert(tx: Transaction) -> None:
     """Nothing is known against the mail server: nothing waits, or nothing was tried yet."""
-    drop_condition(tx, MAIL_SETTINGS, "")
-    drop_condition(tx, MAIL_UNREACHABLE, "")
+    drop_alert(tx, MAIL_SETTINGS, "")
+    drop_alert(tx, MAIL_UNREACHABLE, "")
 
 
 def _note_condition(tx: Transaction, outcome: Outcome) -> None:
     trouble = outcome.trouble or ""
     if outcome.result == "accepted" or (_REFUSED in trouble and outcome.result != "unreachable"):
-        forget_mail_trouble(tx)  # the server speaks with us, whatever it says of this letter
+        clear_email_alert(tx)  # the server speaks with us, whatever it says of this letter
     elif outcome.result != "unreachable":
         return  # it was not asked
     elif trouble.startswith(SETTINGS_TROUBLE):
@@ -83,11 +83,11 @@ def _note_condition(tx: Transaction, outcome: Outcome) -> None:
 
 def _put(tx: Transaction, name: str, sentence: str) -> None:
     other = MAIL_UNREACHABLE if name == MAIL_SETTINGS else MAIL_SETTINGS
-    drop_condition(tx, other, "")
-    put_condition(tx, Condition(name, "", tx.now, sentence))
+    drop_alert(tx, other, "")
+    put_alert(tx, Alert(name, "", tx.now, sentence))
 
 
-def _evening_end(tx: Transaction, letter: Letter) -> int:
+def _evening_end(tx: Transaction, letter: Email) -> int:
     venue = get_venue(tx)
     day = date.fromisoformat(get_reservation(tx, letter.reservation_id).date)
     return evening_end(day, tx.zones.zone(venue.time_zone), venue.evening_ends_at)
@@ -100,7 +100,7 @@ ANSWER_WITHIN = 5.0  # seconds a booking waits for its letter
 _POSTPONED = Outcome("unreachable", "no letter leaves at present")
 
 
-class Postman:
+class EmailWorker:
     """Sends the letters of one environment. Belongs to the event loop that starts it."""
 
     def __init__(
@@ -141,10 +141,10 @@ class Postman:
         if self._server is None:
             return
         now = self._clock.now()
-        waiting = await database.read(list_waiting_letters)
+        waiting = await database.read(list_waiting_emails)
         if not waiting:
             with suppress(Unavailable):  # a full disk does not keep the box from starting
-                await database.write(forget_mail_trouble)
+                await database.write(clear_email_alert)
         for letter in waiting:
             if self._under_way(letter.id) is None:
                 self._due[letter.id] = self._after(remaining_delay(letter, now))
@@ -156,7 +156,7 @@ class Postman:
         booking that waited in vain the answer is `failed` at once, until a letter goes out.
         """
         try:
-            state = self._environment.database.peek(letter_state, letter_id)
+            state = self._environment.database.peek(email_state, letter_id)
         except Unavailable:
             return "failed"
         if state in {"sent", "kept"}:
@@ -206,7 +206,7 @@ class Postman:
         if self._server is None or self._closed:
             return
         for notice in notices:
-            if isinstance(notice, LetterQueued) and self._under_way(notice.letter_id) is None:
+            if isinstance(notice, EmailQueued) and self._under_way(notice.letter_id) is None:
                 self._take_up(notice.letter_id)
 
     def _under_way(self, letter_id: str) -> asyncio.Future[Outcome] | None:
@@ -266,7 +266,7 @@ class Postman:
     async def _try(self, server: MailServer, letter_id: str) -> Outcome:
         if self._unrecorded is not None:
             return self._unrecorded[1]
-        outcome = await send_letter(self._environment, self._composer, server, letter_id)
+        outcome = await send_email(self._environment, self._composer, server, letter_id)
         if outcome.result != "accepted":
             log.warning("letter %s was not sent: %s", letter_id, outcome.trouble)
         return outcome
@@ -278,7 +278,7 @@ class Postman:
         makes nobody receive the same letter again and again.
         """
         try:
-            delay = await self._environment.database.write(record_letter, letter_id, outcome)
+            delay = await self._environment.database.write(record_email_attempt, letter_id, outcome)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
             name = type(error).__name__
             log.error("letter %s: its outcome is not recorded (%s)", letter_id, name)  # noqa: TRY400

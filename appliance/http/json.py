@@ -10,8 +10,8 @@ from aiohttp import web
 from msgspec.json import Encoder
 from multidict import CIMultiDict
 
-from appliance.core.errors import BodyTooLarge, InvalidJson, Refusal
-from appliance.http.request import look_again
+from appliance.core.errors import ApiError, BodyTooLarge, InvalidJson
+from appliance.http.request import recheck_authorisation
 
 _TROUBLING_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 _DEEPEST = 32
@@ -105,7 +105,7 @@ def answer(data: Any, status: int = 200, headers: Mapping[str, str] | None = Non
     return response
 
 
-def refuse(refusal: Refusal) -> web.Response:
+def refuse(refusal: ApiError) -> web.Response:
     """A refusal (interface, section 7)."""
     return answer(refusal.body(), refusal.status, refusal.headers)
 
@@ -143,7 +143,7 @@ async def read_body(request: web.Request, limit: int = BODY_LIMIT) -> bytes | No
         else:
             async with asyncio.timeout(_SECONDS):
                 raw = await request.read()
-            look_again(request)
+            recheck_authorisation(request)
     except web.HTTPRequestEntityTooLarge:
         raise BodyTooLarge from None
     except (web.RequestPayloadError, TimeoutError):

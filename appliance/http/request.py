@@ -19,15 +19,15 @@ CALLER_OF: web.AppKey[Callable[[web.Request], str]] = web.AppKey("caller of")
 PAIRING_TRIES: web.AppKey[RateLimit] = web.AppKey("pairing tries", RateLimit)
 SEARCH_PHONES: web.AppKey[RateLimit] = web.AppKey("search phones", RateLimit)
 """Searches by phone, by the id of the terminal."""
-STILL_MAY: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
+RECHECK_AUTHORISATION: web.RequestKey[Callable[[web.Request], object]] = web.RequestKey("still may")
 """Raises what the caller of a request is refused by now; absent where nobody was asked who
 they are. It is handed the request: one that held itself would be garbage to be looked for."""
 
 
-def look_again(request: web.Request) -> None:
+def recheck_authorisation(request: web.Request) -> None:
     """A request was waited for: whoever was revoked meanwhile is refused, as by the next one."""
-    if STILL_MAY in request:
-        request[STILL_MAY](request)
+    if RECHECK_AUTHORISATION in request:
+        request[RECHECK_AUTHORISATION](request)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from zoneinfo import ZoneInfo
 
 import apsw
 
-from appliance.alerts import CLOCK_HELD, Condition, drop_condition, list_conditions, put_condition
+from appliance.alerts import CLOCK_HELD, Alert, drop_alert, list_alerts, put_alert
 from appliance.backup.catalogue import _OVERDUE_MS, DAY_MS, read_record
 from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Refusal, Trouble
-from appliance.core.process import run_beside
+from appliance.core.errors import ApiError, OperatorError
+from appliance.core.process import run_in_daemon_thread
 from appliance.database.connection import Reader, Transaction
 from appliance.database.integrity import forget_copies, list_faults
 from appliance.door.signing_keys import find_first_instant
@@ -23,7 +23,7 @@ from appliance.environment import Environment
 from appliance.jobs.reservation_states import last_ended_evening_now
 from appliance.privacy import erase_past_guests, find_past_guests
 from appliance.scheduler import Job
-from appliance.staff.audit_log import drop_security_entries, find_old_security_entries
+from appliance.staff.audit_log import drop_audit_entries, find_old_audit_entries
 from appliance.staff.sessions import delete_old_sign_ins, has_old_sign_ins
 from appliance.venue.rows import get_venue
 from appliance.webhooks.delivery_log import (
@@ -93,7 +93,7 @@ class Retention:
         await self._all(found, drop_deliveries, DELIVERIES)
         await self._all(partial(find_events, before=min(dead, ended)), drop_events)
         security = now - keep.security_days * DAY_MS
-        await self._all(partial(find_old_security_entries, before=security), drop_security_entries)
+        await self._all(partial(find_old_audit_entries, before=security), drop_audit_entries)
         guessed = now - DAY_MS  # after a day nobody has to wait for it any more
         if await self._database.read(has_old_sign_ins, guessed):
             await self._database.write(delete_old_sign_ins, guessed)
@@ -148,7 +148,7 @@ _FIRST_MS = 60_000  # after a start: the first requests go first
 _COPIES_MS = 14 * DAY_MS
 
 
-class Nights:
+class NightlyWork:
     """The night's work of the box. What was missed while it was off is done after the start."""
 
     def __init__(
@@ -179,7 +179,7 @@ class Nights:
             self._vacuumed_at = now if all(done) else 0
         faults: list[str] = []
         for environment in self._box.environments:
-            faults += await run_beside(partial(list_faults, environment.database.path))
+            faults += await run_in_daemon_thread(partial(list_faults, environment.database.path))
         sentence = "a database is damaged: run venuebox doctor, then venuebox restore --latest"
         await self._note(DAMAGED, sentence if faults else "")
         if faults:  # a damaged database is not copied over good ones
@@ -189,12 +189,14 @@ class Nights:
         maker = Maker(self._directory, box.settings, box.clock, box.tokens, box.zones)
         trouble = ""
         try:
-            await run_beside(maker.make)
-            noted = await box.live.database.read(list_conditions)
+            await run_in_daemon_thread(maker.make)
+            noted = await box.live.database.read(list_alerts)
             if not _DOUBTS & {each.name for each in noted}:
                 shelf = self._directory.root / "backups"
-                await run_beside(partial(forget_copies, shelf, box.clock.now() - _COPIES_MS))
-        except Trouble as error:
+                await run_in_daemon_thread(
+                    partial(forget_copies, shelf, box.clock.now() - _COPIES_MS)
+                )
+        except OperatorError as error:
             trouble = str(error)
             log.warning("night: no backup: %s", trouble)
         await self._note(NO_BACKUP, f"no backup was made: {trouble}" if trouble else "")
@@ -222,7 +224,7 @@ class Nights:
         record = read_record(self._directory.root)
         since = record.at or find_first_instant(reader)
         late_at = None if since is None else since + _OVERDUE_MS
-        if all(each.name != NO_BACKUP for each in list_conditions(reader)):
+        if all(each.name != NO_BACKUP for each in list_alerts(reader)):
             return late_at
         is_late = late_at is not None and late_at <= reader.now
         return None if is_late or record.trouble else 0
@@ -238,7 +240,7 @@ class Nights:
     async def _note(self, name: str, sentence: str) -> None:
         try:
             await self._box.live.database.write(_write_condition, name, sentence)
-        except Refusal:
+        except ApiError:
             log.warning("night: %s", sentence)
 
 
@@ -246,13 +248,13 @@ async def _try(what: str, work: Callable[[], Awaitable[object]]) -> object:
     """What the work returns; None where it does not succeed."""
     try:
         return await work()
-    except (Refusal, Trouble, OSError, apsw.Error) as trouble:
+    except (ApiError, OperatorError, OSError, apsw.Error) as trouble:
         log.warning("night: %s did not succeed: %s", what, trouble)
         return None
 
 
 def _write_condition(tx: Transaction, name: str, sentence: str) -> None:
     if sentence:
-        put_condition(tx, Condition(name, "", tx.now, sentence))
+        put_alert(tx, Alert(name, "", tx.now, sentence))
     else:
-        drop_condition(tx, name, "")
+        drop_alert(tx, name, "")

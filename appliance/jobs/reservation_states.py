@@ -11,7 +11,7 @@ from appliance.environment import Environment
 from appliance.outbox import ReservationChanged
 from appliance.reservations.calendar_file import evening_hours, minute_of
 from appliance.reservations.change import decline
-from appliance.reservations.emails import add_no_reminders, wants_no_reminders, write_to_guest
+from appliance.reservations.emails import add_no_reminders, email_guest, wants_no_reminders
 from appliance.reservations.rows import add_history, get_reservation
 from appliance.scheduler import Job
 from appliance.venue.model import Venue, evening_end, tonight
@@ -116,7 +116,7 @@ def remind(tx: Transaction, hours: int, limit: int) -> int:
     """
     due = [guest for at, guest in _reminders(tx, hours) if at <= tx.now]
     for guest in due[:limit]:
-        write_to_guest(tx, guest.id, "reminder")
+        email_guest(tx, guest.id, "reminder")
     return len(due[:limit])
 
 
@@ -184,7 +184,9 @@ def free_access_codes(tx: Transaction) -> int:
 CHORES = (complete_evenings, decline_expired_requests, free_access_codes)
 
 
-def make_chores(environment: Environment, may_expire: Callable[[], bool] = lambda: True) -> Job:
+def make_reservation_jobs(
+    environment: Environment, may_expire: Callable[[], bool] = lambda: True
+) -> Job:
     """The job that does all of it, and reminds guests. `may_expire`: as of ClockGate."""
     database, hours = environment.database, environment.settings.mail.reminder_hours
 

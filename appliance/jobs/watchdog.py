@@ -172,7 +172,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _SPARE = 4  # a volume must have so many times the ballast free before it is made
 
 
-class Ballast:
+class DiskReserve:
     """A file of nothing. Made lazily, and smaller on a small volume."""
 
     def __init__(self, folder: Path, size: int = MEBIBYTES * _MIB) -> None:
@@ -255,7 +255,7 @@ DOOR: frozenset[Callable[..., Any]] = frozenset(
 class Reserve:
     """Gives the ballast away when the disk is full, and makes it anew when it is not."""
 
-    def __init__(self, box: Box, ballast: Ballast) -> None:
+    def __init__(self, box: Box, ballast: DiskReserve) -> None:
         self._box = box
         self._ballast = ballast
         self._alarm: asyncio.TimerHandle | None = None
@@ -308,8 +308,8 @@ class Reserve:
 
 
 @asynccontextmanager
-async def living(
-    box: Box, directory: DataDirectory, environ: Mapping[str, str], ballast: Ballast
+async def background_services(
+    box: Box, directory: DataDirectory, environ: Mapping[str, str], ballast: DiskReserve
 ) -> AsyncIterator[Watchdog]:
     """Entered when the box is ready to serve, left before it stops."""
     watchdog = Watchdog(directory.root / "log" / DUMP, environ)

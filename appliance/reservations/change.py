@@ -18,12 +18,12 @@ from appliance.core.errors import (
 )
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
-from appliance.reservations.emails import write_to_guest
+from appliance.reservations.emails import email_guest
 from appliance.reservations.guest_terms import cancel_deadline
 from appliance.reservations.model import LAST_GENERATION, Reservation
 from appliance.reservations.request import NOTES_MAX, check_customer, plain_phone
 from appliance.reservations.rows import add_history, get_reservation, is_held, update_reservation
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue, list_slots
 
 P = ParamSpec("P")
@@ -69,7 +69,7 @@ def _answer(
     update_reservation(tx, reservation_id, status=status)
     add_history(tx, reservation_id, what, actor)
     announce(tx, f"reservation.{status}", reservation_id)
-    write_to_guest(tx, reservation_id, what)
+    email_guest(tx, reservation_id, what)
     return get_reservation(tx, reservation_id)
 
 
@@ -105,7 +105,7 @@ def cancel(tx: Transaction, reservation_id: str, *, actor: str, notify: bool = T
     add_history(tx, reservation_id, "cancelled", actor)
     announce(tx, "reservation.cancelled", reservation_id)
     if notify:
-        write_to_guest(tx, reservation_id, "cancelled", by_guest=actor == "guest")
+        email_guest(tx, reservation_id, "cancelled", by_guest=actor == "guest")
     return Cancelled(get_reservation(tx, reservation_id), already=False)
 
 
@@ -199,7 +199,7 @@ def reissue_pass(tx: Transaction, reservation_id: str, seen: int, *, actor: str)
         raise WrongState(state=reservation.status)
     update_reservation(tx, reservation_id, generation=reservation.generation + 1)
     add_history(tx, reservation_id, "pass_reissued", actor)
-    note_security(
+    record_audit(
         tx, actor, "pass_reissued",
         reservation=reservation_id, date=reservation.date, table=reservation.table_name,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from appliance.core.tokens import EnvironmentName
 from appliance.database.connection import Reader, Transaction
 from appliance.outbox import announce
 from appliance.reservations.availability import find_availability, find_closure
-from appliance.reservations.emails import queue_letter, write_to_guest
+from appliance.reservations.emails import email_guest, queue_email
 from appliance.reservations.guest_terms import has_begun, has_ended, wanted_interval
 from appliance.reservations.model import Issued, Reservation
 from appliance.reservations.request import Booking, plain_phone
@@ -192,7 +192,7 @@ def reserve(
     )
     letter_id = None
     if writes_letter and booking.customer_email is not None:
-        letter_id = queue_letter(
+        letter_id = queue_email(
             tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
             keep=environment == "test",
         )  # fmt: skip
@@ -256,7 +256,7 @@ def enter_for_guest(
         idempotency_key=booking.idempotency_key, request_hash=request_hash or booking.fingerprint(),
     )  # fmt: skip
     if writes:
-        write_to_guest(tx, issued.reservation_id, _LETTERS[status], by_guest=True)
+        email_guest(tx, issued.reservation_id, _LETTERS[status], by_guest=True)
     return get_reservation(tx, issued.reservation_id)
 
 
@@ -282,7 +282,7 @@ def enter_by_staff(
         idempotency_key=booking.idempotency_key, request_hash=request_hash,
     )  # fmt: skip
     if letter is not None and booking.customer_email is not None:
-        queue_letter(
+        queue_email(
             tx, issued.reservation_id, "confirmation", booking.customer_email, booking.language,
             keep=letter == "keep",
         )  # fmt: skip

@@ -22,7 +22,7 @@ SETTINGS_TROUBLE = "settings: "  # begins the trouble that only the owner can en
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Email:
     """A row of `letter`. Instants are ms since 1970; `recipient` is null once erased."""
 
     id: str
@@ -56,7 +56,7 @@ def retry_delay(attempts: int) -> int:
     return RETRY_SECONDS[attempts - 1] if attempts <= len(RETRY_SECONDS) else DAILY_SECONDS
 
 
-def remaining_delay(letter: Letter, now: int) -> float:
+def remaining_delay(letter: Email, now: int) -> float:
     """Seconds until a waiting letter is due after a restart: never more than was planned.
 
     A clock that was wrong then or is wrong now postpones nothing beyond its step of the
@@ -73,32 +73,32 @@ _COLUMNS = """
 """
 
 
-def find_letter(reader: Reader, letter_id: str) -> Letter | None:
+def find_email(reader: Reader, letter_id: str) -> Email | None:
     """The letter of that id."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE id = :id"  # noqa: S608
-    return reader.one(Letter, sql, {"id": letter_id})
+    return reader.one(Email, sql, {"id": letter_id})
 
 
-def get_letter(reader: Reader, letter_id: str) -> Letter:
+def get_email(reader: Reader, letter_id: str) -> Email:
     """The letter of that id, or NotFound."""
-    return known(find_letter(reader, letter_id))
+    return known(find_email(reader, letter_id))
 
 
-def letter_state(reader: Reader, letter_id: str) -> str | None:
+def email_state(reader: Reader, letter_id: str) -> str | None:
     """`waiting`, `sent`, `failed` or `kept`; None when there is no such letter."""
     return reader.one(str, "SELECT state FROM letter WHERE id = :id", {"id": letter_id})
 
 
-def list_letters(reader: Reader, *, limit: int = 100) -> list[Letter]:
+def list_emails(reader: Reader, *, limit: int = 100) -> list[Email]:
     """The newest letters of the outbox first, whatever their state."""
     sql = f"SELECT {_COLUMNS} FROM letter ORDER BY created_at DESC, id DESC LIMIT :limit"  # noqa: S608
-    return [Letter(*row) for row in reader.rows(sql, {"limit": limit})]
+    return [Email(*row) for row in reader.rows(sql, {"limit": limit})]
 
 
-def list_waiting_letters(reader: Reader) -> list[Letter]:
+def list_waiting_emails(reader: Reader) -> list[Email]:
     """Every letter that still has to be sent, the earliest due first."""
     sql = f"SELECT {_COLUMNS} FROM letter WHERE state = 'waiting' ORDER BY due_at, id"  # noqa: S608
-    return [Letter(*row) for row in reader.rows(sql)]
+    return [Email(*row) for row in reader.rows(sql)]
 
 
 def is_test_outbox(reader: Reader) -> bool:
@@ -113,7 +113,7 @@ def was_written_to(reader: Reader, reservation_id: str) -> bool:
     return bool(reader.value(sql, {"id": reservation_id}))
 
 
-def count_letters_to(reader: Reader, address: str, since: int) -> int:
+def count_emails_to(reader: Reader, address: str, since: int) -> int:
     """How many letters were written to that mailbox since then; `me+tag@…` is `me@…`."""
     sql = "SELECT recipient FROM letter WHERE id >= :first AND recipient IS NOT NULL"
     rows = reader.rows(sql, {"first": first_id_of(since)})
@@ -126,20 +126,20 @@ def _mailbox_of(address: str) -> str:
     return f"{name.partition('+')[0]}@{domain}"
 
 
-def find_letter_written_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
+def find_email_queued_now(tx: Transaction, reservation_id: str, kind: str) -> str | None:
     """The id of the letter of that kind that this very transaction has queued."""
     sql = """SELECT id FROM letter
              WHERE reservation_id = :id AND kind = :kind AND created_at = :now"""
     return tx.one(str, sql, {"id": reservation_id, "kind": kind, "now": tx.now})
 
 
-def count_letters(reader: Reader) -> dict[str, int]:
+def count_emails(reader: Reader) -> dict[str, int]:
     """How many letters there are in each state."""
     rows = reader.rows("SELECT state, count(*) FROM letter GROUP BY state")
     return {row[0]: row[1] for row in rows}
 
 
-def list_troubles(reader: Reader, limit: int) -> list[tuple[int, str]]:
+def list_email_errors(reader: Reader, limit: int) -> list[tuple[int, str]]:
     """When the latest letters that are not sent were written, and what they ran into."""
     sql = """SELECT created_at, trouble FROM letter
              WHERE trouble IS NOT NULL AND state IN ('waiting', 'failed')
@@ -175,13 +175,13 @@ _LETTERS_A_DAY = 6
 
 
 @dataclass(frozen=True, slots=True)
-class LetterQueued:
+class EmailQueued:
     """A notice after commit: this letter waits to be sent."""
 
     letter_id: str
 
 
-def write_to_guest(
+def email_guest(
     tx: Transaction, reservation_id: str, kind: str, *, by_guest: bool = False
 ) -> str | None:
     """Queue a letter of `kind` in the guest's language; its id, None where none is due.
@@ -198,16 +198,16 @@ def write_to_guest(
         return None
     if kind == "cancelled" and not was_written_to(tx, reservation_id):
         return None
-    had = count_letters_to(tx, reservation.customer_email, tx.now - _DAY) if by_guest else 0
+    had = count_emails_to(tx, reservation.customer_email, tx.now - _DAY) if by_guest else 0
     if had >= _LETTERS_A_DAY:
         return None
-    return find_letter_written_now(tx, reservation_id, kind) or queue_letter(
+    return find_email_queued_now(tx, reservation_id, kind) or queue_email(
         tx, reservation_id, kind, reservation.customer_email, reservation.language,
         keep=is_test_outbox(tx),
     )  # fmt: skip
 
 
-def queue_letter(
+def queue_email(
     tx: Transaction, reservation_id: str, kind: str, recipient: str, language: str | None,
     *, keep: bool,
 ) -> str:  # fmt: skip
@@ -224,5 +224,5 @@ def queue_letter(
          "state": "kept" if keep else "waiting", "due_at": tx.now, "created_at": tx.now},
     )  # fmt: skip
     if not keep:
-        tx.notices.append(LetterQueued(letter_id))
+        tx.notices.append(EmailQueued(letter_id))
     return letter_id

@@ -5,7 +5,7 @@ import json
 from appliance.core.errors import NotFound, UnusualAmount, WrongState, field_invalid
 from appliance.database.connection import Transaction
 from appliance.outbox import announce
-from appliance.reservations.emails import write_to_guest
+from appliance.reservations.emails import email_guest
 from appliance.reservations.model import Reservation
 from appliance.reservations.rows import (
     add_history,
@@ -14,7 +14,7 @@ from appliance.reservations.rows import (
     sum_payments,
     update_reservation,
 )
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, get_venue
 
 AMOUNT_MAX = 10**9
@@ -50,7 +50,7 @@ def record_payment(
     add_history(tx, reservation_id, "payment", actor, json.dumps({"amount": amount}))
     if complete:
         announce(tx, "reservation.confirmed", reservation_id)
-    write_to_guest(tx, reservation_id, "confirmation" if complete else "payment_due")
+    email_guest(tx, reservation_id, "confirmation" if complete else "payment_due")
     return get_reservation(tx, reservation_id)
 
 
@@ -77,7 +77,7 @@ def void_payment(
     detail = {"amount": amount, "reason": reason}  # erased with the guest's data
     add_history(tx, reservation_id, "payment_voided", actor, json.dumps(detail))
     money = f"{amount} {get_venue(tx).currency}"
-    note_security(tx, actor, "payment_voided", amount=money, reservation=reservation_id)
+    record_audit(tx, actor, "payment_voided", amount=money, reservation=reservation_id)
     return get_reservation(tx, reservation_id)
 
 

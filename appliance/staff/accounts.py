@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from appliance.core.errors import ChangedMeanwhile, LastOwner, NameTaken, NotFound
 from appliance.core.tokens import account_hash, hash_token
 from appliance.database.connection import Transaction, known
-from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.staff.model import (
     StaffMember,
     find_invited,
@@ -38,7 +38,7 @@ def create_staff(tx: Transaction, name: str, role: str, *, actor: str = CONSOLE)
     check_free(tx, name)
     staff_id = tx.new_id()
     tx.insert("staff", {"id": staff_id, "name": name, "role": role, "created_at": tx.now})
-    note_security(tx, actor, "person_invited", person=staff_id, name=name, role=role)
+    record_audit(tx, actor, "person_invited", person=staff_id, name=name, role=role)
     return invite(tx, staff_id)
 
 
@@ -64,7 +64,7 @@ def accept_invitation(tx: Transaction, link_hash: bytes, password_hash: str) -> 
     set_password(tx, invited.id, password_hash)
     use_invitations(tx, invited.id)
     delete_sessions(tx, invited.id)  # whoever had the old password is out
-    note_security(tx, f"staff:{invited.id}", "link_used")
+    record_audit(tx, f"staff:{invited.id}", "link_used")
     return True
 
 
@@ -78,7 +78,7 @@ def invite_again(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Inv
         raise NotFound
     use_invitations(tx, staff_id)
     clear_failures(tx, account_hash(person.name))
-    note_security(tx, actor, "link_made", person=staff_id)
+    record_audit(tx, actor, "link_made", person=staff_id)
     return invite(tx, staff_id)
 
 
@@ -94,7 +94,7 @@ def disable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> No
     tx.update("staff", staff_id, disabled_at=tx.now)
     use_invitations(tx, staff_id)
     delete_sessions(tx, staff_id)
-    note_security(tx, actor, "person_disabled", person=staff_id)
+    record_audit(tx, actor, "person_disabled", person=staff_id)
 
 
 def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
@@ -107,7 +107,7 @@ def enable_staff(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> Non
         return
     check_free(tx, person.name)
     tx.update("staff", staff_id, disabled_at=None)
-    note_security(tx, actor, "person_enabled", person=staff_id)
+    record_audit(tx, actor, "person_enabled", person=staff_id)
 
 
 def change_role(
@@ -125,26 +125,26 @@ def change_role(
     if role != "owner":
         _keep_an_owner(tx, person)
     tx.update("staff", staff_id, role=role)
-    note_security(tx, actor, "role_changed", person=staff_id, before=person.role, after=role)
+    record_audit(tx, actor, "role_changed", person=staff_id, before=person.role, after=role)
 
 
 def unlock(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> None:
     """Forget the wrong passwords that were typed for that person; NotFound."""
     clear_failures(tx, account_hash(known(find_staff(tx, staff_id)).name))
-    note_security(tx, actor, "unlocked", person=staff_id)
+    record_audit(tx, actor, "unlocked", person=staff_id)
 
 
 def end_session(tx: Transaction, staff_id: str, session_id: str, *, actor: str) -> None:
     """End one session of that person; NotFound when it is over already."""
     if not delete_session(tx, staff_id, session_id):
         raise NotFound
-    note_security(tx, actor, "session_ended", person=staff_id)
+    record_audit(tx, actor, "session_ended", person=staff_id)
 
 
 def end_sessions(tx: Transaction, staff_id: str, *, actor: str) -> int:
     """End every session of that person; how many."""
     ended = delete_sessions(tx, staff_id)
-    note_security(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
+    record_audit(tx, actor, "sessions_ended", person=staff_id, sessions=ended)
     return ended
 
 

@@ -13,7 +13,7 @@ FOUND = 5000
 
 
 @dataclass(frozen=True, slots=True)
-class SecurityEntry:
+class AuditEntry:
     """One line. `actor` is as in `history`, or `console`, `nobody`; `at` in ms since 1970."""
 
     seq: int
@@ -23,7 +23,7 @@ class SecurityEntry:
     detail: dict[str, Any]
 
 
-def add_security_entry(tx: Transaction, actor: str, what: str, detail: dict[str, Any]) -> int:
+def add_audit_entry(tx: Transaction, actor: str, what: str, detail: dict[str, Any]) -> int:
     """Append a line at `tx.now`; its number."""
     last = tx.row("SELECT seq, hash FROM security_log ORDER BY seq DESC LIMIT 1")
     seq, previous = (1, START) if last is None else (last[0] + 1, last[1])
@@ -33,20 +33,20 @@ def add_security_entry(tx: Transaction, actor: str, what: str, detail: dict[str,
     return int(seq)
 
 
-def list_security_entries(
+def list_audit_entries(
     reader: Reader, limit: int, *, before: int | None = None
-) -> list[SecurityEntry]:
+) -> list[AuditEntry]:
     """The newest first; `before` is a number, for the next page."""
     sql = f"""SELECT {_CHAINED} FROM security_log
               WHERE :before IS NULL OR seq < :before ORDER BY seq DESC LIMIT :limit"""  # noqa: S608
     rows = reader.rows(sql, {"before": before, "limit": limit})
     return [
-        SecurityEntry(seq, at, actor, what, json.loads(detail))
+        AuditEntry(seq, at, actor, what, json.loads(detail))
         for seq, at, actor, what, detail in rows
     ]
 
 
-def find_broken_security_link(reader: Reader) -> int | None:
+def find_broken_audit_link(reader: Reader) -> int | None:
     """The first line that does not follow from the one before, or None.
 
     Where old lines were removed, the first that is kept is taken at its word.
@@ -55,7 +55,7 @@ def find_broken_security_link(reader: Reader) -> int | None:
     return find_break(rows, _chain)
 
 
-def find_old_security_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
+def find_old_audit_entries(reader: Reader, before: int) -> list[tuple[int, ...]]:
     """Lines that stand before any of that instant or later; the last of all stays."""
     sql = """SELECT seq FROM security_log
              WHERE seq < coalesce(
@@ -65,7 +65,7 @@ def find_old_security_entries(reader: Reader, before: int) -> list[tuple[int, ..
     return list(reader.rows(sql, {"before": before, "limit": FOUND}))
 
 
-def drop_security_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
+def drop_audit_entries(tx: Transaction, keys: Sequence[tuple[int, ...]]) -> None:
     """Forget these lines."""
     tx.execute_each("DELETE FROM security_log WHERE seq = ?", keys)
 
@@ -79,13 +79,13 @@ CONSOLE = "console"  # a command at the machine itself
 NOBODY = "nobody"  # somebody who did not show who they are
 
 
-def note_security(tx: Transaction, actor: str, what: str, /, **detail: Any) -> None:
+def record_audit(tx: Transaction, actor: str, what: str, /, **detail: Any) -> None:
     """One line of the security log (docs/security.md, S23).
 
     `actor` is `staff:<id>`, `key:<id>`, `terminal:<id>`, `box`, CONSOLE or NOBODY. `detail`
     holds ids and names of the house's own things: no secret, no guest, nothing mistyped.
     """
-    add_security_entry(tx, actor, what, detail)
+    add_audit_entry(tx, actor, what, detail)
 
 
 START = bytes(32)

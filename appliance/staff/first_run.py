@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from appliance.core.tokens import hash_token
 from appliance.database.connection import Reader, Transaction
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.staff.model import has_owner
 from appliance.staff.sessions import OpenedSession, start_session
 
@@ -67,7 +67,7 @@ def offer_setup(tx: Transaction) -> str | None:
     return secret
 
 
-def found_owner(
+def create_first_owner(
     tx: Transaction, link_hash: bytes, name: str, password_hash: str,
     *, language: str, device_secret: str | None = None, device: str = "",
 ) -> OpenedSession | None:  # fmt: skip
@@ -88,7 +88,7 @@ def found_owner(
         {"id": staff_id, "name": name, "role": "owner", "password": password_hash,
          "language": language, "created_at": tx.now},
     )  # fmt: skip
-    note_security(tx, f"staff:{staff_id}", "box_founded", person=staff_id, role="owner")
+    record_audit(tx, f"staff:{staff_id}", "box_founded", person=staff_id, role="owner")
     return start_session(tx, staff_id, device_secret, device)
 
 

@@ -8,7 +8,7 @@ from appliance.core.errors import ChangedMeanwhile, SignInLater
 from appliance.core.tokens import account_hash, hash_token
 from appliance.database.connection import Reader, Row, Transaction
 from appliance.outbox import SessionEnded
-from appliance.staff.audit_log import NOBODY, list_security_entries, note_security
+from appliance.staff.audit_log import NOBODY, list_audit_entries, record_audit
 from appliance.staff.model import (
     STAFF_COLUMNS,
     StaffMember,
@@ -130,7 +130,7 @@ def is_known_device(reader: Reader, device_hash: bytes, staff_id: str) -> bool:
     return reader.row(sql, {"hash": device_hash, "staff_id": staff_id}) is not None
 
 
-def is_device_of_house(reader: Reader, device_hash: bytes) -> bool:
+def is_known_browser(reader: Reader, device_hash: bytes) -> bool:
     """Whether anybody signed in with that browser before."""
     sql = "SELECT EXISTS (SELECT 1 FROM known_device WHERE hash = :hash)"
     return bool(reader.value(sql, {"hash": device_hash}))
@@ -242,7 +242,7 @@ def open_session(
     """Everything asked for was right: a fresh session, and nothing was wrong before."""
     assert attempt.person is not None  # noqa: S101 - a password was compared
     clear_failures(tx, attempt.account, attempt.device)
-    note_security(tx, f"staff:{attempt.person.id}", "signed_in", device=device)
+    record_audit(tx, f"staff:{attempt.person.id}", "signed_in", device=device)
     return start_session(tx, attempt.person.id, device_secret, device)
 
 
@@ -253,12 +253,12 @@ def note_wrong_password(tx: Transaction, attempt: Try) -> None:
     those of the house soon have to wait.
     """
     if attempt.person is not None:
-        note_security(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
+        record_audit(tx, NOBODY, "sign_in_failed", person=attempt.person.id)
         return
-    for last in list_security_entries(tx, 1):
+    for last in list_audit_entries(tx, 1):
         if (last.what, last.detail) == ("sign_in_failed", {}) and 0 <= tx.now - last.at < _MINUTE:
             return
-    note_security(tx, NOBODY, "sign_in_failed")
+    record_audit(tx, NOBODY, "sign_in_failed")
 
 
 def still_fits(tx: Transaction, attempt: Try) -> bool:
@@ -300,7 +300,7 @@ def start_session(
 
 def sign_out(tx: Transaction, staff_id: str, session_id: str) -> bool:
     """End one session; whether there was one."""
-    note_security(tx, f"staff:{staff_id}", "signed_out")
+    record_audit(tx, f"staff:{staff_id}", "signed_out")
     return delete_session(tx, staff_id, session_id)
 
 
@@ -315,4 +315,4 @@ def change_password(
         raise ChangedMeanwhile
     set_password(tx, staff_id, password_hash)
     delete_sessions(tx, staff_id)
-    note_security(tx, f"staff:{staff_id}", "password_changed")
+    record_audit(tx, f"staff:{staff_id}", "password_changed")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from appliance.core.errors import ChangedMeanwhile, CodeLater, OfferOver
 from appliance.core.tokens import ACCESS_CODE_ALPHABET, Keyring, account_hash, hash_token
 from appliance.database.connection import Reader, Transaction, known
-from appliance.staff.audit_log import CONSOLE, NOBODY, note_security
+from appliance.staff.audit_log import CONSOLE, NOBODY, record_audit
 from appliance.staff.model import find_staff
 from appliance.staff.sessions import OpenedSession, Try, count_try, open_session, still_fits
 
@@ -20,7 +20,7 @@ ASKED_MILLISECONDS = 5 * 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class SecondStep:
+class TwoFactor:
     """By which secret somebody's app shows codes; in force unless `since` is None."""
 
     wrapped: bytes
@@ -37,7 +37,7 @@ class AskedCode:
     is_counted: bool
 
 
-def tidy_recovery_code(typed: str) -> str:
+def normalise_recovery_code(typed: str) -> str:
     """A recovery code as it is hashed, however it was typed."""
     return "".join(c for c in typed.upper() if c in ACCESS_CODE_ALPHABET)
 
@@ -89,27 +89,27 @@ def _read_code(typed: str) -> str:
 _KEPT_STEPS = 2880  # of a day
 
 
-def find_second_step(reader: Reader, staff_id: str) -> SecondStep | None:
+def find_two_factor(reader: Reader, staff_id: str) -> TwoFactor | None:
     """That person's, in force or only offered."""
     return reader.one(
-        SecondStep,
+        TwoFactor,
         "SELECT secret, offered_at, since FROM second_step WHERE staff_id = :id",
         {"id": staff_id},
     )
 
 
-def has_second_step(reader: Reader, staff_id: str) -> bool:
+def has_two_factor(reader: Reader, staff_id: str) -> bool:
     """Whether that person's is in force."""
-    found = find_second_step(reader, staff_id)
+    found = find_two_factor(reader, staff_id)
     return found is not None and found.since is not None
 
 
-def list_second_steps(reader: Reader) -> set[str]:
+def list_two_factor(reader: Reader) -> set[str]:
     """Whose are in force."""
     return {id_ for (id_,) in reader.rows("SELECT staff_id FROM second_step WHERE since NOT NULL")}
 
 
-def delete_second_step(tx: Transaction, staff_id: str) -> None:
+def delete_two_factor(tx: Transaction, staff_id: str) -> None:
     """Forget the secret and all that belongs to it."""
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
         tx.execute(f"DELETE FROM {table} WHERE staff_id = :id", {"id": staff_id})  # noqa: S608
@@ -155,12 +155,12 @@ def find_asked_code(reader: Reader, asked_hash: bytes) -> AskedCode | None:
     return reader.one(AskedCode, sql, {"hash": asked_hash, "now": reader.now, "latest": latest})
 
 
-def offer_second_step(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
+def offer_two_factor(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes:
     """A fresh secret for an app; nothing is asked for until a code of it was right.
 
     ChangedMeanwhile when a second step is in force already.
     """
-    if has_second_step(tx, staff_id):
+    if has_two_factor(tx, staff_id):
         raise ChangedMeanwhile
     secret = tx.tokens.random_bytes(SECRET_BYTES)
     sql = """INSERT INTO second_step (staff_id, secret, offered_at) VALUES (:id, :secret, :now)
@@ -172,7 +172,7 @@ def offer_second_step(tx: Transaction, keyring: Keyring, staff_id: str) -> bytes
 
 def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
     """What that person was offered in the last quarter of an hour; OfferOver."""
-    found = find_second_step(reader, staff_id)
+    found = find_two_factor(reader, staff_id)
     if found is None or found.since is not None:
         raise OfferOver
     if not 0 <= reader.now - found.offered_at < OFFER_MILLISECONDS:
@@ -180,7 +180,7 @@ def offered_secret(reader: Reader, keyring: Keyring, staff_id: str) -> bytes:
     return keyring.unwrap(found.wrapped)
 
 
-def confirm_second_step(
+def confirm_two_factor(
     tx: Transaction, keyring: Keyring, staff_id: str, typed: str
 ) -> list[str] | None:
     """In force from now on: the recovery codes, shown this once. None for a wrong code.
@@ -196,19 +196,19 @@ def confirm_second_step(
     tx.execute(sql, {"id": staff_id, "now": tx.now})
     codes = [tx.tokens.new_recovery_code() for _ in range(RECOVERY_CODES)]
     for code in codes:
-        hashed = hash_token(tidy_recovery_code(code))
+        hashed = hash_token(normalise_recovery_code(code))
         tx.insert("recovery_code", {"staff_id": staff_id, "hash": hashed})
-    note_security(tx, f"staff:{staff_id}", "second_step_added")
+    record_audit(tx, f"staff:{staff_id}", "second_step_added")
     return codes
 
 
-def remove_second_step(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
+def remove_two_factor(tx: Transaction, staff_id: str, *, actor: str = CONSOLE) -> bool:
     """The password alone is asked for again; whether there was a second step. NotFound."""
     known(find_staff(tx, staff_id))
-    was_in_force = has_second_step(tx, staff_id)
-    delete_second_step(tx, staff_id)
+    was_in_force = has_two_factor(tx, staff_id)
+    delete_two_factor(tx, staff_id)
     if was_in_force:
-        note_security(tx, actor, "second_step_removed", person=staff_id)
+        record_audit(tx, actor, "second_step_removed", person=staff_id)
     return was_in_force
 
 
@@ -245,14 +245,14 @@ def pass_password(
     """
     if attempt.person is None or not still_fits(tx, attempt):
         return None
-    if not has_second_step(tx, attempt.person.id):
+    if not has_two_factor(tx, attempt.person.id):
         return open_session(tx, attempt, device_secret, device)
     secret = tx.tokens.new_link_secret()
     insert_asked_code(tx, hash_token(secret), attempt.person.id, attempt.device)
     return CodeAsked(secret)
 
 
-def give_code(
+def verify_second_factor(
     tx: Transaction, keyring: Keyring, given: GivenCode, device_secret: str | None, device: str
 ) -> OpenedSession | NoSession:
     """A session for a right code. The first one belongs to the try of the password.
@@ -270,7 +270,7 @@ def give_code(
     if not _is_right(tx, keyring, person.id, given):
         # The next one is a try of its own.
         tx.execute("UPDATE asked_code SET is_counted = 0 WHERE hash = :hash", {"hash": asked_hash})
-        note_security(tx, NOBODY, "wrong_code", person=person.id)
+        record_audit(tx, NOBODY, "wrong_code", person=person.id)
         return NoSession.WRONG
     tx.execute("DELETE FROM asked_code WHERE hash = :hash", {"hash": asked_hash})
     return open_session(tx, Try(person, None, account, asked.device), device_secret, device)
@@ -279,16 +279,16 @@ def give_code(
 def _is_right(tx: Transaction, keyring: Keyring, staff_id: str, given: GivenCode) -> bool:
     if given.code:
         return _is_code_of_app(tx, keyring, staff_id, given.code)
-    code = hash_token(tidy_recovery_code(given.recovery))
+    code = hash_token(normalise_recovery_code(given.recovery))
     if not spend_recovery_code(tx, staff_id, code):
         return False
     left = count_recovery_codes(tx, staff_id)
-    note_security(tx, f"staff:{staff_id}", "recovery_code_used", left=left)
+    record_audit(tx, f"staff:{staff_id}", "recovery_code_used", left=left)
     return True
 
 
 def _is_code_of_app(tx: Transaction, keyring: Keyring, staff_id: str, typed: str) -> bool:
-    found = find_second_step(tx, staff_id)
+    found = find_two_factor(tx, staff_id)
     if found is None or found.since is None:
         return False
     steps = fitting_steps(keyring.unwrap(found.wrapped), typed, tx.now)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.clock import Clock, format_instant
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder, read_private
 from appliance.tls.authority import (
     RENEW_DAYS,
@@ -33,7 +33,7 @@ GIVEN = "given"  # the fingerprint of the authority that a device was given to t
 
 
 def read_identity(path: Path) -> Identity | None:
-    """What one of our own files holds, None when it is missing; Trouble when it is spoiled."""
+    """What one of our own files holds, None when missing; OperatorError when damaged."""
     try:
         content = read_private(path)
     except FileNotFoundError:
@@ -42,9 +42,9 @@ def read_identity(path: Path) -> Identity | None:
         key = serialization.load_pem_private_key(content, None)
         certificate, *chain = x509.load_pem_x509_certificates(content)
     except ValueError:
-        raise Trouble(f"{path} is damaged: restore it from a backup, or delete it") from None
+        raise OperatorError(f"{path} is damaged: restore it from a backup, or delete it") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise Trouble(f"{path} is none of the box's own: delete it")
+        raise OperatorError(f"{path} is none of the box's own: delete it")
     return Identity(key, certificate, tuple(chain))
 
 
@@ -65,26 +65,28 @@ def read_certificate(path: Path) -> x509.Certificate | None:
 def import_certificate(folder: Path, certificates: bytes, key: bytes, now: int) -> Names:
     """Keep an own certificate with its chain and key (PEM) in `tls/`; what it is for.
 
-    Trouble says what is wrong with it, and then nothing has changed.
+    OperatorError says what is wrong with it, and then nothing has changed.
     """
     try:
         chain = x509.load_pem_x509_certificates(certificates)
     except ValueError:
-        raise Trouble("the certificate is not in PEM: it begins with BEGIN CERTIFICATE") from None
+        raise OperatorError(
+            "the certificate is not in PEM: it begins with BEGIN CERTIFICATE"
+        ) from None
     try:
         private = serialization.load_pem_private_key(key, None)
     except TypeError:
-        raise Trouble("the key is locked by a password: give one without") from None
+        raise OperatorError("the key is locked by a password: give one without") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise Trouble("the key is not in PEM: it begins with BEGIN PRIVATE KEY") from None
+        raise OperatorError("the key is not in PEM: it begins with BEGIN PRIVATE KEY") from None
     form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     if chain[0].public_key().public_bytes(*form) != private.public_key().public_bytes(*form):
-        raise Trouble("key and certificate do not belong together: the box's own comes first")
+        raise OperatorError("key and certificate do not belong together: the box's own comes first")
     if ends_at(chain[0]) <= now:
-        raise Trouble("the certificate has ended: renew it first")
+        raise OperatorError("the certificate has ended: renew it first")
     names = names_in(chain[0])
     if not names.dns:
-        raise Trouble("the certificate names no host: phones refuse it")
+        raise OperatorError("the certificate names no host: phones refuse it")
     make_folder(folder)
     atomic_write(folder / IMPORTED, to_pem(private, chain))
     return names
@@ -163,7 +165,7 @@ class Certificates:
     def prepare(self) -> None:
         """Make what is missing, whatever the clock says, and load what is there.
 
-        Trouble when a file is spoiled or readable by others.
+        OperatorError when a file is spoiled or readable by others.
         """
         authority = read_identity(self.folder / AUTHORITY) or self._make_authority()
         leaf = read_identity(self.folder / LEAF)
@@ -191,7 +193,7 @@ class Certificates:
         try:
             self.context.load_cert_chain(leaf)
         except (OSError, ssl.SSLError):
-            raise Trouble(f"{leaf} is damaged: delete it, the box makes another") from None
+            raise OperatorError(f"{leaf} is damaged: delete it, the box makes another") from None
         self._imported = self._load_imported()
         self.context.sni_callback = self._choose
 
@@ -227,7 +229,7 @@ class Certificates:
     def _authority(self) -> x509.Certificate:
         found = read_identity(self.folder / AUTHORITY)
         if found is None:
-            raise Trouble(f"{self.folder / AUTHORITY} is missing: restart the box")
+            raise OperatorError(f"{self.folder / AUTHORITY} is missing: restart the box")
         return found.certificate
 
     def _make_authority(self) -> Identity:

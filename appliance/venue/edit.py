@@ -36,7 +36,7 @@ from appliance.venue.rows import (
     get_table,
     get_venue,
     list_closings,
-    list_coming,
+    list_future_reservations,
     list_slots,
     list_tables,
     list_used_tables,
@@ -58,7 +58,7 @@ def close_days(
     if not tonight <= last or not first <= last or (last - tonight).days > BOOKING_HORIZON_DAYS:
         raise InvalidDateRange(field="last")
     closing = Closing(tx.new_id(), first.isoformat(), last.isoformat(), reason)
-    clashes = closing_clashes(list_coming(tx, tonight.isoformat()), closing)
+    clashes = closing_clashes(list_future_reservations(tx, tonight.isoformat()), closing)
     if clashes and clash_mark(clashes) != accepted:
         return clashes
     if any(replace(other, id=closing.id) == closing for other in list_closings(tx)):
@@ -77,7 +77,7 @@ def open_days(tx: Transaction, closing_id: str) -> None:
 
 
 @contextmanager
-def keep_holds(tx: Transaction) -> Iterator[None]:
+def refuse_freed_slots(tx: Transaction) -> Iterator[None]:
     """Around a change of slots or of the evening's end.
 
     SlotIsHeld when it would move a slot that is booked across midnight: the same table could
@@ -86,7 +86,7 @@ def keep_holds(tx: Transaction) -> Iterator[None]:
     if tx.value("SELECT id FROM venue") is None:  # nothing can be booked yet
         yield
         return
-    coming = list_coming(tx, find_tonight(tx).isoformat())
+    coming = list_future_reservations(tx, find_tonight(tx).isoformat())
 
     def find() -> frozenset[str]:
         return find_shifted(coming, list_slots(tx), get_venue(tx).evening_ends_at)
@@ -108,7 +108,7 @@ def apply_venue(tx: Transaction, file: VenueFile, *, venue_id: str | None = None
     deleted. `venue_id` is the id of a venue that is not here yet (a fresh one when None).
     SlotIsHeld when a slot that is booked would move across midnight.
     """
-    with keep_holds(tx):
+    with refuse_freed_slots(tx):
         applied_id = _apply_head(tx, file, venue_id)
         apply_tables(tx, file.tables)
         apply_slots(tx, file.slots)
@@ -184,7 +184,7 @@ def edit_venue(tx: Transaction, seen: str, wished: Venue) -> None:
     """
     _check_seen(get_venue(tx), seen)
     check_venue(wished, tx.zones)
-    with keep_holds(tx):
+    with refuse_freed_slots(tx):
         update_venue(tx, wished)
     tx.notices.append(VenueChanged())
 
@@ -212,7 +212,9 @@ def edit_table(
     _check_seen(table, seen)
     check_table(entry, {other.number for other in list_tables(tx) if other.id != table_id})
     after = replace(entry, id=table_id)
-    clashes = table_clashes(list_coming(tx, find_tonight(tx).isoformat()), table, after)
+    clashes = table_clashes(
+        list_future_reservations(tx, find_tonight(tx).isoformat()), table, after
+    )
     if clashes and clash_mark(clashes) != accepted:
         return clashes
     tx.update("venue_table", table_id, **table_columns(entry))
@@ -265,7 +267,7 @@ def add_slot(tx: Transaction, entry: Slot) -> str:
     slots = list_slots(tx)
     slot = replace(entry, id=tx.new_id())
     check_slot(slot, slots)
-    with keep_holds(tx):
+    with refuse_freed_slots(tx):
         tx.insert("slot", slot_row(slot) | {"position": len(slots)})
     return slot.id
 
@@ -311,7 +313,10 @@ def _settle(
     tx: Transaction, before: Sequence[Slot], after: Sequence[Slot], accepted: str | None
 ) -> Clashes:
     """What stands against it and was not accepted; SlotIsHeld for what cannot be."""
-    coming, ends = list_coming(tx, find_tonight(tx).isoformat()), get_venue(tx).evening_ends_at
+    coming, ends = (
+        list_future_reservations(tx, find_tonight(tx).isoformat()),
+        get_venue(tx).evening_ends_at,
+    )
     if find_shifted(coming, after, ends) - find_shifted(coming, before, ends):
         raise SlotIsHeld
     clashes = slot_clashes(coming, before, after)

@@ -71,7 +71,7 @@ def find_closing(reader: Reader, day: str) -> Closing | None:
     return next((closing for closing in list_closings(reader) if closing.holds(day)), None)
 
 
-def list_coming(reader: Reader, since: str) -> list[Coming]:
+def list_future_reservations(reader: Reader, since: str) -> list[Coming]:
     """What is still to be kept from the evening `since` on, in its order."""
     sql = """SELECT r.id, r.date, r.slot, r.starts, r.table_id, t.number, r.guests, r.customer_name
              FROM reservation r JOIN venue_table t ON t.id = r.table_id

@@ -13,7 +13,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, TypeVar
 
 from appliance.clock import ZoneDatabase
-from appliance.core.errors import Trouble, ValidationError, field_invalid
+from appliance.core.errors import OperatorError, ValidationError, field_invalid
 from appliance.venue.model import Slot, Table, Venue, is_slot, minutes
 
 STATUSES = ("active", "inactive", "suspended")
@@ -89,7 +89,7 @@ def _check_zone(name: str, zones: ZoneDatabase) -> None:
         raise fault
     try:
         zones.zone(name)
-    except Trouble:
+    except OperatorError:
         raise fault from None
 
 
@@ -133,11 +133,11 @@ def _check_length(name: str, value: str, longest: int) -> None:
 
 
 def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
-    """The venue in `text`; Trouble names the field, what it is and what is allowed."""
+    """The venue in `text`; OperatorError names the field, what it is and what is allowed."""
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a deep nest
-        raise Trouble(f"the venue file is not TOML: {error}") from None
+        raise OperatorError(f"the venue file is not TOML: {error}") from None
     tables: list[Table] = []
     for path, members in _entries(document, "tables"):
         table = _read(Table, path, members, **_TABLE)
@@ -159,7 +159,9 @@ def parse_venue_file(text: str, zones: ZoneDatabase) -> VenueFile:
         check_venue(venue, zones)
     _check_policies(venue.policies)
     if not tables:
-        raise Trouble("tables is missing from the venue file: at least one [[tables]] is needed")
+        raise OperatorError(
+            "tables is missing from the venue file: at least one [[tables]] is needed"
+        )
     return venue
 
 
@@ -167,7 +169,7 @@ def _entries(document: Mapping[str, Any], name: str) -> list[tuple[str, dict[str
     """Each table of `[[name]]`, with the path that its members are known by."""
     value = document.get(name, [])
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise Trouble(f"{name} is {value!r} in the venue file: [[{name}]] is allowed")
+        raise OperatorError(f"{name} is {value!r} in the venue file: [[{name}]] is allowed")
     return [(f"{name}[{i}].", entry) for i, entry in enumerate(value)]
 
 
@@ -176,15 +178,17 @@ def _read(kind: type[T], path: str, members: Mapping[str, Any], **defaults: Any)
     known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
     for name in members:
         if name not in known or name == "id":
-            raise Trouble(f"{path}{name} in the venue file is not a known field")
+            raise OperatorError(f"{path}{name} in the venue file is not a known field")
     values: dict[str, Any] = {}
     for name, field in known.items():
         value = members.get(name, defaults.get(name))
         if value is None and name not in defaults and field.default is MISSING:
-            raise Trouble(f"{path}{name} is missing from the venue file")
+            raise OperatorError(f"{path}{name} is missing from the venue file")
         allowed = _wrong_type(field.type, value)
         if allowed:
-            raise Trouble(f"{path}{name} is {value!r} in the venue file: {allowed} is allowed")
+            raise OperatorError(
+                f"{path}{name} is {value!r} in the venue file: {allowed} is allowed"
+            )
         if isinstance(value, str):
             value = value.strip() or (None if field.type == str | None else "")
         values[name] = value
@@ -216,16 +220,18 @@ def _named(path: str, members: Mapping[str, Any]) -> Iterator[None]:
         name = _NAMES.get(refusal.field or "", refusal.field or "")
         rule = refusal.rule.english.format(**refusal.rule.blanks) if refusal.rule else ""
         value = members.get(name)
-        raise Trouble(f"{path}{name} is {value!r} in the venue file: {rule}") from None
+        raise OperatorError(f"{path}{name} is {value!r} in the venue file: {rule}") from None
 
 
 def _check_policies(policies: dict[str, Any] | None) -> None:
     try:
         json.dumps(policies, allow_nan=False)
     except RecursionError:  # as deep as the parser just so read
-        raise Trouble("policies is nested too deep in the venue file: a few levels do") from None
+        raise OperatorError(
+            "policies is nested too deep in the venue file: a few levels do"
+        ) from None
     except (TypeError, ValueError):
-        raise Trouble(
+        raise OperatorError(
             f"policies is {policies!r} in the venue file: "
             "a table of texts, numbers, truths and lists is allowed"
         ) from None

@@ -20,7 +20,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from yarl import URL
 
 from appliance.webhooks.deliveries import Outcome
-from appliance.webhooks.url_policy import Blocked, EgressGuard, IpAddress, Reach, Receiver, reach_of
+from appliance.webhooks.url_policy import (
+    Blocked,
+    EgressGuard,
+    IpAddress,
+    Reach,
+    TargetUrl,
+    reach_of,
+)
 
 GUARD, DNS, CONNECT, TLS, WAIT, DONE = "guard", "dns", "connect", "tls", "wait", "done"
 SENT = (WAIT, DONE)  # where the request was sent, whatever came of it
@@ -216,7 +223,7 @@ class Client:
 
     def __init__(
         self,
-        receiver: Receiver,
+        receiver: TargetUrl,
         guard: EgressGuard,
         connect: Connect,
         trust: Trust,

@@ -23,8 +23,8 @@ from appliance.webhooks.url_policy import (
     EgressGuard,
     EgressPolicy,
     IpAddress,
-    Receiver,
     SystemResolver,
+    TargetUrl,
     is_own_address,
     make_guard,
 )
@@ -44,7 +44,7 @@ class Inside:
         self._connect = connect
         self.names = names
 
-    def make_client(self, receiver: Receiver, trust: Trust, budgets: Budgets) -> Client:
+    def make_client(self, receiver: TargetUrl, trust: Trust, budgets: Budgets) -> Client:
         """A client that can reach nothing but what is inside."""
         # No TLS on a pair of sockets; the Host header stays what the URL says.
         port = 80 if receiver.port == _HTTPS else receiver.port
@@ -58,13 +58,13 @@ class Inside:
 class _Nowhere(EgressGuard):
     """A guard that looks nothing up and permits no address."""
 
-    async def addresses(self, receiver: Receiver) -> Sequence[IpAddress]:  # noqa: ARG002 - as above
+    async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:  # noqa: ARG002 - as above
         """None: the connector needs none."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class Dependencies:
     """Guard and connector, certificates to trust, time since boot, chance, patience.
 
     And what the machine itself knows of its network, and of its clock.
@@ -88,7 +88,7 @@ class Outside:
         if not (self.inside and isinstance(url, str) and self.inside.names(url)):
             await self.guard.check(url, allow_http=allow_http)
 
-    def make_client(self, endpoint: Endpoint, receiver: Receiver) -> Client:
+    def make_client(self, endpoint: Endpoint, receiver: TargetUrl) -> Client:
         """What sends to `receiver`, which is the URL of `endpoint` taken apart."""
         if self.inside and self.inside.names(endpoint.url):
             return self.inside.make_client(receiver, self.trust, self.budgets)
@@ -98,6 +98,6 @@ class Outside:
         return Client(receiver, self.guard, self.connect, trust, self.budgets)
 
 
-def make_outside(settings: WebhookSettings) -> Outside:
-    """The real world; Trouble when `webhooks.allow_networks` is wrong. Serves both environments."""
-    return Outside(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())
+def make_dependencies(settings: WebhookSettings) -> Dependencies:
+    """What production uses; OperatorError when `webhooks.allow_networks` is wrong."""
+    return Dependencies(guard=make_guard(settings), trust=SystemTrust(), uptime=SystemUptime())

@@ -11,10 +11,10 @@ import hashlib
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 
-from appliance.alerts import CLOCK_HELD, OFFLINE, UNWRITTEN, Conditions, notice_blocked
+from appliance.alerts import CLOCK_HELD, OFFLINE, UNWRITTEN, Alerts, notice_blocked
 from appliance.clock import Clock
 from appliance.clock_signals import Alarm
-from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_accident
+from appliance.core.errors import InvalidWebhookUrl, Unavailable, log_exception
 from appliance.database.connection import Reader
 from appliance.database.database import ChangedBeside
 from appliance.environment import Environment
@@ -24,14 +24,14 @@ from appliance.venue.model import Venue
 from appliance.venue.rows import get_venue
 from appliance.webhooks.client import BOX_OFFLINE, DONE, GUARD, SENT, Client
 from appliance.webhooks.deliveries import AttemptRecord, DueDelivery, Outcome
-from appliance.webhooks.dependencies import Outside, make_outside
+from appliance.webhooks.dependencies import Dependencies, make_dependencies
 from appliance.webhooks.endpoint_queue import EndpointQueue
 from appliance.webhooks.endpoints import Endpoint, EndpointsChanged, list_active_endpoints
 from appliance.webhooks.gates import AGAIN_MS, ClockGate, OfflineGate
 from appliance.webhooks.payload import event_body
-from appliance.webhooks.recorder import Recorder, notice_health
+from appliance.webhooks.recorder import Recorder, note_health
 from appliance.webhooks.retry_policy import Step, next_step
-from appliance.webhooks.url_policy import parse_receiver
+from appliance.webhooks.url_policy import parse_target_url
 
 IN_FLIGHT_MAX = 32
 _UNWRITTEN_MAX = 256
@@ -57,17 +57,17 @@ class Dispatcher:
     """Sends the deliveries of one environment. `start` it once, `close` it once."""
 
     def __init__(
-        self, environment: Environment, clock: Clock, outside: Outside | None = None
+        self, environment: Environment, clock: Clock, outside: Dependencies | None = None
     ) -> None:
-        """Trouble when `webhooks.allow_networks` is wrong; `outside` None is the real one."""
-        outside = outside or make_outside(environment.settings.webhooks)
+        """OperatorError when `webhooks.allow_networks` is wrong; `outside` None is the real one."""
+        outside = outside or make_dependencies(environment.settings.webhooks)
         self._environment = environment
         self._database = environment.database
         self._clock = clock
         self._outside = outside
         self._uptime = outside.uptime
         self._queues: dict[str, EndpointQueue] = {}
-        self._conditions = Conditions(self._database)
+        self._conditions = Alerts(self._database)
         grace_ms = environment.settings.webhooks.clock_grace_minutes * 60_000
         self.clock_gate = ClockGate(
             self._database, clock, outside, grace_ms, self._conditions, self._on_trusted
@@ -186,7 +186,7 @@ class Dispatcher:
     def _make_client(self, endpoint: Endpoint) -> Client | None:
         try:
             http = allows_http(self._environment)
-            receiver = parse_receiver(endpoint.url, allow_http=http)
+            receiver = parse_target_url(endpoint.url, allow_http=http)
         except InvalidWebhookUrl as refusal:
             notice_blocked(self._conditions, endpoint.id, str(refusal))
             return None
@@ -220,7 +220,7 @@ class Dispatcher:
                 try:
                     self._database.peek(self._choose, queue, uptime, now, attempts)
                 except Exception as error:  # noqa: BLE001 - what could be read is sent all the same
-                    log_accident("reading deliveries", error)
+                    log_exception("reading deliveries", error)
                     queue.pause(uptime + _AGAIN_MS)
                 for attempt in attempts:
                     self._launch(attempt)
@@ -261,7 +261,7 @@ class Dispatcher:
             if client is not None:
                 outcome = await client.post(request)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again
-            log_accident(f"delivery {delivery.id}", error)
+            log_exception(f"delivery {delivery.id}", error)
             outcome = Outcome(DONE, "failed")
         duration_ms = round((self._clock.monotonic() - started) * 1000)
         was_offline = queue.offline
@@ -274,7 +274,7 @@ class Dispatcher:
             if outcome.phase in SENT and not outcome.delivered and client and request:
                 record = dataclasses.replace(record, request=client.text(request))
             if queue.endpoint is not None:  # else it was switched off meanwhile
-                notice_health(self._conditions, record)
+                note_health(self._conditions, record)
             self._recorder.add(record)
         self._pump_soon()
 

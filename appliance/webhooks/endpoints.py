@@ -9,14 +9,14 @@ from typing import Any
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from appliance.alerts import Condition, drop_condition, put_condition
+from appliance.alerts import Alert, drop_alert, put_alert
 from appliance.api_keys import ApiKey
 from appliance.core.errors import InvalidEventType, TooManyEndpoints, field_invalid
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction, known
 from appliance.outbox import EVENT_TYPES, queue_event
 from appliance.reservations.model import Reservation
-from appliance.staff.audit_log import CONSOLE, note_security
+from appliance.staff.audit_log import CONSOLE, record_audit
 from appliance.webhooks.deliveries import cancel_pending
 
 _PIN = re.compile(r"[0-9a-f]{64}")
@@ -180,7 +180,7 @@ def register_endpoint(
         {"id": endpoint_id, "url": url, "events": json.dumps(events), "active": 1,
          "created_at": tx.now, "lineage": lineage, "secret": wrapped},
     )  # fmt: skip
-    note_security(tx, actor, "endpoint_registered", endpoint=endpoint_id)
+    record_audit(tx, actor, "endpoint_registered", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return get_endpoint(tx, endpoint_id), secret
 
@@ -195,7 +195,7 @@ def restrict_references(
     if get_endpoint(tx, endpoint_id).own_refs == int(own_refs):
         return
     tx.update("endpoint", endpoint_id, own_refs=int(own_refs))
-    note_security(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)
+    record_audit(tx, actor, "endpoint_references_chosen", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
 
 
@@ -206,7 +206,7 @@ def choose_events(
     if get_endpoint(tx, endpoint_id).events == events:
         return
     tx.update("endpoint", endpoint_id, events=json.dumps(events))
-    note_security(tx, actor, "endpoint_events_chosen", endpoint=endpoint_id)
+    record_audit(tx, actor, "endpoint_events_chosen", endpoint=endpoint_id)
 
 
 def send_test_event(tx: Transaction, endpoint_id: str | None) -> list[str]:
@@ -227,7 +227,7 @@ def deactivate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSO
 
     The venue's staff do it so: what they were alerted to is settled.
     """
-    drop_condition(tx, SWITCHED_OFF, endpoint_id)
+    drop_alert(tx, SWITCHED_OFF, endpoint_id)
     _switch_off(tx, endpoint_id, actor)
 
 
@@ -236,7 +236,7 @@ def deactivate_by_key(tx: Transaction, endpoint_id: str, key: ApiKey) -> None:
     endpoint = get_endpoint(tx, endpoint_id)
     if endpoint.active and endpoint.lineage != key.lineage:
         sentence = f"the API key {key.name} deactivated a webhook endpoint of somebody else"
-        put_condition(tx, Condition(SWITCHED_OFF, endpoint_id, tx.now, sentence))
+        put_alert(tx, Alert(SWITCHED_OFF, endpoint_id, tx.now, sentence))
     _switch_off(tx, endpoint_id, f"key:{key.id}")
 
 
@@ -245,7 +245,7 @@ def _switch_off(tx: Transaction, endpoint_id: str, actor: str) -> None:
         return
     tx.update("endpoint", endpoint_id, active=0)
     cancel_pending(tx, endpoint_id)
-    note_security(tx, actor, "endpoint_deactivated", endpoint=endpoint_id)
+    record_audit(tx, actor, "endpoint_deactivated", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
 
 
@@ -267,7 +267,7 @@ def roll_secret(
         "endpoint", endpoint_id, secret=wrapped,
         previous_secret=endpoint.secret, previous_secret_expires_at=tx.now + OVERLAP_MS,
     )  # fmt: skip
-    note_security(tx, actor, "endpoint_secret_rolled", endpoint=endpoint_id)
+    record_audit(tx, actor, "endpoint_secret_rolled", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return secret
 
@@ -281,7 +281,7 @@ def revoke_old_secret(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     if endpoint.previous_secret is None:
         return False
     tx.update("endpoint", endpoint_id, previous_secret=None, previous_secret_expires_at=None)
-    note_security(tx, actor, "endpoint_old_secret_revoked", endpoint=endpoint_id)
+    record_audit(tx, actor, "endpoint_old_secret_revoked", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))
     return (endpoint.previous_secret_expires_at or 0) > tx.now
 
@@ -333,6 +333,6 @@ def activate_endpoint(tx: Transaction, endpoint_id: str, *, actor: str = CONSOLE
     if count_active(tx) >= ACTIVE_MAX:
         raise TooManyEndpoints
     tx.update("endpoint", endpoint_id, active=1)
-    drop_condition(tx, SWITCHED_OFF, endpoint_id)
-    note_security(tx, actor, "endpoint_activated", endpoint=endpoint_id)
+    drop_alert(tx, SWITCHED_OFF, endpoint_id)
+    record_audit(tx, actor, "endpoint_activated", endpoint=endpoint_id)
     tx.notices.append(EndpointsChanged(endpoint_id))

@@ -7,22 +7,27 @@ from collections.abc import Callable, Sequence
 from appliance.alerts import (
     CLOCK_HELD,
     CLOCK_UNCONFIRMED,
-    Conditions,
-    drop_condition,
-    list_conditions,
+    Alerts,
+    drop_alert,
+    list_alerts,
 )
 from appliance.clock import BoxClock, Clock, ClockMark
 from appliance.clock_signals import Alarm, Uptime
-from appliance.core.errors import Unavailable, log_accident
+from appliance.core.errors import Unavailable, log_exception
 from appliance.core.network import Network
 from appliance.database.connection import Transaction
 from appliance.database.database import ChangedBeside, Database
-from appliance.database.heartbeat import beat, find_clock_mark, find_latest_instant, put_clock_mark
+from appliance.database.heartbeat import (
+    find_clock_mark,
+    find_latest_instant,
+    put_clock_mark,
+    write_heartbeat,
+)
 from appliance.outbox import ClockConfirmed
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.webhooks.client import CONN_TIMEOUT, DNS_TEMP, NO_ROUTE
 from appliance.webhooks.deliveries import Outcome
-from appliance.webhooks.dependencies import Outside
+from appliance.webhooks.dependencies import Dependencies
 from appliance.webhooks.endpoints import list_active_endpoints
 from appliance.webhooks.retry_policy import DELAYS_MS, longest_wait, settle_some_waits
 
@@ -32,11 +37,11 @@ CLOCK_LEAPT = "clock_leapt"  # outlives the process: a restart makes no wrong cl
 def confirm_clock(tx: Transaction, actor: str) -> None:
     """Let things expire by it again (docs/decisions/time.md). For each environment by itself.
 
-    `actor` as note_security wants it.
+    `actor` as record_audit wants it.
     """
-    drop_condition(tx, CLOCK_LEAPT, "")
-    beat(tx)
-    note_security(tx, actor, "clock_confirmed")
+    drop_alert(tx, CLOCK_LEAPT, "")
+    write_heartbeat(tx)
+    record_audit(tx, actor, "clock_confirmed")
     tx.notices.append(ClockConfirmed())
 
 
@@ -100,9 +105,9 @@ class ClockGate:
         self,
         database: Database,
         clock: Clock,
-        outside: Outside,
+        outside: Dependencies,
         grace_ms: int,
-        conditions: Conditions,
+        conditions: Alerts,
         on_trusted: Callable[[], None],
     ) -> None:
         """`on_trusted` is called when the clock is trusted again."""
@@ -252,7 +257,7 @@ class ClockGate:
                 self._reopen()
         except Exception as error:  # noqa: BLE001 - it is tried again
             if not isinstance(error, Unavailable):
-                log_accident("counting waits by the clock", error)
+                log_exception("counting waits by the clock", error)
             self._waits_are_stale = True
             self._set_alarm(self._uptime.milliseconds() + _CHECK_MS)
         finally:
@@ -299,7 +304,7 @@ async def settle_waits(database: Database, uptime: Uptime) -> None:
 
 def recall_clock(clock: BoxClock, database: Database) -> None:
     """Let the clock begin with what this database knows of it."""
-    noted = database.peek(list_conditions)
+    noted = database.peek(list_alerts)
     clock.remember(
         database.peek(find_clock_mark),
         database.peek(find_latest_instant),
@@ -311,4 +316,4 @@ def _put_mark(tx: Transaction, mark: ClockMark, *, is_sure: bool) -> None:
     """With the time: where nobody writes for months, the next start sees no leap in that."""
     put_clock_mark(tx, mark)
     if is_sure:
-        beat(tx)
+        write_heartbeat(tx)

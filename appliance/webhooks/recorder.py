@@ -9,11 +9,11 @@ from appliance.alerts import (
     ENDPOINT_FAILING,
     RECEIVER_CLOCK,
     SKEW_WARNING_S,
-    Conditions,
+    Alerts,
     notice_blocked,
 )
 from appliance.clock import ClockMark
-from appliance.core.errors import Unavailable, log_accident
+from appliance.core.errors import Unavailable, log_exception
 from appliance.database.connection import Transaction
 from appliance.database.database import Database
 from appliance.database.heartbeat import put_clock_mark
@@ -138,7 +138,7 @@ class Recorder:
                 await self._pause(_AGAIN_SECONDS)
                 continue
             except Exception as error:  # noqa: BLE001 - they are sent again after a restart
-                log_accident(f"writing the outcomes of {len(batch)} webhooks", error)
+                log_exception(f"writing the outcomes of {len(batch)} webhooks", error)
                 await self._pause(_AGAIN_SECONDS)
             del self._waiting[: len(batch)]
             self._on_recorded(batch)
@@ -156,7 +156,7 @@ class Recorder:
             return
 
 
-def notice_health(conditions: Conditions, record: AttemptRecord) -> None:
+def note_health(conditions: Alerts, record: AttemptRecord) -> None:
     """Compare an outcome with what was known. What was our own fault says nothing."""
     outcome, id_, skew_s = record.outcome, record.endpoint_id, record.clock_skew_s
     if outcome is None or not outcome.charged:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
-from appliance.core.errors import RULES, InvalidWebhookUrl, Trouble, WebhookUrlClosed
+from appliance.core.errors import RULES, InvalidWebhookUrl, OperatorError, WebhookUrlClosed
 from appliance.core.settings import WebhookSettings
 
 IpAddress = IPv4Address | IPv6Address
@@ -96,7 +96,7 @@ class AllowEntry:
 
 
 def parse_allow_entry(text: str) -> AllowEntry:
-    """`10.0.0.5`, `10.0.0.0/8`, `127.0.0.1:9000`, `[fd00::1]:9000`; Trouble otherwise.
+    """`10.0.0.5`, `10.0.0.0/8`, `127.0.0.1:9000`, `[fd00::1]:9000`; OperatorError otherwise.
 
     A network has to lie inside one private, loopback or link-local range: a wider one
     would open what it does not name.
@@ -105,7 +105,7 @@ def parse_allow_entry(text: str) -> AllowEntry:
     try:
         network = ip_network(name)
     except ValueError as error:
-        raise Trouble(
+        raise OperatorError(
             f"webhooks.allow_networks has {text!r} ({error}): "
             "write an address or a network, each with an optional :port"
         ) from None
@@ -115,7 +115,7 @@ def parse_allow_entry(text: str) -> AllowEntry:
     first, length = network.network_address, network.prefixlen
     ranges = [outer for group in _OPENABLE.values() for outer in group]
     if not any(first in outer and length >= outer.prefixlen for outer in ranges):
-        raise Trouble(
+        raise OperatorError(
             f"webhooks.allow_networks has {text!r}: it names no private network; "
             f"write one inside {', '.join(map(str, ranges))}"
         )
@@ -134,7 +134,7 @@ class EgressPolicy:
     """What may be connected to (docs/decisions/urls-and-networks.md)."""
 
     def __init__(self, allowed: Iterable[str], is_own_address: Callable[[IpAddress], bool]) -> None:
-        """`allowed` is `webhooks.allow_networks`; Trouble names an entry that is wrong."""
+        """`allowed` is `webhooks.allow_networks`; OperatorError names an entry that is wrong."""
         self._entries: Sequence[AllowEntry] = [parse_allow_entry(text) for text in allowed]
         self._is_own_address = is_own_address
 
@@ -169,7 +169,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class TargetUrl:
     """A URL taken apart. `address` is set when the host is an IP address."""
 
     secure: bool
@@ -185,7 +185,7 @@ class Receiver:
         return host if self.port == _usual_port(secure=self.secure) else f"{host}:{self.port}"
 
 
-def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
+def parse_target_url(url: object, *, allow_http: bool) -> TargetUrl:
     """The receiver that `url` names; InvalidWebhookUrl says which rule it breaks.
 
     Knows nothing of which addresses and ports are permitted: that is the guard's.
@@ -209,10 +209,10 @@ def parse_receiver(url: object, *, allow_http: bool) -> Receiver:
     usual = _usual_port(secure=secure)
     name, address = _parse_host(host or "", parts.netloc)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Receiver(secure, name, usual if port is None else port, target, address)
+    return TargetUrl(secure, name, usual if port is None else port, target, address)
 
 
-def forbidden(receiver: Receiver, address: IpAddress | None) -> InvalidWebhookUrl:
+def forbidden(receiver: TargetUrl, address: IpAddress | None) -> InvalidWebhookUrl:
     """The refusal of a receiver that may not be reached, and what would open it.
 
     `address` is the one at fault, where it is known. The one that a name leads to is not told:
@@ -288,12 +288,12 @@ class EgressGuard:
         self._resolve = resolve
         self._resolve_new = resolve_new or resolve
 
-    async def check(self, url: object, *, allow_http: bool) -> Receiver:
+    async def check(self, url: object, *, allow_http: bool) -> TargetUrl:
         """The receiver of a `url` that is to be registered, or InvalidWebhookUrl.
 
         A name that does not resolve passes: the box may be offline just now.
         """
-        receiver = parse_receiver(url, allow_http=allow_http)
+        receiver = parse_target_url(url, allow_http=allow_http)
         try:
             await self._permitted(receiver, self._resolve_new)
         except Blocked as blocked:
@@ -302,14 +302,14 @@ class EgressGuard:
             pass
         return receiver
 
-    async def addresses(self, receiver: Receiver) -> Sequence[IpAddress]:
+    async def addresses(self, receiver: TargetUrl) -> Sequence[IpAddress]:
         """Every address of `receiver`, each of them permitted.
 
         Raises Blocked when only one is not, OSError or TimeoutError (3 s) from the resolver.
         """
         return await self._permitted(receiver, self._resolve)
 
-    async def _permitted(self, receiver: Receiver, resolve: Resolve) -> Sequence[IpAddress]:
+    async def _permitted(self, receiver: TargetUrl, resolve: Resolve) -> Sequence[IpAddress]:
         policy, port, secure = self._policy, receiver.port, receiver.secure
         if not policy.permits_port(port, secure=secure):
             raise Blocked(receiver.address)
@@ -379,6 +379,6 @@ def is_own_address(address: IpAddress) -> bool:
 
 
 def make_guard(settings: WebhookSettings) -> EgressGuard:
-    """The guard of this machine; Trouble when `webhooks.allow_networks` is wrong."""
+    """The guard of this machine; OperatorError when `webhooks.allow_networks` is wrong."""
     policy = EgressPolicy(settings.allow_networks, is_own_address)
     return EgressGuard(policy, SystemResolver(), SystemResolver(_NEW_LOOKUPS_AT_ONCE))

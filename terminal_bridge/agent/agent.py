@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from appliance.clock import Clock, ZoneDatabase, format_instant, parse_instant
-from appliance.core.errors import log_accident
+from appliance.core.errors import log_exception
 from appliance.core.tokens import Tokens
 from appliance.door.guest_pass import resembles_pass
 from appliance.door.verdict import COLOURS
@@ -181,7 +181,7 @@ class Link:
             self._agent.lose(str(why))
         except Exception as error:  # noqa: BLE001 - the door goes on without the box
             self._agent.lose("something unexpected happened")
-            log_accident("the link to the box", error)
+            log_exception("the link to the box", error)
         else:
             return True
         return False

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write
 
 SCAN_SECONDS = 2.0
@@ -86,7 +86,7 @@ class Identity:
 
 
 def load_identity(folder: Path) -> Identity | None:
-    """What was saved in `folder`, or None; Trouble when it cannot be read."""
+    """What was saved in `folder`, or None; OperatorError when it cannot be read."""
     path = folder / "bridge.json"
     try:
         kept = json.loads(path.read_text("utf-8"))
@@ -95,24 +95,24 @@ def load_identity(folder: Path) -> Identity | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise Trouble(f"{path} cannot be read: pair this bridge again with --pair") from None
+        raise OperatorError(f"{path} cannot be read: pair this bridge again with --pair") from None
 
 
 def parse_box(url: str) -> str:
-    """The base address; Trouble when it is none."""
+    """The base address; OperatorError when it is none."""
     base = url.strip().rstrip("/")
     parts = urlsplit(base)
     plain = not (parts.query or parts.fragment or parts.username)
     if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
-        raise Trouble(f"--box is {url!r}: an address such as https://box.local is allowed")
+        raise OperatorError(f"--box is {url!r}: an address such as https://box.local is allowed")
     return base
 
 
 def parse_pin(text: str) -> str:
-    """A fingerprint in hex, with or without colons; Trouble when it is none."""
+    """A fingerprint in hex, with or without colons; OperatorError when it is none."""
     pin = text.replace(":", "").strip().lower()
     if not _PIN.fullmatch(pin):
-        raise Trouble("--pin must be the SHA-256 of the box's certificate: 64 hex digits")
+        raise OperatorError("--pin must be the SHA-256 of the box's certificate: 64 hex digits")
     return pin
 
 
@@ -120,7 +120,7 @@ class BoxClient:
     """The terminal protocol, from the terminal's side. An async context."""
 
     def __init__(self, identity: Identity) -> None:
-        """Trouble when the identity's certificate is none."""
+        """OperatorError when the identity's certificate is none."""
         self.identity = identity
         self._ssl = _trust(identity)
         self._session: aiohttp.ClientSession
@@ -224,7 +224,7 @@ def _trust(identity: Identity) -> ssl.SSLContext | aiohttp.Fingerprint | bool:
     try:
         return ssl.create_default_context(cadata=identity.ca)
     except ssl.SSLError:
-        raise Trouble("--ca holds no certificate: give the box's own in PEM form") from None
+        raise OperatorError("--ca holds no certificate: give the box's own in PEM form") from None
 
 
 def _describe(error: Exception) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from appliance.commands.console import Console
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.i18n import load_languages
 from appliance.core.scanner_settings import ReaderSettings, parse_readers
 from terminal_bridge.agent.agent import Agent, Link
@@ -39,11 +39,13 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
     os.umask(_PRIVATE)
     directory = console.directory(arguments)
     if directory.holds_a_box():
-        raise Trouble(f"there is a box in {directory.root}: give the bridge a directory of its own")
+        raise OperatorError(
+            f"there is a box in {directory.root}: give the bridge a directory of its own"
+        )
     try:
         directory.root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Trouble(f"{directory.root} cannot be made: {error.strerror}") from None
+        raise OperatorError(f"{directory.root} cannot be made: {error.strerror}") from None
     with directory.lock():
         readers = read_bridge_settings(directory.settings_file)
         load_languages()  # now, so that no guest waits for it
@@ -51,16 +53,18 @@ def run_bridge(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def read_bridge_settings(file: Path) -> tuple[ReaderSettings, ...]:
-    """The readers of the bridge's own settings.toml; Trouble when there are none."""
+    """The readers of the bridge's own settings.toml; OperatorError when there are none."""
     try:
         document = tomllib.loads(file.read_text("utf-8")) if file.exists() else {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Trouble(f"{file.name} cannot be read: {error}") from None
+        raise OperatorError(f"{file.name} cannot be read: {error}") from None
     for name in document.keys() - {"readers"}:
-        raise Trouble(f"unknown section [{name}] in {file.name}: a bridge has [[readers]] alone")
+        raise OperatorError(
+            f"unknown section [{name}] in {file.name}: a bridge has [[readers]] alone"
+        )
     readers = parse_readers(document.get("readers", []), on_a_bridge=True)
     if not readers:
-        raise Trouble(
+        raise OperatorError(
             f"{file} names no reader: write [[readers]] into it, see docs/guide/scanners.md"
         )
     return readers
@@ -99,7 +103,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
     """Who this bridge is: as it was paired before, or by a code that is used now."""
     known = load_identity(folder)
     if known is None and not (arguments.pair and arguments.box):
-        raise Trouble("this bridge is not paired: give --box URL and --pair CODE once")
+        raise OperatorError("this bridge is not paired: give --box URL and --pair CODE once")
     identity = known or Identity(parse_box(arguments.box))
     if arguments.box:
         identity = replace(identity, box=parse_box(arguments.box))
@@ -110,7 +114,7 @@ async def _identify(arguments: argparse.Namespace, folder: Path) -> Identity:
     if arguments.pair:
         try:
             identity = await _pair(identity, arguments.pair, arguments.name)
-        except Trouble as trouble:
+        except OperatorError as trouble:
             if known is None:
                 raise
             log.warning("not paired anew, going on as before: %s", trouble)
@@ -125,15 +129,15 @@ async def _pair(identity: Identity, code: str, name: str | None) -> Identity:
             answer = await client.pair(code, name)
             return replace(identity, token=answer["token"]).introduced(answer)
         except OutOfReach as why:
-            raise Trouble(f"{why}: is {identity.box} right?") from None
+            raise OperatorError(f"{why}: is {identity.box} right?") from None
         except (NotPaired, Refused) as why:
-            raise Trouble(f"the box refused the pairing: {why}") from None
+            raise OperatorError(f"the box refused the pairing: {why}") from None
         except (KeyError, TypeError):
-            raise Trouble(f"{identity.box} does not answer as a box does") from None
+            raise OperatorError(f"{identity.box} does not answer as a box does") from None
 
 
 def _read_ca(file: Path) -> str:
     try:
         return file.read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
-        raise Trouble(f"--ca {file} cannot be read: {error}") from None
+        raise OperatorError(f"--ca {file} cannot be read: {error}") from None

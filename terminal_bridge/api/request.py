@@ -22,7 +22,7 @@ from appliance.door.scan import TAKEN_BACK, Reading, Scan
 from appliance.door.terminals import NAME_MAX, Terminal, find_by_token, touch_terminal
 from appliance.door.verdict import LANGUAGES
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT, STILL_MAY, is_from_our_page
+from appliance.http.request import ENVIRONMENT, RECHECK_AUTHORISATION, is_from_our_page
 from appliance.reservations.request import parse_uuid
 
 CODE_MAX = 2048
@@ -242,7 +242,7 @@ async def authenticate(request: web.Request, role: str = "scan") -> Terminal:
     """
     environment = request[ENVIRONMENT]
     terminal = _identify(request, role)
-    request[STILL_MAY] = lambda later: _identify(later, role)
+    request[RECHECK_AUTHORISATION] = lambda later: _identify(later, role)
     await touch(environment, terminal, request.headers.get("User-Agent"))
     return terminal
 

@@ -11,7 +11,7 @@ from appliance.database.connection import Reader
 from appliance.door.check_in import check_in, undo_check_in, undo_latest
 from appliance.door.guest_pass import TEXT_LENGTH
 from appliance.door.offline_sync import Synced, acknowledge_conflict, sync_scans
-from appliance.door.scan import Reading, Scan, read_code
+from appliance.door.scan import Reading, Scan, look_up_code
 from appliance.door.scan_log import Decided
 from appliance.door.terminals import Terminal
 from appliance.environment import Environment
@@ -98,9 +98,11 @@ async def decide_code(
     by_name = terminal.may("search")
     database, keyring = environment.database, environment.keyring
     if len(code) >= TEXT_LENGTH:  # a pass is one indexed row; what people type may mean a search
-        reading = database.peek(read_code, keyring, environment.name, code, by_name=by_name)
+        reading = database.peek(look_up_code, keyring, environment.name, code, by_name=by_name)
     else:
-        reading = await database.read(read_code, keyring, environment.name, code, by_name=by_name)
+        reading = await database.read(
+            look_up_code, keyring, environment.name, code, by_name=by_name
+        )
     return await _decide(environment, terminal, wish, reading)
 
 
@@ -177,7 +179,7 @@ def _reading(
         return Reading("list", (wish.reservation_id,))
     by_name = terminal.may("search")
     keyring, name = environment.keyring, environment.name
-    return read_code(reader, keyring, name, wish.code, by_name=by_name, at=at)
+    return look_up_code(reader, keyring, name, wish.code, by_name=by_name, at=at)
 
 
 def _synced(scan: Scan, synced: Synced, terminal: Terminal) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from appliance.clock import format_instant, optional_instant
-from appliance.core.errors import Refusal
+from appliance.core.errors import ApiError
 from appliance.door.live_feed import Change
 from appliance.door.offline_sync import Admitted, Conflict
 from appliance.door.scan_log import Decided
@@ -62,7 +62,7 @@ def verdict_of(decided: Decided, scan_id: str, terminal: Terminal, *, simulated:
     return shown
 
 
-def error_of(refusal: Refusal, scan_id: str, terminal: Terminal) -> _Json:
+def error_of(refusal: ApiError, scan_id: str, terminal: Terminal) -> _Json:
     """Our own fault: error body (interface, section 7) and grey verdict in one."""
     decided = Decided(Verdict("error"), ())
     return refusal.body() | verdict_of(decided, scan_id, terminal, simulated=False)

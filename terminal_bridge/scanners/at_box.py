@@ -4,9 +4,9 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 
-from appliance.alerts import Condition, drop_condition, drop_conditions, put_condition
+from appliance.alerts import Alert, drop_alert, drop_alerts, put_alert
 from appliance.box import Box
-from appliance.core.errors import Refusal, Unavailable
+from appliance.core.errors import ApiError, Unavailable
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.database.connection import Reader, Transaction
 from appliance.door.terminals import Terminal, list_terminals
@@ -43,7 +43,7 @@ def readers_of(box: Box) -> Readers:
         """Drop what was noted before a restart, perhaps of readers that are no more."""
         for environment in box.environments:
             with suppress(Unavailable):
-                await environment.database.write(drop_conditions, [READER_TROUBLE])
+                await environment.database.write(drop_alerts, [READER_TROUBLE])
 
     decider = partial(_decider, box)
     return Readers(box.settings.readers, decider, box.clock, note, forget)
@@ -60,10 +60,10 @@ async def _note(environment: Environment, state: ReaderState) -> None:
 
 def _put(tx: Transaction, state: ReaderState) -> None:
     if state.trouble is None:
-        drop_condition(tx, READER_TROUBLE, state.place)
+        drop_alert(tx, READER_TROUBLE, state.place)
     else:
         detail = f"The reader {state.place} {state.trouble}."
-        put_condition(tx, Condition(READER_TROUBLE, state.place, tx.now, detail))
+        put_alert(tx, Alert(READER_TROUBLE, state.place, tx.now, detail))
 
 
 def _decider(box: Box, settings: ReaderSettings) -> Decide:
@@ -76,7 +76,7 @@ def _decider(box: Box, settings: ReaderSettings) -> Decide:
         wish = Request(box.tokens.new_id(now), ARRIVALS, None, simulate=False, device_at=None)
         try:
             return answer_of(await decide_code(environment, terminal, wish, code))
-        except Refusal as refusal:
+        except ApiError as refusal:
             raise Undecided(
                 refusal.error_en if terminal.language == "en" else refusal.error
             ) from None

@@ -17,7 +17,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from appliance.core.errors import log_accident
+from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
 from appliance.door.guest_pass import parse_access_code, resembles_pass
 from terminal_bridge.scanners.scanner import (
@@ -326,7 +326,7 @@ class DeviceReader:
             except OSError as error:
                 self._watch.disconnected(_describe(error))
             except Exception as error:  # noqa: BLE001 - the other readers go on
-                log_accident(f"reader {self._settings.place}", error)
+                log_exception(f"reader {self._settings.place}", error)
                 self._watch.disconnected(f"failed unexpectedly ({type(error).__name__})")
             self._stopping.wait(wait)
             wait = min(wait * 2, _LONGEST_WAIT)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from appliance.clock import Clock
-from appliance.core.errors import log_accident
+from appliance.core.errors import log_exception
 from appliance.core.scanner_settings import ReaderSettings
 from terminal_bridge.scanners.device import OPENERS, DeviceReader
 from terminal_bridge.scanners.scanner import TROUBLE, Answer, Decide, ReaderState, Undecided, Watch
@@ -99,7 +99,7 @@ def _watched(decide: Decide, watch: Watch) -> Decide:
             watch.decided(str(why))
             return Answer("grey", "error", sentence=str(why))
         except Exception as error:  # noqa: BLE001 - the guest gets the grey answer
-            log_accident(f"reader {watch.state.place}", error)
+            log_exception(f"reader {watch.state.place}", error)
             return TROUBLE
         watch.decided(None)
         return answer

@@ -17,7 +17,7 @@ from appliance.clock import (
     newest_zone_database,
     parse_instant,
 )
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 
 CASABLANCA = newest_zone_database().zone("Africa/Casablanca")
 
@@ -99,7 +99,7 @@ def test_the_packaged_database_knows_the_rule_of_2026():
 def test_an_unknown_zone_is_one_sentence(tmp_path: Path, name: str, origin: str):
     root = None if origin == "packaged" else a_system_database(tmp_path, "")
 
-    with pytest.raises(Trouble, match="unknown time zone"):
+    with pytest.raises(OperatorError, match="unknown time zone"):
         ZoneDatabase("2026c", origin, root).zone(name)
 
 

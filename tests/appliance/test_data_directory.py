@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from appliance.core.data_directory import DataDirectory, choose_data_directory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import atomic_write, make_folder
 from appliance.core.tokens import Tokens
 
@@ -45,7 +45,7 @@ def test_only_its_owner_may_look_into_a_new_box(directory):
 def test_a_directory_that_holds_a_box_is_not_founded_again(directory):
     key = directory.master_key()
 
-    with pytest.raises(Trouble, match="already holds a box"), directory.founding(Tokens()):
+    with pytest.raises(OperatorError, match="already holds a box"), directory.founding(Tokens()):
         pass
 
     assert directory.master_key() == key
@@ -57,7 +57,7 @@ def test_an_interrupted_founding_serves_nothing_and_may_begin_anew(tmp_path):
         directory.database("live").write_text("half")
         raise KeyboardInterrupt
 
-    with pytest.raises(Trouble, match="init was interrupted"):
+    with pytest.raises(OperatorError, match="init was interrupted"):
         directory.check()
     with directory.founding(Tokens()):
         assert not directory.database("live").exists()
@@ -67,9 +67,9 @@ def test_an_interrupted_founding_serves_nothing_and_may_begin_anew(tmp_path):
 def test_a_lost_key_is_refused_with_what_to_do(directory):
     directory.master_key_file.unlink()
 
-    with pytest.raises(Trouble, match="backup"):
+    with pytest.raises(OperatorError, match="backup"):
         directory.master_key()
-    with pytest.raises(Trouble, match="already holds a box"), directory.founding(Tokens()):
+    with pytest.raises(OperatorError, match="already holds a box"), directory.founding(Tokens()):
         pass
 
 
@@ -77,12 +77,12 @@ def test_a_lost_key_is_refused_with_what_to_do(directory):
 def test_a_key_that_others_may_read_is_refused_with_the_command_that_mends_it(directory, bits):
     directory.master_key_file.chmod(bits)
 
-    with pytest.raises(Trouble, match=f"chmod 600 {directory.master_key_file}"):
+    with pytest.raises(OperatorError, match=f"chmod 600 {directory.master_key_file}"):
         directory.master_key()
 
 
 def test_a_second_holder_of_the_lock_is_refused_until_the_first_lets_go(directory):
-    with directory.lock(), pytest.raises(Trouble, match="another venuebox"), directory.lock():
+    with directory.lock(), pytest.raises(OperatorError, match="another venuebox"), directory.lock():
         pass
 
     with directory.lock():
@@ -96,7 +96,7 @@ def test_a_holder_that_is_killed_leaves_no_lock_behind(directory):
     )
     try:
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(Trouble), directory.lock():
+        with pytest.raises(OperatorError), directory.lock():
             pass
     finally:
         holder.kill()

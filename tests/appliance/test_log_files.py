@@ -5,14 +5,14 @@ import logging
 
 import pytest
 
-from appliance.core.errors import log_accident
-from appliance.logs import keep_log
+from appliance.core.errors import log_exception
+from appliance.logs import open_log
 
 
 @pytest.fixture(autouse=True)
 def handler(tmp_path):
     levels = {shown: shown.level for shown in logging.getLogger().handlers}
-    made = keep_log(tmp_path / "log", size=2000, files=3)
+    made = open_log(tmp_path / "log", size=2000, files=3)
     yield made
     logging.getLogger().removeHandler(made)
     made.close()
@@ -42,7 +42,7 @@ def test_an_accident_tells_its_place_and_not_what_was_in_its_hands(tmp_path):
     try:
         int(guest)
     except ValueError as error:
-        log_accident("parsing", error)
+        log_exception("parsing", error)
         logging.getLogger("web").exception("it failed")
 
     text = (tmp_path / "log/venuebox.jsonl").read_text()

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from appliance.core.process import hear_pokes, poke
+from appliance.core.process import listen_for_wakeups, wake_box
 from appliance.database.database import ChangedBeside
 
 
@@ -17,35 +17,35 @@ def pipe(tmp_path):
 
 async def test_a_poke_is_heard_and_several_at_once_may_be_one(pipe):
     heard = []
-    with hear_pokes(pipe, lambda: heard.append(1)):
-        assert poke(pipe)
+    with listen_for_wakeups(pipe, lambda: heard.append(1)):
+        assert wake_box(pipe)
         await asyncio.sleep(0.05)
         assert heard == [1]
 
-        assert all(poke(pipe) for _ in range(1000))
+        assert all(wake_box(pipe) for _ in range(1000))
         await asyncio.sleep(0.05)
 
         assert 2 <= len(heard) <= 1001
 
 
 async def test_while_the_box_is_off_nobody_hears_and_nobody_waits(pipe):
-    assert not poke(pipe)
+    assert not wake_box(pipe)
 
-    with hear_pokes(pipe, lambda: None):
+    with listen_for_wakeups(pipe, lambda: None):
         pass
 
-    assert not poke(pipe)
+    assert not wake_box(pipe)
     assert not pipe.exists()
 
 
 async def test_the_pipe_of_a_box_that_crashed_is_no_listener_and_is_replaced(pipe):
     heard = []
     os.mkfifo(pipe)
-    assert not poke(pipe)
+    assert not wake_box(pipe)
 
-    with hear_pokes(pipe, lambda: heard.append(1)):
+    with listen_for_wakeups(pipe, lambda: heard.append(1)):
         assert stat.S_IMODE(pipe.stat().st_mode) == 0o600
-        assert poke(pipe)
+        assert wake_box(pipe)
         await asyncio.sleep(0.05)
 
     assert heard == [1]
@@ -56,6 +56,6 @@ async def test_a_box_that_looks_again_tells_the_listeners_of_both_environments(b
     for environment in box.environments:
         environment.database.on_commit(told.extend)
 
-    box.look_again()
+    box.recheck_authorisation()
 
     assert [type(notice) for notice in told] == [ChangedBeside, ChangedBeside]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from appliance.core.errors import Trouble, Unavailable
+from appliance.core.errors import OperatorError, Unavailable
 from appliance.scheduler import Job, Scheduler
 from tests.appliance.upkeep.keeping import Timer
 
@@ -79,7 +79,7 @@ async def test_nothing_due_sets_no_timer_and_what_is_due_runs_on_time(
 async def test_a_thousand_commits_are_one_look_a_second_later(scheduler, timer, work, box):
     await started(scheduler, work)
     for _ in range(1000):
-        box.live.database.look_again()
+        box.live.database.recheck_authorisation()
 
     assert (timer.seconds, timer.set_times) == (1.0, 1)
     work.due_in(0)
@@ -88,7 +88,7 @@ async def test_a_thousand_commits_are_one_look_a_second_later(scheduler, timer, 
 
 
 @pytest.mark.parametrize(
-    "trouble", [Unavailable(), Trouble("no room"), OSError(5, "disk"), KeyError()]
+    "trouble", [Unavailable(), OperatorError("no room"), OSError(5, "disk"), KeyError()]
 )
 async def test_a_job_that_fails_waits_twice_as_long_each_time_and_an_hour_at_most(
     scheduler, timer, work, clock, trouble

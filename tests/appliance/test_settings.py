@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.scanner_settings import parse_readers
 from appliance.core.settings import (
     Settings,
@@ -134,7 +134,7 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_sentence_that_names_its_s
 ):
     section, _, setting = name.partition(".")
 
-    with pytest.raises(Trouble, match=rf"^{name} is ") as trouble:
+    with pytest.raises(OperatorError, match=rf"^{name} is ") as trouble:
         read(tmp_path, f"[{section}]\n{setting} = {json.dumps(value)}")
 
     assert "\n" not in str(trouble.value)
@@ -146,7 +146,7 @@ def test_a_value_that_is_not_allowed_is_refused_in_one_sentence_that_names_its_s
      ("server = 1", "server"), ("[server", "settings.toml")],
 )  # fmt: skip
 def test_what_is_no_setting_is_named(tmp_path, text, named):
-    with pytest.raises(Trouble, match=re.escape(named)):
+    with pytest.raises(OperatorError, match=re.escape(named)):
         read(tmp_path, text)
 
 
@@ -162,7 +162,7 @@ def test_what_is_no_setting_is_named(tmp_path, text, named):
      ("VENUEBOX_MAILS_HOST", "m.example", "VENUEBOX_MAILS_HOST")],
 )  # fmt: skip
 def test_a_bad_variable_is_named(variable: str, text: str, word: str):
-    with pytest.raises(Trouble, match=word):
+    with pytest.raises(OperatorError, match=word):
         read_settings(ABSENT, {variable: text})
 
 
@@ -178,14 +178,14 @@ def test_variables_of_others_and_the_one_of_the_data_directory_are_let_be():
 def test_whatever_a_variable_says_the_answer_is_settings_or_a_sentence(variable: str, text: str):
     try:
         outcome = read_settings(ABSENT, {variable: text})
-    except Trouble as trouble:
+    except OperatorError as trouble:
         outcome = trouble
 
     assert isinstance(outcome, Settings) or variable.split("_")[1].lower() in str(outcome)
 
 
 def test_a_mail_server_without_a_sender_is_refused_in_one_sentence():
-    with pytest.raises(Trouble, match=r"^mail\.sender is missing"):
+    with pytest.raises(OperatorError, match=r"^mail\.sender is missing"):
         read_settings(ABSENT, {"VENUEBOX_MAIL_HOST": "mail.example"})
 
 
@@ -263,7 +263,7 @@ def test_no_value_can_say_another_setting(value):
      ('mail = {host = "x"}\n', {"mail.host": "y"}), ("[mail\n", {"mail.host": "y"})],
 )  # fmt: skip
 def test_what_would_break_the_file_is_refused(text, changes):
-    with pytest.raises(Trouble):
+    with pytest.raises(OperatorError):
         change_settings(text, changes)
 
 
@@ -309,7 +309,7 @@ def test_a_bridge_is_the_terminal_of_all_its_readers():
     [reader] = parse_readers([{"kind": "tcp", "port": 7070}], on_a_bridge=True)
 
     assert reader.terminal == ""
-    with pytest.raises(Trouble, match=r"unknown setting readers\[1\].terminal"):
+    with pytest.raises(OperatorError, match=r"unknown setting readers\[1\].terminal"):
         parse_readers([TCP], on_a_bridge=True)
 
 
@@ -340,7 +340,7 @@ def test_a_bridge_is_the_terminal_of_all_its_readers():
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_reader_is_one_sentence_that_names_it(readers, named):
-    with pytest.raises(Trouble, match=re.escape(named)) as trouble:
+    with pytest.raises(OperatorError, match=re.escape(named)) as trouble:
         parse_readers(readers)
 
     assert "\n" not in str(trouble.value)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from appliance.backup.archive import Header, SealedReader, SealedWriter, read_header
 from appliance.backup.recovery_key import RecoveryKey, parse_recovery_key
 from appliance.clock import newest_zone_database
-from appliance.core.errors import Refusal, Trouble
+from appliance.core.errors import ApiError, OperatorError
 from appliance.core.i18n import load_languages
 from appliance.core.settings import parse_settings, settings_example
 from appliance.core.tokens import Keyring
@@ -132,33 +132,39 @@ DECODERS = {
     "links": Decoder(of_text(read_links), KEYRING.access_token(ID).encode()),
     "access code": Decoder(of_text(parse_access_code), b"SVC-4F7K"),
     "date": Decoder(of_text(parse_date), b"2026-11-21"),
-    "json": Decoder(parse_object, json.dumps(a_body()).encode(), (Refusal,)),
-    "booking": Decoder(of_json(parse_booking), json.dumps(a_body()).encode(), (Refusal,)),
+    "json": Decoder(parse_object, json.dumps(a_body()).encode(), (ApiError,)),
+    "booking": Decoder(of_json(parse_booking), json.dumps(a_body()).encode(), (ApiError,)),
     "scan": Decoder(
-        of_json(lambda body: parse_request(body, TERMINAL)), json.dumps(SCAN).encode(), (Refusal,)
+        of_json(lambda body: parse_request(body, TERMINAL)), json.dumps(SCAN).encode(), (ApiError,)
     ),
     "scans made apart": Decoder(
         of_json(lambda body: parse_apart_scans(body.get("scans"), TERMINAL)),
         json.dumps({"scans": [SCAN]}).encode(),
-        (Refusal,),
+        (ApiError,),
     ),
     "pasted tables": Decoder(
         of_text(parse_tables), b"T1-T12;Terrasse;2;4;terrace;500\nT13,Coin,2,8"
     ),
-    "venue file": Decoder(of_text(lambda text: parse_venue_file(text, ZONES)), VENUE, (Trouble,)),
-    "settings file": Decoder(
-        of_text(lambda text: parse_settings(text, {})), settings_example().encode(), (Trouble,)
+    "venue file": Decoder(
+        of_text(lambda text: parse_venue_file(text, ZONES)), VENUE, (OperatorError,)
     ),
-    "backup header": Decoder(lambda raw: read_header(io.BytesIO(raw)), a_backup(), (Trouble,)),
+    "settings file": Decoder(
+        of_text(lambda text: parse_settings(text, {})),
+        settings_example().encode(),
+        (OperatorError,),
+    ),
+    "backup header": Decoder(
+        lambda raw: read_header(io.BytesIO(raw)), a_backup(), (OperatorError,)
+    ),
     "backup's line": Decoder(
         lambda raw: read_header(io.BytesIO(b"VENUEBOX BACKUP 1\n" + raw)),
         json.dumps(asdict(HEADER)).encode() + b"\n",
-        (Trouble,),
+        (OperatorError,),
     ),
     "backup": Decoder(
-        lambda raw: SealedReader(io.BytesIO(raw), KEY).finish(), a_backup(), (Trouble,)
+        lambda raw: SealedReader(io.BytesIO(raw), KEY).finish(), a_backup(), (OperatorError,)
     ),
-    "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (Trouble,)),
+    "recovery key": Decoder(of_text(parse_recovery_key), KEY.text.encode(), (OperatorError,)),
     "door log": Decoder(
         lambda raw: check_export(io.BytesIO(LOG_HEADER + raw), lambda _: [LOG_KEY]),
         sign_statement(STATEMENT, SIGNER),
@@ -166,20 +172,20 @@ DECODERS = {
     "snapshot": Decoder(
         of_json(lambda signed: read_snapshot(signed, BRIDGE)),
         json.dumps({"payload": "{}", "kid": 1, "signature": "A" * 86}).encode(),
-        (Refusal,),
+        (ApiError,),
     ),
     "what a snapshot says": Decoder(of_text(read_signed), json.dumps(SAID).encode()),
     "the box's answer": Decoder(lambda raw: _judge(200, raw), b'{"items": []}', (OutOfReach,)),
     "a reader's line": Decoder(read_lines, f"\x02{PASS}\r\n".encode()),
-    "form": Decoder(read_form, b"12", (Refusal,)),
+    "form": Decoder(read_form, b"12", (ApiError,)),
     "Host": Decoder(of_text(HOSTS.allows), b"riad-atlas.local:8080"),
     "Accept-Language": Decoder(of_text(LANGUAGES.accepted), b"ar;q=0.9, fr-MA;q=0.8, *;q=0"),
     "User-Agent": Decoder(of_text(describe_device), b"Mozilla/5.0 (X11; Linux) Firefox/140.0"),
     "certificate": Decoder(
-        of_text(parse_ca), CERTIFICATE.public_bytes(Encoding.PEM), (Refusal, Trouble)
+        of_text(parse_ca), CERTIFICATE.public_bytes(Encoding.PEM), (ApiError, OperatorError)
     ),
     "fingerprint": Decoder(
-        of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (Refusal, Trouble)
+        of_text(parse_pin), b"sha256:" + b"ab:" * 31 + b"ab", (ApiError, OperatorError)
     ),
 }
 # What has brought down parsers elsewhere.
@@ -243,5 +249,5 @@ def test_whatever_comes_is_read_or_refused(name):
 def test_a_backup_that_says_impossible_things_of_itself_is_damaged(changes):
     line = json.dumps({**asdict(HEADER), **changes}).encode() + b"\n"
 
-    with pytest.raises(Trouble, match="damaged"):
+    with pytest.raises(OperatorError, match="damaged"):
         read_header(io.BytesIO(b"VENUEBOX BACKUP 1\n" + line))

@@ -5,7 +5,7 @@ from itertools import count
 import argon2
 import pytest
 
-from appliance.staff.audit_log import list_security_entries
+from appliance.staff.audit_log import list_audit_entries
 from tests.conftest import running_box, with_settings
 from tests.web.portal.test_sign_in import PASSWORD, an_account, sign_in
 from web.portal.guard import PASSWORDS
@@ -71,6 +71,6 @@ async def test_made_up_names_do_not_fill_the_security_log(running, clock):
     clock.advance(61)
     await sign_in(running, "Nobody once more", "wrong one")
 
-    entries = await running.live.database.read(list_security_entries, 100)
+    entries = await running.live.database.read(list_audit_entries, 100)
 
     assert [entry.what for entry in entries].count("sign_in_failed") == 2

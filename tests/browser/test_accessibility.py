@@ -8,12 +8,12 @@ import base64
 import pytest
 import zxingcpp
 
-from appliance.alerts import Condition, put_condition
+from appliance.alerts import Alert, put_alert
 from appliance.core.settings import MailSettings
 from appliance.email.rendering import Composer, read_contents
 from appliance.outbox import announce
 from appliance.privacy import ask_erasure
-from appliance.reservations.emails import KINDS, WITH_PASS, queue_letter
+from appliance.reservations.emails import KINDS, WITH_PASS, queue_email
 from appliance.webhooks.endpoints import register_endpoint
 from tests.appliance.mail import conftest as mail
 from tests.browser.accessibility import violations
@@ -82,7 +82,7 @@ async def test_no_page_of_the_portal_has_a_violation(portal, size, scheme, langu
         "https://pos.partner.example/hooks/venuebox/riad-atlas/7f3c9b21", ("reservation.created",),
     )  # fmt: skip
     await environment.database.write(announce, "reservation.created", asked.id)
-    await environment.database.write(put_condition, Condition("mail_settings", "", now, "none"))
+    await environment.database.write(put_alert, Alert("mail_settings", "", now, "none"))
     for table, room in (("venue_table", "venue/tables"), ("slot", "venue/slots"),
                         ("delivery", "integrations/deliveries")):  # fmt: skip
         [(row,), *_] = await box.rows(f"SELECT id FROM {table}")  # noqa: S608 - names above
@@ -195,7 +195,7 @@ async def email_of(environment, kind, language):
 
     def queue(tx):
         reservation_id = mail.a_reservation(tx, status=STATUS.get(kind, "confirmed"), date=day)
-        return queue_letter(tx, reservation_id, kind, mail.GUEST, language, keep=False)
+        return queue_email(tx, reservation_id, kind, mail.GUEST, language, keep=False)
 
     email_id = await environment.database.write(queue)
     contents = environment.database.peek(read_contents, environment, email_id)

@@ -16,7 +16,7 @@ from tests.browser.keyboard import enter_room, follow, is_within, press, reach, 
 from tests.browser.phones import PHONE, Phone
 from tests.browser.portal_world import DESK, TABLET
 from tests.conftest import MASTER_KEY
-from tests.journeys.partner_side import Caller, Receiver
+from tests.journeys.partner_side import Caller, TargetUrl
 from tests.web.processes import Serving
 
 OLD = "le thé est servi à minuit"
@@ -79,7 +79,7 @@ async def test_an_empty_box_is_set_up_a_partner_books_and_its_guest_comes_in(
     tmp_path, chromium, browser
 ):
     async with (
-        Receiver().running() as receiver,
+        TargetUrl().running() as receiver,
         smtp_server() as (mail_port, mailbox),
         ClientSession() as session,
     ):

@@ -17,7 +17,7 @@ import pytest
 from appliance.backup.catalogue import open_backup, prove
 from appliance.backup.recovery_key import parse_recovery_key
 from appliance.clock import newest_zone_database
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.tokens import Tokens
 from appliance.database.connection import open_connection
 from appliance.database.database import Database
@@ -77,7 +77,7 @@ def test_a_byte_of_any_page_is_found_at_the_start_and_at_night(furnished, tmp_pa
         before = path.read_bytes()
 
         assert list_faults(path), f"byte {at} at night"
-        with pytest.raises(Trouble, match=DAMAGED):
+        with pytest.raises(OperatorError, match=DAMAGED):
             check_before_serving(path)
         assert path.read_bytes() == before, "the evidence was touched"
 
@@ -163,13 +163,13 @@ def test_a_changed_byte_or_a_missing_end_of_a_log_is_found(left):
     log = left.files["-wal"]
     for length in (len(log) - 1, left.last.start, 33, 32):
         left.put(**{"-wal": log[:length]})
-        with pytest.raises(Trouble, match=DAMAGED):
+        with pytest.raises(OperatorError, match=DAMAGED):
             check_before_serving(left.path)
 
     for at in places(left, draw):
         hurt = left.put_with_flip(at, draw.randrange(8))
 
-        with pytest.raises(Trouble, match=DAMAGED):
+        with pytest.raises(OperatorError, match=DAMAGED):
             check_before_serving(left.path)
 
         assert left.path.with_name("live.db-wal").read_bytes() == hurt, "the evidence was touched"
@@ -180,7 +180,7 @@ def test_a_command_writes_nothing_over_a_damaged_log(left, furnished):
     hurt = left.put_with_flip(left.last.stop - 100, 3)
 
     with (
-        pytest.raises(Trouble, match=DAMAGED),
+        pytest.raises(OperatorError, match=DAMAGED),
         session(left.path, furnished.clock, Tokens(), ZONES) as tx,
     ):
         note(tx, 7)
@@ -203,7 +203,7 @@ def test_nothing_is_built_on_a_log_that_the_disk_does_not_take(left, furnished, 
     left.put()
     monkeypatch.setattr("os.fsync", fail)
 
-    with pytest.raises(Trouble, match="cannot be written"):
+    with pytest.raises(OperatorError, match="cannot be written"):
         {"box": check_before_serving, "command": begin_command}[what](left.path)
 
     assert left.path.read_bytes() == left.files[""]
@@ -341,11 +341,11 @@ def test_a_byte_of_a_backup_is_found_and_the_good_one_stays(tmp_path):
 
     for content in damaged:
         hurt.write_bytes(content)
-        with pytest.raises(Trouble), open_backup(hurt) as file:
+        with pytest.raises(OperatorError), open_backup(hurt) as file:
             prove(file, key, tmp_path, box.clock, ZONES)
 
     root = pages_by_kind(box.root / "live.db")["table"][3]
     flip(box.root / "live.db", (root - 1) * PAGE + PAGE // 2, 2)
-    with pytest.raises(Trouble, match="damaged"):
+    with pytest.raises(OperatorError, match="damaged"):
         maker.make()
     assert [each.name for each in path.parent.iterdir()] == [path.name]

@@ -9,13 +9,13 @@ import apsw
 import pytest
 
 from appliance.clock import newest_zone_database
-from appliance.core.errors import Trouble, Unavailable
+from appliance.core.errors import OperatorError, Unavailable
 from appliance.core.tokens import Tokens
 from appliance.database.database import Database
-from appliance.database.heartbeat import beat
+from appliance.database.heartbeat import write_heartbeat
 from appliance.database.integrity import copy_database, session
 from appliance.database.migrate import migrate
-from appliance.jobs.watchdog import Ballast
+from appliance.jobs.watchdog import DiskReserve
 
 MIB = 1 << 20
 PWRITE = ctypes.CFUNCTYPE(
@@ -65,50 +65,50 @@ async def database(path, clock, broken):
 
 async def test_commits_are_refused_the_reserve_is_asked_for_and_the_box_goes_on(database, broken):
     asked = []
-    database.go_first(frozenset({beat}), lambda: asked.append(1) is None)
+    database.go_first(frozenset({write_heartbeat}), lambda: asked.append(1) is None)
 
     with used_up(), pytest.raises(Unavailable):
-        await database.write(beat)
+        await database.write(write_heartbeat)
     assert asked == [1]
     assert database.is_full
     database.set_full(full=False)
 
-    await database.write(beat)
+    await database.write(write_heartbeat)
     assert broken == []
 
 
 async def test_a_wipe_waits_for_room_and_ends_no_service(database, broken):
-    await database.write(beat)
+    await database.write(write_heartbeat)
 
     with used_up():
         assert await database.wipe() is False
 
     assert await database.wipe()
-    await database.write(beat)
+    await database.write(write_heartbeat)
     assert broken == []
 
 
 async def test_backups_upgrades_and_commands_ask_for_room(database, path, tmp_path, clock):
-    await database.write(beat)
+    await database.write(write_heartbeat)
     clock.advance(1)
 
     with used_up():
         with pytest.raises(OSError, match="no room"):
             copy_database(path, tmp_path / "copy.db")
-        with pytest.raises(Trouble, match="no room"):
+        with pytest.raises(OperatorError, match="no room"):
             migrate(tmp_path / "new.db", create=True)
         with (
-            pytest.raises(Trouble, match="no room"),
+            pytest.raises(OperatorError, match="no room"),
             session(path, clock, Tokens(), newest_zone_database()) as tx,
         ):
-            beat(tx)
+            write_heartbeat(tx)
 
 
 @pytest.mark.parametrize(("number", "has_room"), [(errno.EDQUOT, False), (None, True)])
 def test_the_reserve_counts_as_given_back_when_the_quota_allows_it_again(
     tmp_path, monkeypatch, number, has_room
 ):
-    ballast = Ballast(tmp_path, MIB)
+    ballast = DiskReserve(tmp_path, MIB)
     assert ballast.make()
     assert ballast.release()
 

@@ -28,7 +28,7 @@ from appliance.database.connection import Reader, open_connection
 from appliance.database.migrate import PAGE_BYTES
 from appliance.door.signing_keys import pass_text
 from appliance.reservations.rows import get_reservation
-from appliance.staff.audit_log import list_security_entries
+from appliance.staff.audit_log import list_audit_entries
 from appliance.tls.certificates import AUTHORITY, IMPORTED, LEAF, import_certificate, read_identity
 from tests.appliance.tls.test_importing import NOW, a_certificate, pem_of
 from tests.faults.leaping_time import LeapingTime
@@ -221,7 +221,7 @@ def test_a_damaged_box_is_not_served_and_the_latest_backup_takes_its_place(tmp_p
 def restored_at(data):
     """From when a box is, by what its security log says."""
     with closing(open_connection(data / "live.db", writable=False)) as connection:
-        lines = list_security_entries(Reader(connection, SystemClock(), newest_zone_database()), 9)
+        lines = list_audit_entries(Reader(connection, SystemClock(), newest_zone_database()), 9)
     return [line.detail["made_at"] for line in lines if line.what == "restored"]
 
 

@@ -19,7 +19,7 @@ from appliance.backup.create import back_up_before_upgrade
 from appliance.backup.restore import restore_blank, restore_latest
 from appliance.clock import newest_zone_database
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database import migrate as migrate_module
 from appliance.database.connection import open_connection
 from appliance.database.integrity import check_before_serving, forget_copies
@@ -115,7 +115,7 @@ def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypa
     later, _ = a_maker(box).make()
     monkeypatch.undo()
     upgraded = (box.root / "live.db").read_bytes()
-    with pytest.raises(Trouble, match="newer"):
+    with pytest.raises(OperatorError, match="newer"):
         migrate(box.root / "live.db")
     assert (box.root / "live.db").read_bytes() == upgraded
 
@@ -125,7 +125,7 @@ def test_the_way_back_is_the_backup_from_before_the_upgrade(box, newer, monkeypa
     assert chosen != later
     assert content(box.root / "live.db") == before
     assert content(aside / "live.db")[0] == newer
-    with pytest.raises(Trouble, match="newer"), open_backup(later) as file:
+    with pytest.raises(OperatorError, match="newer"), open_backup(later) as file:
         restore_blank(file, KEY, DataDirectory(box.root / "blank"), *asked[3:], print)
 
 
@@ -169,7 +169,7 @@ def test_without_room_for_a_backup_nothing_is_changed(box, newer, monkeypatch, w
         folder.rmdir()
         folder.write_bytes(b"")
 
-    with pytest.raises(Trouble, match="nothing was changed"):
+    with pytest.raises(OperatorError, match="nothing was changed"):
         back_up_before_upgrade(a_maker(box))
 
     monkeypatch.undo()

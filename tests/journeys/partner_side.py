@@ -29,7 +29,7 @@ class Received:
         return self.body["data"]["reservation"]
 
 
-class Receiver:
+class TargetUrl:
     """A partner's server: `/<name>` for each endpoint, whose secret it learns on registering."""
 
     def __init__(self):
@@ -38,7 +38,7 @@ class Receiver:
         self.authority = ""
         self.open = asyncio.Event()
         self.open.set()
-        self._news = asyncio.Condition()
+        self._news = asyncio.Alert()
 
     @asynccontextmanager
     async def running(self):

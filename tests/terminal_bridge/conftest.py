@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from appliance.box import Box
 from appliance.clock import StoppedClock
-from appliance.core.errors import Refusal
+from appliance.core.errors import ApiError
 from appliance.door.signing_keys import pass_text
 from appliance.door.terminals import issue_terminal
 from appliance.environment import Environment
@@ -30,7 +30,7 @@ from web.middleware import Handler
 async def _answer_refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
-    except Refusal as refusal:
+    except ApiError as refusal:
         return answer(refusal.body(), refusal.status, refusal.headers)
 
 

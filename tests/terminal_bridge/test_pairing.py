@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.tokens import hash_token
 from appliance.door.guest_pass import decode_pass
 from appliance.door.terminals import Offered, issue_terminal, offer_pairing, revoke_terminal
@@ -193,7 +193,7 @@ async def test_a_revoked_terminal_is_refused_on_its_next_request(door):
     [("", "scan", "fr"), ("x" * 101, "scan", "fr"), ("P", "boss", "fr"), ("P", "scan", "de")],
 )
 async def test_a_terminal_that_cannot_be_is_refused(door, name, role, language):
-    with pytest.raises(Trouble):
+    with pytest.raises(OperatorError):
         await door.environment.database.write(issue_terminal, name, role, language)
 
 

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from appliance.door.guest_pass import GuestPass, decode_pass, decode_passes, encode_pass, venue_tag
-from appliance.door.scan import read_code
+from appliance.door.scan import look_up_code
 from appliance.door.signing_keys import add_signing_key, get_signing_key, guest_pass_of
 from appliance.reservations.rows import update_reservation
 from tests.builders import TONIGHT, VENUE_ID
@@ -101,7 +101,7 @@ async def test_a_pass_that_was_tampered_with_is_no_pass(door):
     for _ in range(MANY):
         text = mutate(chance, passes)
         reading = environment.database.peek(
-            read_code, environment.keyring, "live", text, by_name=False
+            look_up_code, environment.keyring, "live", text, by_name=False
         )
         if reading.guest_pass is None:
             refused += 1

@@ -23,8 +23,8 @@ async def ask(running: Running, path="/health"):
 async def test_a_box_that_reads_and_writes_says_ok_and_nothing_more(running, path):
     assert await ask(running, path) == (200, {"status": "ok"})
     for environment in running.box.environments:
-        beat = await environment.database.read(find_heartbeat)
-        assert beat == running.clock.now()
+        write_heartbeat = await environment.database.read(find_heartbeat)
+        assert write_heartbeat == running.clock.now()
 
 
 async def test_it_is_proved_at_most_once_a_second_however_many_ask(running):

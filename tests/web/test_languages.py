@@ -12,9 +12,9 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
 from appliance.core import errors as house_errors  # noqa: F401 - its refusals are found by their base
-from appliance.core.errors import RULES, NameTaken, Refusal, Rule, ValidationError
+from appliance.core.errors import RULES, ApiError, NameTaken, Rule, ValidationError
 from appliance.core.i18n import isolate, load_languages
-from appliance.staff.audit_log import SecurityEntry
+from appliance.staff.audit_log import AuditEntry
 from web.portal.forms import Form
 from web.portal.responses import refusal_text, rule_text
 from web.rendering import make_templates
@@ -79,7 +79,7 @@ def test_every_message_of_the_pages_is_translated_and_no_other_is_kept(code):
     assert messages_in_the_pages() == said_in(f"{code}.po", code)
 
 
-def all_refusals(kind=Refusal):
+def all_refusals(kind=ApiError):
     return {other for sub in kind.__subclasses__() for other in ({sub} | all_refusals(sub))}
 
 
@@ -123,8 +123,8 @@ def test_what_programs_get_has_plain_spaces_and_apostrophes():
 
 @cache
 def entries_noted():
-    """What the security log is told: the third argument, or that of `write(note_security, …)`."""
-    noting, found = ("note_security", "add_security_entry"), set()
+    """What the security log is told: the third argument, or that of `write(record_audit, …)`."""
+    noting, found = ("record_audit", "add_audit_entry"), set()
     for name, call in calls("appliance", "web"):
         handed = [getattr(argument, "id", "") for argument in call.args]
         at = 2 if name in noting else handed.index(noting[0]) + 2 if noting[0] in handed else None
@@ -139,7 +139,7 @@ def test_each_entry_of_the_security_log_has_words(code):
     names = set(entries_noted())
     assert {"signed_in", "restarted", "restored"} <= names
     for name in names:
-        language, entry = LANGUAGES.get(code), SecurityEntry(1, 0, "box", name, {})
+        language, entry = LANGUAGES.get(code), AuditEntry(1, 0, "box", name, {})
         said = WORDS_OF_THE_LOG.render(entry=entry, _=language.gettext).strip()
         assert said
         assert "_" not in said, name
@@ -151,7 +151,7 @@ def test_a_value_in_a_sentence_stays_as_it_was_typed():
     )
     assert rule_text(refusal, FRENCH) == "Le numéro {x}."
     assert "Moha d'Ourika" in refusal_text(NameTaken(name="Moha d'Ourika"), FRENCH)
-    with pytest.raises(Refusal) as raised:
+    with pytest.raises(ApiError) as raised:
         Form({"capacity_min": "x"}).whole("capacity_min", 1, 9)
     assert not re.search("[a-z]{3,}", refusal_text(raised.value, ARABIC))
 

@@ -8,7 +8,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from appliance.alerts import Condition, list_conditions, put_condition
+from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.http.request import household_of, is_private, networks_of, peer_of
 from tests.conftest import opened_box, running_box, with_settings
 from tests.web.portal.people import a_person
@@ -35,7 +35,7 @@ class Watched:
         return self.told()
 
     def told(self):
-        return [(c.name, c.subject) for c in self.box.live.database.peek(list_conditions)]
+        return [(c.name, c.subject) for c in self.box.live.database.peek(list_alerts)]
 
 
 @pytest.fixture(params=["unnamed"])
@@ -99,7 +99,7 @@ async def test_once_it_says_who_asks_it_is_told_no_more(watched, clock):
 @pytest.mark.parametrize("watched", ["unnamed", "with others"], indirect=True)
 async def test_the_line_that_mends_it_is_a_setting_as_it_is_written(watched):
     await watched.see(PROXY, PUBLIC, FOR)
-    [noted] = watched.box.live.database.peek(list_conditions)
+    [noted] = watched.box.live.database.peek(list_alerts)
     named = watched.box.settings.server.trusted_proxies
     assert tomllib.loads(noted.detail) == {"trusted_proxies": [*named, PROXY]}
 
@@ -116,8 +116,8 @@ async def test_the_portal_shows_it_with_its_line_and_a_restart_forgets_it(tmp_pa
         server={"trusted_proxies": ("127.0.0.1",)}, webhooks={"clock_grace_minutes": 0}
     )
     async with running_box(tmp_path, clock, named) as running:
-        await running.live.database.write(put_condition, Condition("of_others", "", 0, ""))
-        assert [c.name for c in running.live.database.peek(list_conditions)] == ["of_others"]
+        await running.live.database.write(put_alert, Alert("of_others", "", 0, ""))
+        assert [c.name for c in running.live.database.peek(list_alerts)] == ["of_others"]
 
 
 PROXIES = networks_of(["10.0.0.0/8"])

@@ -97,7 +97,7 @@ def revoke_beside(running, key_id, instant):
     database, box = running.live.database, running.box
     with session(database.path, StoppedClock(instant), box.tokens, box.zones) as tx:
         assert revoke_key(tx, key_id)
-    running.box.look_again()
+    running.box.recheck_authorisation()
 
 
 @pytest.fixture

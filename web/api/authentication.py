@@ -9,11 +9,11 @@ from aiohttp import web
 
 from appliance.api_keys import ApiKey, find_key_by_hash, note_key_use
 from appliance.clock import Clock
-from appliance.core.errors import KeyRevoked, Refusal, ScopeMissing, Unauthorized
+from appliance.core.errors import ApiError, KeyRevoked, ScopeMissing, Unauthorized
 from appliance.core.tokens import hash_token
 from appliance.environment import Environment
 from appliance.http.rate_limit import RateLimit
-from appliance.http.request import STILL_MAY
+from appliance.http.request import RECHECK_AUTHORISATION
 from web.https_policy import SECURE
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Gate:
         self._keys.spend(key.id)
         if scope not in key.scopes:
             raise ScopeMissing(scope=scope)
-        request[STILL_MAY] = self._identify
+        request[RECHECK_AUTHORISATION] = self._identify
         self._remember_use(key)
         return key
 
@@ -94,7 +94,7 @@ class Gate:
             try:
                 database = self._environment.database
                 await database.write(note_key_use, key_id, counted, just_now=just_now)
-            except Refusal as refusal:
+            except ApiError as refusal:
                 log.warning("the use of a key was not noted: %s", refusal)
 
         task = asyncio.get_running_loop().create_task(write())

@@ -15,7 +15,7 @@ import msgspec
 
 from appliance.api_keys import SCOPES
 from appliance.core import errors
-from appliance.core.errors import Refusal
+from appliance.core.errors import ApiError
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.reservations.model import SOURCES, STATUSES
 from web.api import wire
@@ -26,7 +26,7 @@ _WORDS = Path(__file__).with_suffix(".md")
 _BRACES = re.compile(r"\{\w+\}\.?")
 _JSON = "application/json"
 _EVERY_LINE = re.MULTILINE | re.DOTALL
-_SHARED: Mapping[str, tuple[type[Refusal], ...]] = {
+_SHARED: Mapping[str, tuple[type[ApiError], ...]] = {
     "Unauthorized": (errors.Unauthorized, errors.KeyRevoked),
     "UnknownPath": (errors.NotFound,),
     "MethodNotAllowed": (errors.MethodNotAllowed,),
@@ -80,13 +80,13 @@ class _Call:
 
     tag: str
     answers: Mapping[int, type[wire.Answer]]
-    refusals: Sequence[Refusal] = ()
+    refusals: Sequence[ApiError] = ()
     body: str = ""
     body_required: bool = True
     headers: Sequence[str] = ()  # of its 200
 
 
-def _rule(member: str, rule_fr: str, rule: str) -> Refusal:
+def _rule(member: str, rule_fr: str, rule: str) -> ApiError:
     return errors.ValidationError(
         field=member, rule_fr=f"{member} : {rule_fr}", rule=f"{member}: {rule}"
     )
@@ -260,7 +260,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _guide(refusals: Iterable[Refusal]) -> str:
+def _guide(refusals: Iterable[ApiError]) -> str:
     """What a partner's engineer reads first, with the scopes and a table of all refusals."""
     guide, _, _ = _WORDS.read_text("utf-8").partition("\n# Words of the document\n")
     meanings = _sections()["Scopes"].members
@@ -280,7 +280,7 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _schemas(refusals: Iterable[Refusal]) -> Schema:
+def _schemas(refusals: Iterable[ApiError]) -> Schema:
     """Component schemas by name; `refusals` are all that the interface can answer."""
     _, schemas = msgspec.json.schema_components(
         wire.Answer.__subclasses__(), ref_template="#/components/schemas/{name}"
@@ -386,12 +386,12 @@ def _delivery(event_type: str) -> Schema:
 # Refusals.
 
 
-def _all_refusals() -> list[Refusal]:
+def _all_refusals() -> list[ApiError]:
     """Every code of the interface once, in the order of their status."""
     shared = [kind() for kinds in _SHARED.values() for kind in kinds]
     own = [refusal for call in _CALLS.values() for refusal in call.refusals]
     first = (errors.InvalidJson(), errors.HttpsRequired(), errors.ScopeMissing(scope=""))
-    by_code: dict[str, Refusal] = {}
+    by_code: dict[str, ApiError] = {}
     for refusal in [*own, *first, *shared]:
         by_code.setdefault(refusal.code, refusal)
     return sorted(by_code.values(), key=attrgetter("status"))
@@ -427,7 +427,7 @@ def _shared_responses() -> dict[str, Schema]:
     return responses
 
 
-def _error_response(description: str, refusals: Sequence[Refusal]) -> Schema:
+def _error_response(description: str, refusals: Sequence[ApiError]) -> Schema:
     """One documented answer: the refusals that share a status, each as an example."""
     examples = {each.code: {"summary": each.code, "value": each.body()} for each in refusals}
     media = {"schema": _ref("Error"), "examples": examples}

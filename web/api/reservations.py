@@ -72,7 +72,7 @@ async def _grant_and_notify(services: Services, key: ApiKey, booking: Booking) -
     granted = await environment.database.write(reserve, environment.name, key, booking)
     if granted.letter_id is None or granted.issued.email_outcome is not None:
         return granted
-    outcome = await services.postman.send_now(granted.letter_id)
+    outcome = await services.email_worker.send_now(granted.letter_id)
     try:
         settled = await environment.database.write(settle_email, granted.issued, outcome)
     except Unavailable:  # the booking stands: it is answered, as a replay will answer it

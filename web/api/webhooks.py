@@ -5,7 +5,7 @@ from aiohttp import web
 from appliance.clock import format_instant
 from appliance.core.errors import NotFound, field_invalid
 from appliance.http.json import answer, read_object
-from appliance.http.request import ENVIRONMENT, look_again
+from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES
 from appliance.reservations.request import parse_uuid
 from appliance.webhooks.endpoints import (
@@ -38,7 +38,7 @@ async def create_webhook(request: web.Request) -> web.Response:
     body, environment = await read_object(request), request[ENVIRONMENT]
     dispatcher = request[SERVICES].dispatcher
     url = await dispatcher.check_url(body.get("url"))
-    look_again(request)  # a name server may take its time
+    recheck_authorisation(request)  # a name server may take its time
     events = parse_event_types(body.get("events"))
     endpoint, secret = await environment.database.write(
         register_with_room,

@@ -59,7 +59,7 @@ class Answer(Struct, rename="camel"):
 
 
 class Error(Answer, rename=None):
-    """The body of every refusal; `Refusal.body` renders it."""
+    """The body of every refusal; `ApiError.body` renders it."""
 
     error: str
     error_en: str

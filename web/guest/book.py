@@ -2,7 +2,13 @@
 
 from aiohttp import web
 
-from appliance.core.errors import FormUsed, Refusal, TooManyBookings, ValidationError, VenueInactive
+from appliance.core.errors import (
+    ApiError,
+    FormUsed,
+    TooManyBookings,
+    ValidationError,
+    VenueInactive,
+)
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Transaction
 from appliance.environment import Environment
@@ -30,12 +36,12 @@ from web.guest.booking_form import (
 )
 from web.guest.card import make_card
 from web.guest.device import device_for, find_device, keep_device
-from web.guest.rate_limits import desk_of
+from web.guest.rate_limits import guest_limits_of
 from web.guest.responses import (
+    emails_are_sent,
     environment_of,
     guest_page,
     language_of,
-    letters_leave,
     open_link,
     page,
     see_other,
@@ -66,7 +72,7 @@ async def send_booking(request: web.Request) -> web.Response:
         return await _show(request, form, errors=errors, notice=notice, status=400)
     try:
         return await _booked(request, await _grant(request, environment, form))
-    except Refusal as refusal:
+    except ApiError as refusal:
         return await _show(request, form, refusal=refusal, status=max(refusal.status, 409))
 
 
@@ -84,14 +90,14 @@ async def booked_page(request: web.Request) -> web.Response:
         "access": f"{environment.prefix}/access/{token}",
         "undo": f"{environment.prefix}/me/{id_}/cancel" if is_mine and opened.may_cancel else None,
         "mine": f"{environment.prefix}/me" if is_mine else None,
-        "writes": letters_leave(environment)
+        "writes": emails_are_sent(environment)
         and await environment.database.read(was_written_to, id_),
     }
     return page(request, "guest/booked.html", values)
 
 
 async def _grant(request: web.Request, environment: Environment, form: BookingForm) -> Reservation:
-    booked, most = desk_of(request).count_booking(request)
+    booked, most = guest_limits_of(request).count_booking(request)
     offer = await environment.database.read(read_offer, form.day, form.guests)
     booking = form.to_booking(form.day or offer.tonight, language_of(request))
     return await environment.database.write(_book_as_one_of, booking, booked, most)
@@ -123,7 +129,7 @@ async def _show(
     *,
     errors: dict[str, str] | None = None,
     notice: str | None = None,
-    refusal: Refusal | None = None,
+    refusal: ApiError | None = None,
     status: int = 200,
 ) -> web.Response:
     """The form, with what was typed into it and what is free now."""

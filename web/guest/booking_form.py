@@ -7,11 +7,11 @@ from functools import partial
 from aiohttp import web
 
 from appliance.core.errors import (
+    ApiError,
     FormUsed,
     GuestsOutOfRange,
     InvalidSlot,
     RateLimited,
-    Refusal,
     TableNotBookable,
     TableNotFound,
     TableTaken,
@@ -269,13 +269,13 @@ def offer_in_words(offer: Offer, form: BookingForm | None, language: Language) -
 
 
 def trouble_in_words(
-    refusal: Refusal, offer: Offer, form: BookingForm | None, language: Language
+    refusal: ApiError, offer: Offer, form: BookingForm | None, language: Language
 ) -> str:
     """Why nothing was booked, and what is still free: "Autres tables libres : T2, T5."."""
     _ = language.gettext
     if isinstance(refusal, (TableTaken, TableNotBookable, TableNotFound, GuestsOutOfRange)):
         return _taken(offer.choice(form.when) if form else None, offer, language)
-    sentences: dict[type[Refusal], str] = {
+    sentences: dict[type[ApiError], str] = {
         InvalidSlot: _("This time is not offered any more. Please choose another one."),
         VenueClosed: _("The house is closed that evening. Please choose another one."),
         FormUsed: _(

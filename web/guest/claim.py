@@ -3,10 +3,10 @@
 from aiohttp import web
 
 from appliance.core.errors import (
+    ApiError,
     CustomerNameRequired,
     InvalidEmail,
     RateLimited,
-    Refusal,
     Unavailable,
     ValidationError,
     WrongState,
@@ -49,12 +49,12 @@ def correction_values(opened: OpenedLink, language: Language) -> dict[str, objec
     }
 
 
-def refusal_in_words(refusal: Refusal, language: Language) -> str:
+def refusal_in_words(refusal: ApiError, language: Language) -> str:
     """Why nothing was changed, and what to do."""
     _ = language.gettext
     if isinstance(refusal, ValidationError) and refusal.field == "phone":
         return _("This phone number cannot be right: 6 to 20 digits are needed.")
-    sentences: dict[type[Refusal], str] = {
+    sentences: dict[type[ApiError], str] = {
         CustomerNameRequired: _("Please write your name."),
         InvalidEmail: _("This email address cannot be right: please look at it once more."),
         ValidationError: _("One of the fields is too long: please shorten it."),
@@ -99,7 +99,7 @@ async def claim(request: web.Request) -> web.Response:
         await database.write(claim_reservation, opened.reservation.id, device_hash, correction)
     except RateLimited:
         raise
-    except Refusal as refusal:
+    except ApiError as refusal:
         return _show(request, "guest/claim.html", opened, refusal)
     opened = await open_link(request, Keyring.read_claim_token)
     response = _show(request, "guest/claimed.html", opened, is_kept=device is not None)
@@ -112,7 +112,7 @@ def _show(
     request: web.Request,
     template: str,
     opened: OpenedLink,
-    refusal: Refusal | None = None,
+    refusal: ApiError | None = None,
     *,
     is_kept: bool = False,
 ) -> web.Response:

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.core.errors import RateLimited, Refusal
+from appliance.core.errors import ApiError, RateLimited
 from appliance.jobs.reservation_states import stop_reminders
 from appliance.privacy import ask_erasure, export_guests
 from appliance.reservations.claims import correct, delete_claims
@@ -67,7 +67,7 @@ async def correct_mine(request: web.Request) -> web.Response:
             await database.write(correct, opened.reservation.id, correction)
     except RateLimited:
         raise
-    except Refusal as refusal:
+    except ApiError as refusal:
         return _show(request, opened, refusal)
     return _back(request, opened, "corrected")
 
@@ -89,7 +89,7 @@ async def erase_mine(request: web.Request) -> web.Response:
     opened = await find_mine(request)
     try:
         is_erased = await environment_of(request).database.write(ask_erasure, opened.reservation.id)
-    except Refusal as refusal:
+    except ApiError as refusal:
         return _show(request, opened, refusal)
     if is_erased:
         language = language_of(request).code
@@ -136,7 +136,9 @@ def _places(request: web.Request, opened: OpenedLink) -> dict[str, str | None]:
     }
 
 
-def _show(request: web.Request, opened: OpenedLink, refusal: Refusal | None = None) -> web.Response:
+def _show(
+    request: web.Request, opened: OpenedLink, refusal: ApiError | None = None
+) -> web.Response:
     language = language_of(request)
     values: dict[str, object] = {
         "card": make_card(opened, language),

@@ -18,7 +18,7 @@ _EVERYBODY = ""
 _MOST_ADDRESSES = 10_000
 
 
-class Desk:
+class GuestLimits:
     """The limits of one environment. RateLimited tells that one is reached."""
 
     def __init__(self, environment: Environment, clock: Clock) -> None:
@@ -53,15 +53,17 @@ class Desk:
         return booked, self._open_for_address
 
 
-DESKS: web.AppKey[dict[str, Desk]] = web.AppKey("desks", dict)
+DESKS: web.AppKey[dict[str, GuestLimits]] = web.AppKey("desks", dict)
 
 
-def open_desks(app: web.Application, box: Box) -> None:
+def make_guest_limits(app: web.Application, box: Box) -> None:
     """Give `app` a desk for each environment of the box."""
-    desks: dict[str, Desk] = {each.name: Desk(each, box.clock) for each in box.environments}
+    desks: dict[str, GuestLimits] = {
+        each.name: GuestLimits(each, box.clock) for each in box.environments
+    }
     app[DESKS] = desks
 
 
-def desk_of(request: web.Request) -> Desk:
+def guest_limits_of(request: web.Request) -> GuestLimits:
     """The desk of the request's environment."""
     return request.app[DESKS][request[ENVIRONMENT].name]

@@ -22,12 +22,12 @@ from appliance.reservations.model import Reservation
 from appliance.reservations.rows import find_reservation
 from appliance.venue.model import Slot, Table, Venue, tonight
 from appliance.venue.rows import find_table, get_venue, list_slots
-from web.guest.rate_limits import desk_of
+from web.guest.rate_limits import guest_limits_of
 from web.middleware import Handler
 from web.rendering import LANGUAGES, page_headers, render
 
 
-def letters_leave(environment: Environment) -> bool:
+def emails_are_sent(environment: Environment) -> bool:
     """Whether a letter that is written now goes out; into the test environment's own outbox too.
 
     Where no mail server is set letters wait until there is one.
@@ -136,7 +136,7 @@ def guest_page(handler: Handler) -> Handler:
             if request.method == "POST":
                 if not is_from_our_page(request, request[ENVIRONMENT].links.base):
                     return page(request, "guest/elsewhere.html", {}, status=403)
-                desk_of(request).count_tap(request)
+                guest_limits_of(request).count_tap(request)
             return await handler(request)
         except DeadLink:
             return dead_link(request)

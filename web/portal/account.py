@@ -12,12 +12,12 @@ from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN
 from appliance.staff.sessions import change_password, delete_other_sessions, list_sessions
 from appliance.staff.two_factor import (
     app_address,
-    confirm_second_step,
+    confirm_two_factor,
     count_recovery_codes,
-    find_second_step,
-    offer_second_step,
+    find_two_factor,
+    offer_two_factor,
     offered_secret,
-    remove_second_step,
+    remove_two_factor,
     spell_secret,
 )
 from appliance.venue.rows import get_venue
@@ -36,7 +36,7 @@ async def show_account(request: web.Request) -> web.Response:
         "sessions": [s for s in sessions if not s.is_over(database.clock.now())],
         "own": request[SESSION].id,
         "in_words": instants_of(request),
-        "second": await database.read(find_second_step, person.id),
+        "second": await database.read(find_two_factor, person.id),
         "codes_left": await database.read(count_recovery_codes, person.id),
         "shortest": PASSWORD_MIN,
         "longest": PASSWORD_MAX,
@@ -80,7 +80,7 @@ async def offer(request: web.Request, form: Form) -> web.Response:
     """`POST /portal/account/second-step`: the QR code, to who says the password."""
     await check_person(request, form.secret("password"))
     house = request[HOUSE]
-    secret = await house.database.write(offer_second_step, house.keyring, staff_of(request).id)
+    secret = await house.database.write(offer_two_factor, house.keyring, staff_of(request).id)
     return await _show_code(request, secret)
 
 
@@ -89,7 +89,7 @@ async def confirm(request: web.Request, form: Form) -> web.Response:
     """`POST …/confirm`: a right code puts it in force; the recovery codes are shown this once."""
     house, person = request[HOUSE], staff_of(request)
     codes = await house.database.write(
-        confirm_second_step, house.keyring, person.id, form.text("code")
+        confirm_two_factor, house.keyring, person.id, form.text("code")
     )
     if codes is None:
         wrong = language_of(request).gettext(
@@ -105,7 +105,7 @@ async def remove(request: web.Request, form: Form) -> web.StreamResponse:
     """`POST …/remove`: the password alone, to who says it."""
     await check_person(request, form.secret("password"))
     await request[HOUSE].database.write(
-        remove_second_step, staff_of(request).id, actor=actor_of(request)
+        remove_two_factor, staff_of(request).id, actor=actor_of(request)
     )
     return see_other(request, "/account", "second-step-removed")
 

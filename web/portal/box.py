@@ -8,19 +8,19 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 from markupsafe import Markup
 
-from appliance.alerts import list_conditions
+from appliance.alerts import list_alerts
 from appliance.backup.catalogue import read_record
 from appliance.backup.recovery_key import ensure_recovery_key, kit_html
 from appliance.core.i18n import Language
 from appliance.core.settings import RANGES
 from appliance.doctor.check import Sentence, describe, worst
 from appliance.email.smtp import send_trial
-from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome, count_letters, list_troubles
+from appliance.reservations.emails import SETTINGS_TROUBLE, Outcome, count_emails, list_email_errors
 from appliance.reservations.request import is_email
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import get_venue
 from appliance.webhooks.gates import CLOCK_LEAPT, confirm_clock
-from web.portal.box_jobs import BACKING_UP, EXAMINER, look_at_shelf
+from web.portal.box_jobs import BACKING_UP, EXAMINER, summarise_backups
 from web.portal.box_settings import (
     Changes,
     directory_of,
@@ -73,7 +73,7 @@ async def show_box(
     checks, looked_at = await request.app[EXAMINER].look(request, again=again) or ([], None)
     house = box.live.database
     zone = await house.read(find_zone)
-    conditions = [c for e in box.environments for c in await e.database.read(list_conditions)]
+    conditions = [c for e in box.environments for c in await e.database.read(list_alerts)]
     # The demo goes by settings of its own, and cannot restart.
     saved = saved_settings(request) if RESTART in request.app else box.settings
     typed = request[FORM].typed() if REFUSED in request else {}
@@ -92,8 +92,8 @@ async def show_box(
         "now": _in_full(datetime.fromtimestamp(box.clock.now() / 1000, zone), language),
         "zone": zone,
         "box": box,
-        "mail": {"waiting": 0, "sent": 0, "failed": 0, **await house.read(count_letters)},
-        "troubles": await house.read(list_troubles, _TROUBLES),
+        "mail": {"waiting": 0, "sent": 0, "failed": 0, **await house.read(count_emails)},
+        "troubles": await house.read(list_email_errors, _TROUBLES),
         "tried": tried,
         "settings_trouble": SETTINGS_TROUBLE,
         "recipient": recipient,
@@ -123,7 +123,7 @@ async def _read_backups(request: web.Request) -> dict[str, object]:
     box, directory = request.app[BOX], directory_of(request)
     venue = await box.live.database.read(get_venue)
     making = request.app[BACKING_UP].stage  # before the shelf: what ends now is looked at again
-    folder, kept = await asyncio.to_thread(look_at_shelf, directory, box.settings, venue.id)
+    folder, kept = await asyncio.to_thread(summarise_backups, directory, box.settings, venue.id)
     record = await asyncio.to_thread(read_record, directory.root)
     return {
         "making": making,
@@ -146,7 +146,7 @@ _HOST_MAX = 253
 _PASSWORD_MAX = 1000
 
 
-async def send_test_letter(request: web.Request) -> web.Response:
+async def send_test_email(request: web.Request) -> web.Response:
     """`POST /portal/box/test-letter`: by what is in force, or waits for a restart."""
     recipient, language = request[FORM].text("recipient", 254), language_of(request)
     outcome = Outcome("refused", "no address")
@@ -169,7 +169,7 @@ async def show_recovery_kit(request: web.Request, form: Form) -> web.Response:
     """`POST /portal/box/recovery-kit`: the sheet to print, to an owner who says the password."""
     await check_person(request, form.secret("password"))
     database = request[HOUSE].database
-    await database.write(note_security, actor_of(request), "recovery_kit_shown")
+    await database.write(record_audit, actor_of(request), "recovery_kit_shown")
     tokens = request.app[BOX].tokens
     key = await asyncio.to_thread(ensure_recovery_key, directory_of(request), tokens)
     venue = await database.read(get_venue)
@@ -190,7 +190,7 @@ async def restart(request: web.Request) -> web.Response:
     """
     if RESTART not in request.app:
         return await show_box(request)
-    await request[HOUSE].database.write(note_security, actor_of(request), "restarted")
+    await request[HOUSE].database.write(record_audit, actor_of(request), "restarted")
     request.app[RESTART]()
     answer = portal_page(request, "portal/box/restarting.html", {})
     answer.force_close()  # what is asked next is asked of the box that begins anew
@@ -275,6 +275,6 @@ BOX_ROUTES = (
     _of_the_house("POST", f"{_AT}/mail", "owner", save_mail),
     _of_the_house("POST", f"{_AT}/recovery-kit", "owner", show_recovery_kit),
     _of_the_house("POST", f"{_AT}/settings", "owner", change_settings),
-    _of_the_house("POST", f"{_AT}/test-letter", "manager", send_test_letter),
+    _of_the_house("POST", f"{_AT}/test-letter", "manager", send_test_email),
     _of_the_house("POST", f"{_AT}/restart", "owner", restart),
 )

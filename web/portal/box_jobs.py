@@ -6,12 +6,12 @@ from pathlib import Path
 
 from aiohttp import web
 
-from appliance.backup.catalogue import find_shelf, list_backups
+from appliance.backup.catalogue import find_catalogue, list_backups
 from appliance.backup.create import Maker
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble, log_accident
-from appliance.core.process import run_beside
+from appliance.core.errors import OperatorError, log_exception
+from appliance.core.process import run_in_daemon_thread
 from appliance.core.settings import Settings, read_settings
 from appliance.doctor.check import Check, CheckContext
 from web.portal.box_settings import directory_of
@@ -47,11 +47,11 @@ class BackingUp:
     async def _make(self, box: Box, directory: DataDirectory) -> None:
         maker = Maker(directory, box.settings, box.clock, box.tokens, box.zones, self._tell)
         try:
-            await run_beside(maker.make)
-        except Trouble as trouble:  # it is in the record, which the page shows
+            await run_in_daemon_thread(maker.make)
+        except OperatorError as trouble:  # it is in the record, which the page shows
             log.warning("no backup: %s", trouble)
         except Exception as error:  # noqa: BLE001 - the night makes the next one
-            log_accident("the backup that was asked for", error)
+            log_exception("the backup that was asked for", error)
 
     def _tell(self, what: str, done: int, of: int) -> None:
         """Hears from the thread."""
@@ -61,7 +61,7 @@ class BackingUp:
 BACKING_UP = web.AppKey("backing_up", BackingUp)
 
 
-def look_at_shelf(
+def summarise_backups(
     directory: DataDirectory, settings: Settings, venue_id: str
 ) -> tuple[Path | None, int]:
     """Its folder, None where it is not there, and how many backups of this venue are in it.
@@ -69,9 +69,9 @@ def look_at_shelf(
     Reads the heads of the files: not for the loop.
     """
     try:
-        folder = find_shelf(directory, settings)
+        folder = find_catalogue(directory, settings)
         return folder, len(list_backups(folder, venue_id))
-    except (Trouble, OSError):
+    except (OperatorError, OSError):
         return None, 0
 
 
@@ -125,6 +125,6 @@ def _look_at(box: Box, directory: DataDirectory) -> list[Check]:
     settings: Settings | str = box.settings
     try:
         read_settings(directory.settings_file, {})
-    except Trouble as trouble:  # their file would stop the next start
+    except OperatorError as trouble:  # their file would stop the next start
         settings = str(trouble)
     return examine(CheckContext(directory, settings, box.clock, box.zones))

@@ -7,10 +7,10 @@ from aiohttp import web
 
 from appliance.box import Box
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble, ValidationError
+from appliance.core.errors import OperatorError, ValidationError
 from appliance.core.files import atomic_write
 from appliance.core.settings import Settings, change_settings, parse_settings, read_settings
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from web.portal.forms import field_error
 from web.portal.guard import actor_of
 from web.portal.session import BOX, HOUSE, RESTART
@@ -33,7 +33,7 @@ def read_file(box: Box) -> Settings | None:
     """What settings.toml says, without the environment; None where it would stop a start."""
     try:
         return read_settings(_directory(box).settings_file, {})
-    except Trouble:
+    except OperatorError:
         return None
 
 
@@ -68,13 +68,13 @@ async def save_settings(request: web.Request, changes: Changes) -> None:
                 name: value for name, value in changes.items() if setting(known, name) != value
             }
             changed = change_settings(text, wished)
-        except (OSError, UnicodeDecodeError, Trouble) as trouble:
+        except (OSError, UnicodeDecodeError, OperatorError) as trouble:
             raise _declined(changes, str(trouble)) from None
         if not wished:
             return
         await asyncio.to_thread(atomic_write, file, changed.encode())
     await request[HOUSE].database.write(
-        note_security, actor_of(request), "settings_changed", name=", ".join(wished)
+        record_audit, actor_of(request), "settings_changed", name=", ".join(wished)
     )
 
 

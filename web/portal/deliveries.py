@@ -34,7 +34,7 @@ from appliance.webhooks.delivery_log import (
 )
 from appliance.webhooks.endpoints import get_endpoint, list_endpoints
 from appliance.webhooks.payload import event_body
-from appliance.webhooks.url_policy import parse_receiver
+from appliance.webhooks.url_policy import parse_target_url
 from web.portal.forms import Form, asked_number, field_error
 from web.portal.guard import id_of
 from web.portal.integrations import room_page
@@ -143,7 +143,7 @@ def _head(story: DeliveryStory, length: int) -> str:
     """The headers without their signature: it is made anew at each attempt."""
     delivery = story.delivery
     try:
-        receiver = parse_receiver(delivery.endpoint_url, allow_http=True)
+        receiver = parse_target_url(delivery.endpoint_url, allow_http=True)
     except InvalidWebhookUrl:
         first = [f"POST {delivery.endpoint_url} HTTP/1.1"]
     else:

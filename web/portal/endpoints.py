@@ -10,7 +10,7 @@ from appliance.api_keys import list_keys
 from appliance.core.errors import ChangedMeanwhile, EndpointIsInactive
 from appliance.core.tokens import Keyring
 from appliance.database.connection import Reader, Transaction
-from appliance.http.request import ENVIRONMENT, look_again
+from appliance.http.request import ENVIRONMENT, recheck_authorisation
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from appliance.webhooks.delivery_log import DeliveryFilter, page_deliveries, read_queue
 from appliance.webhooks.endpoints import (
@@ -57,7 +57,7 @@ async def create_endpoint(request: web.Request, form: Form) -> web.Response:
     """`POST …/endpoints`: checked as the partner interface checks it; its secret shown once."""
     environment, dispatcher = request[ENVIRONMENT], request[SERVICES].dispatcher
     url = await dispatcher.check_url(form.text("url", _URL_SHOWN))
-    look_again(request)  # a name server may take its time
+    recheck_authorisation(request)  # a name server may take its time
     events = parse_event_types(form.all("event"), _OFFERED)
     endpoint, secret = await environment.database.write(
         register_with_room, dispatcher.is_lent, environment.keyring, url, events,
@@ -89,7 +89,7 @@ async def activate_one(request: web.Request, _form: Form) -> web.Response:
     database, endpoint_id = request[ENVIRONMENT].database, id_of(request)
     endpoint = await database.read(get_endpoint, endpoint_id)
     await request[SERVICES].dispatcher.check_url(endpoint.url)
-    look_again(request)
+    recheck_authorisation(request)
     return await _do(request, "endpoint-activated", activate_endpoint)
 
 

@@ -7,10 +7,10 @@ import argon2
 from aiohttp import web
 from yarl import URL
 
-from appliance.core.errors import NotFound, RateLimited, Refusal, StaffRoleMissing, Unavailable
+from appliance.core.errors import ApiError, NotFound, RateLimited, StaffRoleMissing, Unavailable
 from appliance.core.tokens import hash_token
 from appliance.environment import Environment
-from appliance.http.request import ENVIRONMENT, STILL_MAY, is_from_our_page
+from appliance.http.request import ENVIRONMENT, RECHECK_AUTHORISATION, is_from_our_page
 from appliance.reservations.request import parse_uuid
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, StaffMember
 from appliance.staff.password_strength import is_guessable
@@ -47,12 +47,12 @@ def guarded(route: PortalRoute, services: Services, house: Environment) -> Handl
         request[SESSION] = session
         try:
             _admit(request, session.person, route.role)
-            request[STILL_MAY] = lambda later: _admit_still(later, house, route.role)
+            request[RECHECK_AUTHORISATION] = lambda later: _admit_still(later, house, route.role)
             await _touch(house, session)
             if request.method in SAFE:
                 return await route.handler(request)
             return await _take_form(request, route)
-        except (Refusal, Declined) as refusal:
+        except (ApiError, Declined) as refusal:
             return problem_page(request, refusal)
 
     return handle

@@ -4,7 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.alerts import ENDPOINT_BLOCKED, list_conditions
+from appliance.alerts import ENDPOINT_BLOCKED, list_alerts
 from appliance.api_keys import (
     READ_ONLY_SCOPES,
     SCOPES,
@@ -35,7 +35,7 @@ def room_page(request: web.Request, template: str, values: dict[str, object]) ->
     frame: dict[str, object] = {
         "moment": instants_of(request),
         "now": environment.database.clock.now(),
-        "conditions": [condition.name for condition in environment.database.peek(list_conditions)],
+        "conditions": [condition.name for condition in environment.database.peek(list_alerts)],
         "room": f"{environment.prefix}/portal/integrations",
         "prefix": environment.prefix,
     }
@@ -44,7 +44,7 @@ def room_page(request: web.Request, template: str, values: dict[str, object]) ->
 
 def health_of(reader: Reader, endpoint: Endpoint) -> str:
     """How an endpoint is doing: `switched_off`, `inactive`, `blocked`, `failing`, `new`, `good`."""
-    noted = {c.name for c in list_conditions(reader) if c.subject == endpoint.id}
+    noted = {c.name for c in list_alerts(reader) if c.subject == endpoint.id}
     if SWITCHED_OFF in noted:
         return "switched_off"
     if not endpoint.active:

@@ -16,7 +16,7 @@ from appliance.database.connection import Reader
 from appliance.http.rate_limit import RateLimit
 from appliance.http.request import is_from_our_page
 from appliance.staff.accounts import accept_invitation
-from appliance.staff.first_run import found_owner, is_setup_link
+from appliance.staff.first_run import create_first_owner, is_setup_link
 from appliance.staff.model import PASSWORD_MAX, PASSWORD_MIN, find_invited, has_owner
 from appliance.venue.rows import get_venue
 from web.guest.responses import environment_of, page
@@ -117,7 +117,7 @@ async def _found(request: web.Request, form: Form, link_hash: bytes) -> web.Resp
         _ = language_of(request).gettext
         raise Declined(_("Please say your name: it is what you sign in with."))
     opened = await database.write(
-        found_owner,
+        create_first_owner,
         link_hash,
         name,
         await hash_new(request, form.secret("password"), (name,)),

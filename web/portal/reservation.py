@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from appliance.core.errors import NotFound, Refusal, UnusualAmount
+from appliance.core.errors import ApiError, NotFound, UnusualAmount
 from appliance.core.i18n import isolate
 from appliance.database.connection import Reader
 from appliance.door.check_in import check_in_by_staff, undo_by_staff
@@ -37,7 +37,7 @@ from appliance.reservations.rows import (
     staff_names,
     sum_payments,
 )
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.venue.rows import find_table, find_tonight, get_venue, list_tables
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of, id_of, staff_of
@@ -70,7 +70,7 @@ class Sent:
 
     form: str = ""
     typed: Mapping[str, str] = field(default_factory=dict)
-    refusal: Refusal | Declined | None = None
+    refusal: ApiError | Declined | None = None
     problem: str = ""
 
     @property
@@ -154,7 +154,7 @@ def _form(act: Act) -> Handler:
             await act(request, form)
         except NotFound:
             raise
-        except (Refusal, Declined) as refusal:
+        except (ApiError, Declined) as refusal:
             name = request.path.rpartition("/")[2]
             problem = refusal_text(refusal, language_of(request))
             return await detail_answer(request, Sent(name, form.typed(), refusal, problem))
@@ -272,7 +272,7 @@ async def export_one(request: web.Request) -> web.Response:
     database, reservation_id = request[ENVIRONMENT].database, id_of(request)
     held = await database.read(export_guests, [reservation_id])
     name = f"reservation-{reservation_id}.json"
-    await database.write(note_security, actor_of(request), "exported", name=name)
+    await database.write(record_audit, actor_of(request), "exported", name=name)
     return attached(
         json.dumps(held, ensure_ascii=False, indent=2).encode(), "application/json", name
     )

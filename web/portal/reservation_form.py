@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from appliance.core.errors import FormUsed, InvalidDate, InvalidSlot, InvalidTable, Refusal
+from appliance.core.errors import ApiError, FormUsed, InvalidDate, InvalidSlot, InvalidTable
 from appliance.database.connection import Reader
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.change import Amendment, check_amendment
@@ -40,7 +40,7 @@ from appliance.venue.rows import (
     list_slots,
     list_tables,
 )
-from web.guest.responses import letters_leave
+from web.guest.responses import emails_are_sent
 from web.portal.forms import FORM, Form, field_error
 from web.portal.guard import actor_of
 from web.portal.reservation_messages import STATUS_WORDS
@@ -74,13 +74,13 @@ async def make_new(request: web.Request) -> web.StreamResponse:
             letter=("keep" if environment.name == "test" else "send") if letter else None,
             vip=form.ticked("vip"),
         )
-    except Refusal as refusal:
+    except ApiError as refusal:
         if isinstance(refusal, FormUsed):
             del typed["token"]  # sent once more it makes another one
         return await _page(request, typed, refusal)
     note = "entered"
     if letter:
-        note = "entered-letter" if letters_leave(environment) else "entered-letter-waits"
+        note = "entered-letter" if emails_are_sent(environment) else "entered-letter-waits"
     return see_other(request, f"/reservations/{made.id}", note)
 
 
@@ -126,7 +126,7 @@ def _read_booking(form: Form, language: str) -> Booking:
 
 
 async def _page(
-    request: web.Request, typed: dict[str, str], refusal: Refusal | None = None
+    request: web.Request, typed: dict[str, str], refusal: ApiError | None = None
 ) -> web.Response:
     """The form with what was typed, and the tables that are free for it."""
     environment = request[ENVIRONMENT]
@@ -141,7 +141,7 @@ async def _page(
         "wanted": wanted if parse_uuid(wanted) else "",
         "table_is_offered": any(wanted == table.id for table in offer["tables"]),
         "slot_is_lost": is_slot(typed.get("slot")) and not offer["slot"] and not refusal,
-        "letters_leave": letters_leave(environment),
+        "emails_are_sent": emails_are_sent(environment),
         "letter_languages": request.config_dict[LANGUAGES].all(),
         "token": typed.get("token") or environment.database.tokens.new_link_secret(),
         "refusal": refusal,

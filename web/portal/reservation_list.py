@@ -16,7 +16,7 @@ from appliance.reservations.claims import list_erasure_requests
 from appliance.reservations.model import SOURCES, STATUSES, Reservation
 from appliance.reservations.rows import get_reservation, sum_payments
 from appliance.reservations.search import Order, Wanted, list_by_seq, list_found, page_found
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.venue.model import parse_date
 from appliance.venue.rows import find_tonight, get_venue, list_tables
 from web.portal.forms import Form, asked_number
@@ -112,7 +112,7 @@ async def export_list(request: web.Request) -> web.StreamResponse:
     language, database = language_of(request), request[ENVIRONMENT].database
     wanted = read_wanted(request, await database.read(find_tonight))
     seqs = await database.read(list_found, wanted)
-    await database.write(note_security, actor_of(request), "exported", name="reservations.csv")
+    await database.write(record_audit, actor_of(request), "exported", name="reservations.csv")
     venue, tables = await database.read(lambda r: (get_venue(r), list_tables(r)))
     zone = database.zones.zone(venue.time_zone)
     at_table = {table.id: table for table in tables}

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from appliance.core.errors import NotFound, Refusal, Rule, StaffRoleMissing, ValidationError
+from appliance.core.errors import ApiError, NotFound, Rule, StaffRoleMissing, ValidationError
 from appliance.core.i18n import Language, isolate, set_french
 from appliance.core.i18n import mark as _
 from appliance.database.connection import Reader
@@ -71,7 +71,7 @@ class Declined(Exception):
         self.sentence, self.status, self.field = sentence, status, field
 
 
-REFUSED: web.RequestKey["Refusal | Declined"] = web.RequestKey("refused")
+REFUSED: web.RequestKey["ApiError | Declined"] = web.RequestKey("refused")
 _FIELDS: web.RequestKey[Collection[str]] = web.RequestKey("fields")
 Act = Callable[[web.Request, Form], Awaitable[web.StreamResponse]]
 
@@ -88,7 +88,7 @@ def refused_on(page: Handler, *fields: str) -> Callable[[Act], Handler]:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
                 return await act(request, request[FORM])
-            except (Refusal, Declined) as refusal:
+            except (ApiError, Declined) as refusal:
                 if "HX-Request" in request.headers:  # a script keeps what was typed
                     raise
                 request[REFUSED], request[_FIELDS] = refusal, fields
@@ -134,7 +134,7 @@ def portal_page(
     )
 
 
-def problem_page(request: web.Request, refusal: Refusal | Declined) -> web.Response:
+def problem_page(request: web.Request, refusal: ApiError | Declined) -> web.Response:
     """What was declined, in words; as a part of the page when htmx asked."""
     language = language_of(request)
     part = "HX-Request" in request.headers
@@ -157,7 +157,7 @@ def problem_page(request: web.Request, refusal: Refusal | Declined) -> web.Respo
 
 
 def _say_in_place(
-    refusal: Refusal | Declined, language: Language, fields: Collection[str]
+    refusal: ApiError | Declined, language: Language, fields: Collection[str]
 ) -> dict[str, object]:
     if refusal.field not in fields:
         return {"problem": refusal_text(refusal, language)}
@@ -165,7 +165,7 @@ def _say_in_place(
     return {"wrong": (refusal.field, said)}
 
 
-def refusal_text(refusal: Refusal | Declined, language: Language) -> str:
+def refusal_text(refusal: ApiError | Declined, language: Language) -> str:
     """The sentence of a refusal in `language`; of a field, with its name on the page."""
     if isinstance(refusal, Declined):
         return refusal.sentence
@@ -181,13 +181,13 @@ def refusal_text(refusal: Refusal | Declined, language: Language) -> str:
     return _fill(refusal.french, refusal.english, details, language)
 
 
-def rule_text(refusal: Refusal | Declined, language: Language) -> str | None:
+def rule_text(refusal: ApiError | Declined, language: Language) -> str | None:
     """Of a field that is wrong: what it must be, to be read beside it. None for anything else."""
     rule = _rule_said(refusal, language)
     return None if rule is None else _with_a_capital(rule)
 
 
-def _rule_said(refusal: Refusal | Declined, language: Language) -> str | None:
+def _rule_said(refusal: ApiError | Declined, language: Language) -> str | None:
     if not isinstance(refusal, ValidationError) or "rule" not in refusal.details:
         return None
     rule = refusal.rule or _bare_rule(refusal)

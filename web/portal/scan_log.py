@@ -13,7 +13,7 @@ from appliance.door.terminals import list_terminals
 from appliance.http.request import ENVIRONMENT
 from appliance.reservations.request import parse_uuid
 from appliance.reservations.rows import staff_names
-from appliance.staff.audit_log import note_security
+from appliance.staff.audit_log import record_audit
 from appliance.venue.model import evening_end
 from appliance.venue.rows import find_tonight, get_venue
 from web.door_app import door_words
@@ -32,7 +32,7 @@ async def export_log(request: web.Request) -> web.StreamResponse:
     kind: Format = "csv" if request.query.get("format") == "csv" else "jsonl"
     log = await database.read(Export, environment.name, environment.keyring, kind, day, day)
     told = day and day.isoformat()
-    await database.write(note_security, actor_of(request), "door_log_exported", date=told)
+    await database.write(record_audit, actor_of(request), "door_log_exported", date=told)
 
     async def lines() -> AsyncIterator[bytes]:
         yield log.begin()

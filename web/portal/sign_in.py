@@ -14,11 +14,17 @@ from appliance.staff.model import has_owner, set_language
 from appliance.staff.sessions import (
     OpenedSession,
     begin_sign_in,
-    is_device_of_house,
+    is_known_browser,
     note_wrong_password,
     sign_out,
 )
-from appliance.staff.two_factor import CodeAsked, GivenCode, NoSession, give_code, pass_password
+from appliance.staff.two_factor import (
+    CodeAsked,
+    GivenCode,
+    NoSession,
+    pass_password,
+    verify_second_factor,
+)
 from appliance.venue.rows import get_venue
 from web.guest.responses import environment_of, page
 from web.https_policy import SECURE
@@ -102,7 +108,11 @@ class SignIn:
         given = GivenCode(form.secret("asked"), form.text("code"), form.text("recovery"))
         try:
             passed = await house.database.write(
-                give_code, house.keyring, given, device_secret(request), describe_browser(request)
+                verify_second_factor,
+                house.keyring,
+                given,
+                device_secret(request),
+                describe_browser(request),
             )
         except CodeLater as refusal:
             problem = refusal_text(refusal, language)
@@ -136,7 +146,7 @@ def _who_tries(request: web.Request) -> str:
     known = device_secret(request)
     if known is not None:
         device = hash_token(known)
-        if environment_of(request).database.peek(is_device_of_house, device):
+        if environment_of(request).database.peek(is_known_browser, device):
             return f"device {device.hex()}"
     return request.app[SECURE].caller_of(request)
 

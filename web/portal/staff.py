@@ -21,10 +21,10 @@ from appliance.staff.accounts import (
     invite_again,
     unlock,
 )
-from appliance.staff.audit_log import find_broken_security_link, list_security_entries
+from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
 from appliance.staff.model import ROLES, find_staff, list_locked, list_open_invitations, list_staff
 from appliance.staff.sessions import FREE_TRIES, count_sessions
-from appliance.staff.two_factor import list_second_steps, remove_second_step
+from appliance.staff.two_factor import list_two_factor, remove_two_factor
 from web.portal.forms import Form, asked_number
 from web.portal.guard import actor_of, id_of, staff_of
 from web.portal.navigation import Handler, PortalRoute
@@ -42,13 +42,11 @@ async def show_log(request: web.Request) -> web.Response:
     database = (box.test if of_test else box.live).database
 
     def read(reader: Reader) -> dict[str, object]:
-        found = list_security_entries(
-            reader, _PAGE + 1, before=asked_number(request, "before", _ROW)
-        )
+        found = list_audit_entries(reader, _PAGE + 1, before=asked_number(request, "before", _ROW))
         return {
             "entries": found[:_PAGE],
             "next": found[_PAGE - 1].seq if len(found) > _PAGE else None,
-            "broken": find_broken_security_link(reader),
+            "broken": find_broken_audit_link(reader),
             "names": {key.id: key.name for key in list_keys(reader)} | names,
         }
 
@@ -122,11 +120,11 @@ def _plainly(action: Callable[..., object]) -> Handler:
     return refused_on(show_people)(act)
 
 
-async def remove_second_step_of(request: web.Request) -> web.StreamResponse:
+async def remove_two_factor_of(request: web.Request) -> web.StreamResponse:
     """`POST …/second-step/remove`: for a lost phone. One's own takes the password to remove."""
     if id_of(request) == staff_of(request).id:
         raise NotFound
-    return await _do(request, remove_second_step)
+    return await _do(request, remove_two_factor)
 
 
 async def _do(
@@ -144,7 +142,7 @@ def _read_form(reader: Reader) -> dict[str, object]:
         "locked": list_locked(reader, accounts, FREE_TRIES),
         "links": list_open_invitations(reader),
         "sessions": count_sessions(reader),
-        "second_steps": list_second_steps(reader),
+        "second_steps": list_two_factor(reader),
     }
 
 
@@ -161,6 +159,6 @@ PEOPLE_ROUTES = (
     _owners("POST", f"{_ONE}/disable", handler=_plainly(disable_staff)),
     _owners("POST", f"{_ONE}/enable", handler=_plainly(enable_staff)),
     _owners("POST", f"{_ONE}/unlock", handler=_plainly(unlock)),
-    _owners("POST", f"{_ONE}/second-step/remove", handler=remove_second_step_of),
+    _owners("POST", f"{_ONE}/second-step/remove", handler=remove_two_factor_of),
     _owners("POST", f"{_ONE}/sign-out", handler=_plainly(end_sessions)),
 )

@@ -7,10 +7,10 @@ from aiohttp import web
 
 from appliance.clock import format_instant
 from appliance.core.errors import NotFound, Unauthorized
-from appliance.email.rendering import render_letter
+from appliance.email.rendering import render_email
 from appliance.environment import Environment
 from appliance.http.request import ENVIRONMENT
-from appliance.reservations.emails import list_letters
+from appliance.reservations.emails import list_emails
 from appliance.reservations.request import parse_uuid
 from web.api.authentication import Gate
 from web.https_policy import SECURE
@@ -25,18 +25,18 @@ _HEADERS_SHOWN = ("Date", "From", "To", "Subject", "Message-ID", "Content-Langua
 async def list_outbox(request: web.Request, gate: Gate) -> web.Response:
     """`GET /test/outbox`: the newest letters first."""
     environment = _admit(request, gate)
-    letters = await environment.database.read(list_letters, limit=_SHOWN)
+    letters = await environment.database.read(list_emails, limit=_SHOWN)
     rows = [(letter, format_instant(letter.created_at)) for letter in letters]
     return _page(request, "outbox/list.html", rows=rows, shown=_SHOWN)
 
 
-async def show_letter(request: web.Request, gate: Gate) -> web.Response:
+async def show_email(request: web.Request, gate: Gate) -> web.Response:
     """`GET /test/outbox/{id}`: headers, plain part and HTML part of one letter."""
     environment = _admit(request, gate)
     letter_id = parse_uuid(request.match_info["id"])
     if letter_id is None:
         raise NotFound
-    message = await render_letter(environment, letter_id)
+    message = await render_email(environment, letter_id)
     return _page(
         request,
         "outbox/letter.html",
@@ -49,7 +49,7 @@ async def show_letter(request: web.Request, gate: Gate) -> web.Response:
     )
 
 
-OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id}", show_letter))
+OUTBOX_ROUTES = (("GET", "/test/outbox", list_outbox), ("GET", "/test/outbox/{id}", show_email))
 
 
 def _admit(request: web.Request, gate: Gate) -> Environment:

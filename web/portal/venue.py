@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from appliance.core.errors import (
+    ApiError,
     ChangedMeanwhile,
     InvalidDate,
     InvalidJson,
     NotFound,
-    Refusal,
     field_invalid,
 )
 from appliance.core.i18n import Language
@@ -61,7 +61,7 @@ from appliance.venue.rows import (
     get_table,
     get_venue,
     list_closings,
-    list_coming,
+    list_future_reservations,
     list_slots,
     list_tables,
     list_used_tables,
@@ -347,7 +347,7 @@ async def _write(request: web.Request, action: Callable[..., T], *args: object) 
     done = await environment.database.write(action, *args)
     after = await environment.database.read(_parts)
     if environment is box.live and after != before:
-        with suppress(Refusal):  # somebody tries something there: it stays as it is
+        with suppress(ApiError):  # somebody tries something there: it stays as it is
             await box.test.database.write(_follow, before, after)
     return done
 
@@ -438,7 +438,7 @@ def _read_value(text: str) -> Any:
 
 def _read_tables(reader: Reader) -> dict[str, Any]:
     tables = list_tables(reader)
-    coming = list_coming(reader, find_tonight(reader).isoformat())
+    coming = list_future_reservations(reader, find_tonight(reader).isoformat())
     return {
         "venue": get_venue(reader),
         "tables": tables,
@@ -471,7 +471,7 @@ def _read_slots(reader: Reader) -> dict[str, Any]:
 
 def _read_closings(reader: Reader) -> dict[str, object]:
     tonight = find_tonight(reader).isoformat()
-    coming = list_coming(reader, tonight)
+    coming = list_future_reservations(reader, tonight)
     return {
         "tonight": tonight,
         "closings": [

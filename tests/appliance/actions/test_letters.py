@@ -2,17 +2,17 @@
 
 import pytest
 
-from appliance.email.worker import record_letter
+from appliance.email.worker import record_email_attempt
 from appliance.reservations.change import accept, cancel, decline
 from appliance.reservations.create import enter_by_staff, enter_for_guest
 from appliance.reservations.emails import (
-    LetterQueued,
+    EmailQueued,
     Outcome,
-    find_letter,
-    list_waiting_letters,
-    queue_letter,
+    email_guest,
+    find_email,
+    list_waiting_emails,
+    queue_email,
     remaining_delay,
-    write_to_guest,
 )
 from appliance.reservations.payments import record_payment
 from tests.appliance.actions.rows import execute, read
@@ -24,7 +24,7 @@ EMAIL = "salma@guest.example"
 async def a_letter(environment, language="fr", **options):
     write = environment.database.write
     reservation = await write(enter_by_staff, a_booking(), actor="staff:1")
-    return await write(queue_letter, reservation.id, "confirmation", EMAIL, language, **options)
+    return await write(queue_email, reservation.id, "confirmation", EMAIL, language, **options)
 
 
 @pytest.fixture
@@ -39,32 +39,32 @@ async def test_a_queued_letter_waits_from_now_and_a_kept_one_never(box, keep):
 
     letter_id = await a_letter(box.live, None if keep else "ar", keep=keep)
 
-    letter = database.peek(find_letter, letter_id)
+    letter = database.peek(find_email, letter_id)
     assert (letter.state, letter.language) == (("kept", "fr") if keep else ("waiting", "ar"))
     assert letter.recipient == EMAIL
     assert letter.due_at == letter.created_at == box.clock.now()
-    assert (LetterQueued(letter_id) in told) is not keep
-    assert len(database.peek(list_waiting_letters)) == (0 if keep else 1)
+    assert (EmailQueued(letter_id) in told) is not keep
+    assert len(database.peek(list_waiting_emails)) == (0 if keep else 1)
 
 
 @pytest.mark.parametrize("second", ["accepted", "refused", "deferred", "unreachable"])
 @pytest.mark.parametrize(("first", "state"), [("accepted", "sent"), ("refused", "failed")])
 async def test_what_is_sent_or_failed_never_moves_again(box, letter_id, first, state, second):
     database = box.live.database
-    assert await database.write(record_letter, letter_id, Outcome(first, "why")) is None
-    before = database.peek(find_letter, letter_id)
+    assert await database.write(record_email_attempt, letter_id, Outcome(first, "why")) is None
+    before = database.peek(find_email, letter_id)
 
-    assert await database.write(record_letter, letter_id, Outcome(second, "again")) is None
+    assert await database.write(record_email_attempt, letter_id, Outcome(second, "again")) is None
 
     assert before.state == state
-    assert database.peek(find_letter, letter_id) == before
+    assert database.peek(find_email, letter_id) == before
 
 
 async def test_after_a_restart_a_letter_waits_what_was_left_and_never_more(box, letter_id):
     database = box.live.database
     for _ in range(2):
-        await database.write(record_letter, letter_id, Outcome("deferred", "451"))
-    letter, now = database.peek(find_letter, letter_id), box.clock.now()
+        await database.write(record_email_attempt, letter_id, Outcome("deferred", "451"))
+    letter, now = database.peek(find_email, letter_id), box.clock.now()
 
     assert remaining_delay(letter, now + 100_000) == 200
     assert remaining_delay(letter, now + 10**9) == 0
@@ -108,7 +108,7 @@ async def test_a_cancellation_is_told_to_whom_the_box_has_written_and_to_nobody_
     assert letters(box) == []
 
     told = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
-    await write(write_to_guest, told, "confirmation")
+    await write(email_guest, told, "confirmation")
     await write(cancel, told, actor="staff:1")
     await write(cancel, told, actor="staff:1")
 
@@ -131,7 +131,7 @@ async def test_letters_of_the_test_environment_are_kept(box):
     write = box.test.database.write
     id_ = (await write(enter_by_staff, a_booking(customer_email=EMAIL), actor="s")).id
 
-    await write(write_to_guest, id_, "reminder")
+    await write(email_guest, id_, "reminder")
 
     assert box.test.database.peek(lambda tx: tx.value("SELECT state FROM letter")) == "kept"
 
@@ -141,7 +141,7 @@ async def test_the_same_news_twice_at_once_is_one_letter(box):
 
     def twice(tx):
         accept(tx, id_, actor="staff:1")
-        write_to_guest(tx, id_, "accepted")
+        email_guest(tx, id_, "accepted")
 
     await box.live.database.write(twice)
 

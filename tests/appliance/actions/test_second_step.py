@@ -4,22 +4,22 @@ import pytest
 
 from appliance.core.errors import ChangedMeanwhile, CodeLater, NotFound, OfferOver, SignInLater
 from appliance.staff.accounts import create_staff, disable_staff, unlock
-from appliance.staff.audit_log import list_security_entries
+from appliance.staff.audit_log import list_audit_entries
 from appliance.staff.model import set_password
 from appliance.staff.sessions import OpenedSession, begin_sign_in, change_password
 from appliance.staff.two_factor import (
     CodeAsked,
     GivenCode,
     NoSession,
-    confirm_second_step,
+    confirm_two_factor,
     count_recovery_codes,
-    give_code,
-    has_second_step,
-    offer_second_step,
+    has_two_factor,
+    offer_two_factor,
     offered_secret,
     pass_password,
-    remove_second_step,
+    remove_two_factor,
     totp_code,
+    verify_second_factor,
 )
 
 NAME = "Yasmine"
@@ -40,8 +40,8 @@ class House:
 
     async def add(self):
         """A second step in force; the recovery codes. No code of now was used."""
-        self.secret = await self.do(offer_second_step, self.live.keyring, self.id)
-        codes = await self.do(confirm_second_step, self.live.keyring, self.id, self.code())
+        self.secret = await self.do(offer_two_factor, self.live.keyring, self.id)
+        codes = await self.do(confirm_two_factor, self.live.keyring, self.id, self.code())
         self.clock.advance(120)
         return codes
 
@@ -54,10 +54,10 @@ class House:
 
     async def give(self, form, code="", recovery=""):
         given = GivenCode(form, code, recovery)
-        return await self.do(give_code, self.live.keyring, given, None, "Firefox, Linux")
+        return await self.do(verify_second_factor, self.live.keyring, given, None, "Firefox, Linux")
 
     async def noted(self):
-        found = await self.live.database.read(list_security_entries, 50)
+        found = await self.live.database.read(list_audit_entries, 50)
         return [entry.what for entry in reversed(found)]
 
 
@@ -74,13 +74,13 @@ async def house(box, clock):
 
 
 async def test_it_comes_into_force_with_a_right_code_and_no_sooner(house):
-    house.secret = await house.do(offer_second_step, house.live.keyring, house.id)
+    house.secret = await house.do(offer_two_factor, house.live.keyring, house.id)
 
-    assert await house.do(confirm_second_step, house.live.keyring, house.id, "000000") is None
-    assert not await house.live.database.read(has_second_step, house.id)
-    codes = await house.do(confirm_second_step, house.live.keyring, house.id, house.code())
+    assert await house.do(confirm_two_factor, house.live.keyring, house.id, "000000") is None
+    assert not await house.live.database.read(has_two_factor, house.id)
+    codes = await house.do(confirm_two_factor, house.live.keyring, house.id, house.code())
 
-    assert await house.live.database.read(has_second_step, house.id)
+    assert await house.live.database.read(has_two_factor, house.id)
     assert len(set(codes)) == 10
     assert (await house.noted())[-1] == "second_step_added"
 
@@ -88,16 +88,16 @@ async def test_it_comes_into_force_with_a_right_code_and_no_sooner(house):
 async def test_an_offer_ends_after_a_quarter_of_an_hour_and_one_in_force_is_not_replaced(house):
     keyring = house.live.keyring
     with pytest.raises(OfferOver):
-        await house.do(confirm_second_step, keyring, house.id, "000000")
-    house.secret = await house.do(offer_second_step, keyring, house.id)
+        await house.do(confirm_two_factor, keyring, house.id, "000000")
+    house.secret = await house.do(offer_two_factor, keyring, house.id)
     house.clock.advance(15 * 60)
     with pytest.raises(OfferOver):
-        await house.do(confirm_second_step, keyring, house.id, house.code())
+        await house.do(confirm_two_factor, keyring, house.id, house.code())
 
     await house.add()
 
     with pytest.raises(ChangedMeanwhile):
-        await house.do(offer_second_step, keyring, house.id)
+        await house.do(offer_two_factor, keyring, house.id)
     with pytest.raises(OfferOver):
         await house.live.database.read(offered_secret, keyring, house.id)
 
@@ -212,7 +212,7 @@ async def test_a_sign_in_under_way_ends_with_what_it_stands_on(house, what):
     elif what == "disabled":
         await house.do(disable_staff, house.id)
     else:
-        await house.do(remove_second_step, house.id)
+        await house.do(remove_two_factor, house.id)
 
     assert await house.give(form, house.code()) is NoSession.OVER
 
@@ -220,12 +220,12 @@ async def test_a_sign_in_under_way_ends_with_what_it_stands_on(house, what):
 async def test_what_is_removed_leaves_no_trace_but_in_the_log(house):
     await house.add()
 
-    assert await house.do(remove_second_step, house.id) is True
+    assert await house.do(remove_two_factor, house.id) is True
 
-    assert await house.do(remove_second_step, house.id) is False
+    assert await house.do(remove_two_factor, house.id) is False
     assert (await house.noted()).count("second_step_removed") == 1
     for table in ("second_step", "spent_step", "recovery_code", "asked_code"):
         sql = f"SELECT count(*) FROM {table}"  # noqa: S608 - named above
         assert await house.live.database.read(lambda tx, sql=sql: tx.value(sql)) == 0
     with pytest.raises(NotFound):
-        await house.do(remove_second_step, "nobody")
+        await house.do(remove_two_factor, "nobody")

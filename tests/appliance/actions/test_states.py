@@ -17,7 +17,7 @@ from appliance.reservations.rows import (
     sum_payments,
     update_reservation,
 )
-from appliance.staff.audit_log import list_security_entries
+from appliance.staff.audit_log import list_audit_entries
 from tests.appliance.actions.rows import events, execute, history, read
 from tests.builders import a_booking, table_id
 
@@ -233,7 +233,7 @@ async def test_who_voided_it_and_why_is_written_and_the_reason_goes_with_the_gue
         return [(h.actor, h.detail) for h in list_history(reader, id_) if h.what == NAME]
 
     def audit(reader):
-        entries = list_security_entries(reader, 9)
+        entries = list_audit_entries(reader, 9)
         return [(e.actor, e.detail) for e in entries if e.what == NAME]
 
     look = box.live.database.peek

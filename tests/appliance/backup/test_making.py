@@ -11,7 +11,7 @@ from appliance.backup.catalogue import list_backups, open_backup, read_record
 from appliance.backup.recovery_key import ensure_recovery_key
 from appliance.backup.restore import restore_blank
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.files import exclusive
 from appliance.core.tokens import Tokens
 from appliance.database.connection import open_connection
@@ -66,7 +66,7 @@ def test_who_waits_too_long_says_why_and_one_to_another_folder_is_made_meanwhile
     (tmp_path / "usb").mkdir()
 
     with exclusive(shelf_of(made), 1.0, "this"):
-        with pytest.raises(Trouble, match="another backup of this box has not ended"):
+        with pytest.raises(OperatorError, match="another backup of this box has not ended"):
             a_maker(made, patience=0.2).make()
         assert "another backup" in read_record(made.root).trouble
         path, _ = a_maker(made, patience=0.2).make(to=tmp_path / "usb")
@@ -133,7 +133,7 @@ def test_what_sqlite_refuses_is_said_and_remembered(made, monkeypatch, error, sa
 
     monkeypatch.setattr("appliance.backup.create.describe_venue", fail)
 
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(OperatorError, match=said):
         a_maker(made).make()
 
     record = read_record(made.root)

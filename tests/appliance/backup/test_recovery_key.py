@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.backup.recovery_key import RecoveryKey, kit_html, kit_text, parse_recovery_key
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 
 
 @pytest.mark.proves("V11")
@@ -24,13 +24,13 @@ def test_a_wrong_letter_is_found(raw, place, letter):
     wrong = letters[:place] + letter + letters[place + 1 :]
 
     if wrong != letters:
-        with pytest.raises(Trouble, match="a letter of the recovery key is wrong"):
+        with pytest.raises(OperatorError, match="a letter of the recovery key is wrong"):
             parse_recovery_key(wrong)
 
 
 @pytest.mark.parametrize("text", ["", "ABCD", "U" * 56, "0" * 55, "0" * 57])
 def test_what_is_no_key_is_refused_in_a_sentence(text):
-    with pytest.raises(Trouble, match="56 letters and digits"):
+    with pytest.raises(OperatorError, match="56 letters and digits"):
         parse_recovery_key(text)
 
 

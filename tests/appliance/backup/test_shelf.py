@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from appliance.backup.catalogue import choose_old, find_shelf, list_backups, read_record, rotate
-from appliance.core.errors import Trouble
+from appliance.backup.catalogue import choose_old, find_catalogue, list_backups, read_record, rotate
+from appliance.core.errors import OperatorError
 from tests.appliance.backup.making import a_box_with_guests, a_maker
 from tests.conftest import with_settings
 
@@ -71,9 +71,9 @@ def test_an_unplugged_volume_is_no_folder_to_make(made, tmp_path):
     box, _ = made
     settings = with_settings(backup={"directory": str(tmp_path / "usb")})
 
-    with pytest.raises(Trouble, match="plug the volume in"):
-        find_shelf(box.directory, settings)
-    with pytest.raises(Trouble, match="plug the volume in"):
+    with pytest.raises(OperatorError, match="plug the volume in"):
+        find_catalogue(box.directory, settings)
+    with pytest.raises(OperatorError, match="plug the volume in"):
         a_maker(box, settings=settings).make()
 
     assert not (tmp_path / "usb").exists()

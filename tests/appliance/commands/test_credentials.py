@@ -8,7 +8,7 @@ from appliance.api_keys import READ_ONLY_SCOPES, SCOPES
 from appliance.core.tokens import Keyring
 from appliance.door.signing_keys import list_key_ages
 from appliance.door.terminals import pair_by_code
-from appliance.staff.two_factor import confirm_second_step, offer_second_step, totp_code
+from appliance.staff.two_factor import confirm_two_factor, offer_two_factor, totp_code
 
 
 def create(box, what, *more, environment="live"):
@@ -131,8 +131,8 @@ def test_a_second_step_is_removed_at_the_box_itself(box):
     created = box.json("staff", "create", "--name", "Yasmine", "--role", "owner")
     keyring = Keyring(bytes(32), "live")
     with box.transaction() as tx:
-        secret = offer_second_step(tx, keyring, created["id"])
-        confirm_second_step(tx, keyring, created["id"], totp_code(secret, tx.now // 30_000))
+        secret = offer_two_factor(tx, keyring, created["id"])
+        confirm_two_factor(tx, keyring, created["id"], totp_code(secret, tx.now // 30_000))
     [person] = box.json_lines("staff", "list")
     assert person["hasSecondStep"] is True
 

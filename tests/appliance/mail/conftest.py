@@ -17,9 +17,9 @@ from appliance.database.database import Database
 from appliance.database.migrate import migrate
 from appliance.door.live_feed import Feed
 from appliance.email.smtp import SmtpSender
-from appliance.email.worker import Postman
+from appliance.email.worker import EmailWorker
 from appliance.environment import Environment, Links
-from appliance.reservations.emails import find_letter, queue_letter
+from appliance.reservations.emails import find_email, queue_email
 from tests.appliance.mail.mail_servers import Mailbox
 
 MASTER = bytes(range(32))
@@ -129,7 +129,7 @@ def a_reservation(tx, **changes):
 def a_letter_in(tx, *, keep=False, recipient=GUEST, language="fr", **reservation):
     """Insert a reservation and queue its confirmation; the letter's id."""
     reservation_id = a_reservation(tx, **reservation)
-    return queue_letter(tx, reservation_id, "confirmation", recipient, language, keep=keep)
+    return queue_email(tx, reservation_id, "confirmation", recipient, language, keep=keep)
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def a_letter(environment):
 
 @pytest.fixture
 def letter_row(environment):
-    return lambda letter_id: environment.database.peek(find_letter, letter_id)
+    return lambda letter_id: environment.database.peek(find_email, letter_id)
 
 
 @pytest.fixture
@@ -168,8 +168,8 @@ def _at_port(environment, port, **settings):
 
 
 @pytest.fixture
-async def postman(environment, clock, mailbox):
-    started = Postman(environment, clock, mailbox)
+async def email_worker(environment, clock, mailbox):
+    started = EmailWorker(environment, clock, mailbox)
     await started.start()
     yield started
     await started.close()
@@ -183,13 +183,13 @@ async def deliver(at_port, clock, a_letter, letter_row):
     async def through(port, *, answer_within=5.0, deadlines=None, **letter):
         environment = at_port(port)
         server = SmtpSender(environment.settings.mail, **(deadlines or {}))
-        postman = Postman(environment, clock, server, answer_within=answer_within)
-        await postman.start()
-        postmen.append(postman)
+        email_worker = EmailWorker(environment, clock, server, answer_within=answer_within)
+        await email_worker.start()
+        postmen.append(email_worker)
         letter_id = await a_letter(**letter)
-        outcome = await postman.send_now(letter_id)
-        return outcome, letter_row(letter_id), postman
+        outcome = await email_worker.send_now(letter_id)
+        return outcome, letter_row(letter_id), email_worker
 
     yield through
-    for postman in postmen:
-        await postman.close()
+    for email_worker in postmen:
+        await email_worker.close()

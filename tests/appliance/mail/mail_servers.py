@@ -9,9 +9,9 @@ from appliance.email.smtp import Undelivered
 from appliance.reservations.emails import Outcome
 
 
-async def settle(postman):
+async def settle(email_worker):
     """Let everything that is under way come to its end."""
-    await until(lambda: not postman._fresh and postman._round is None)
+    await until(lambda: not email_worker._fresh and email_worker._round is None)
 
 
 async def until(condition):
@@ -21,11 +21,11 @@ async def until(condition):
             await asyncio.sleep(0.005)
 
 
-async def pass_time(postman, clock, seconds):
+async def pass_time(email_worker, clock, seconds):
     """Let `seconds` pass, and everything that is due by then happen."""
     clock.advance(seconds)
-    postman.wake()
-    await settle(postman)
+    email_worker.wake()
+    await settle(email_worker)
 
 
 class Mailbox:

@@ -19,9 +19,9 @@ from appliance.email.rendering import (
     name_to_greet,
     one_line,
     read_contents,
-    render_letter,
+    render_email,
 )
-from appliance.reservations.emails import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS, queue_letter
+from appliance.reservations.emails import KINDS, LANGUAGES, WITH_CALENDAR, WITH_PASS, queue_email
 from tests.appliance.mail.conftest import GUEST, SENDER, a_reservation
 from tests.appliance.mail.reading import HOSTILE, check_one_letter, parts, received, with_changes
 
@@ -157,11 +157,11 @@ async def test_no_letter_is_addressed_to_what_is_no_address(contents, address):
 
 async def test_the_outbox_shows_a_letter_even_while_no_sender_is_set(at_port, a_letter):
     environment = at_port(25, sender="")
-    letter = await render_letter(environment, await a_letter())
+    letter = await render_email(environment, await a_letter())
 
     assert letter["From"].addresses[0].addr_spec == "letters@venuebox.invalid"
     with pytest.raises(NotFound):
-        await render_letter(environment, "018f0000-0000-7000-8000-00000000ffff")
+        await render_email(environment, "018f0000-0000-7000-8000-00000000ffff")
 
 
 STATUS = {"requested": "requested", "declined": "declined", "cancelled": "cancelled",
@@ -176,7 +176,7 @@ def contents_of(environment):
         def queue(tx):
             status = STATUS.get(kind, "confirmed")
             values = {"access_code": "SVC-7K2M", "status": status} | reservation
-            return queue_letter(tx, a_reservation(tx, **values), kind, GUEST, language, keep=False)
+            return queue_email(tx, a_reservation(tx, **values), kind, GUEST, language, keep=False)
 
         letter_id = await environment.database.write(queue)
         return await environment.database.read(read_contents, environment, letter_id)

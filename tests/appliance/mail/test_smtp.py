@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from appliance.email.worker import Postman
-from appliance.reservations.emails import find_letter
+from appliance.email.worker import EmailWorker
+from appliance.reservations.emails import find_email
 from tests.appliance.mail.conftest import GUEST
 from tests.appliance.mail.mail_servers import (
     Handler,
@@ -69,10 +69,10 @@ async def test_what_a_server_refuses_decides_between_giving_up_and_coming_back(
 async def test_a_greylisting_server_gets_the_letter_a_minute_later(deliver, clock, letter_row):
     async with smtp_server() as (port, handler):
         handler.greylist = 1
-        outcome, row, postman = await deliver(port)
+        outcome, row, email_worker = await deliver(port)
         assert (outcome, row.state) == ("failed", "waiting")
 
-        await pass_time(postman, clock, 60)
+        await pass_time(email_worker, clock, 60)
 
     assert letter_row(row.id).state == "sent"
     assert len(handler.envelopes) == 1
@@ -120,11 +120,11 @@ async def test_letters_that_wait_share_as_few_connections_as_the_server_allows(
     for _ in range(5):
         await a_letter()
     async with smtp_server(Moody()) as (port, handler):
-        postman = Postman(at_port(port), clock)
-        await postman.start()
-        postman.wake()
-        await settle(postman)
-        await postman.close()
+        email_worker = EmailWorker(at_port(port), clock)
+        await email_worker.start()
+        email_worker.wake()
+        await settle(email_worker)
+        await email_worker.close()
 
     assert len(handler.envelopes) == 5
     assert len({id(session) for session in handler.sessions}) == connections
@@ -170,13 +170,13 @@ async def test_a_server_that_hangs_over_a_letter_is_left_in_the_end(deliver):
         await reader.read()
 
     async with raw_server(swallow) as port:
-        outcome, row, postman = await deliver(
+        outcome, row, email_worker = await deliver(
             port, answer_within=0.1, deadlines={"take_within": 0.5}
         )
         assert (outcome, row.state) == ("failed", "waiting")
-        await settle(postman)
+        await settle(email_worker)
 
-    assert postman._environment.database.peek(find_letter, row.id).attempts == 1
+    assert email_worker._environment.database.peek(find_email, row.id).attempts == 1
 
 
 async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver, letter_row):
@@ -186,11 +186,11 @@ async def test_a_server_that_ponders_over_a_letter_is_not_given_it_twice(deliver
             return await super().handle_DATA(server, session, envelope)
 
     async with smtp_server(Pondering()) as (port, handler):
-        outcome, row, postman = await deliver(
+        outcome, row, email_worker = await deliver(
             port, answer_within=0.1, deadlines={"speak_within": 0.4}
         )
         assert outcome == "failed"
-        await settle(postman)
+        await settle(email_worker)
 
     assert letter_row(row.id).state == "sent"
     assert len(handler.envelopes) == 1

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.core.settings import MailSettings
-from appliance.email.rendering import render_letter
+from appliance.email.rendering import render_email
 from appliance.email.smtp import SmtpSender, Undelivered
 from tests.appliance.mail.mail_servers import converse, smtp_server
 from tests.appliance.webhooks.receivers import a_server
@@ -53,7 +53,7 @@ def server_tls(certificate):
 
 @pytest.fixture
 async def message(environment, a_letter):
-    return await render_letter(environment, await a_letter())
+    return await render_email(environment, await a_letter())
 
 
 def settings_for(port, security, **more):

@@ -3,7 +3,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from appliance.core.tokens import Tokens
-from appliance.staff.two_factor import app_address, fitting_steps, tidy_recovery_code, totp_code
+from appliance.staff.two_factor import (
+    app_address,
+    fitting_steps,
+    normalise_recovery_code,
+    totp_code,
+)
 
 SECRET = b"12345678901234567890"
 # RFC 6238, appendix B, SHA-1: seconds, and a code of eight digits, of which ours are the last six.
@@ -63,5 +68,5 @@ def test_the_app_is_told_the_secret_the_house_and_the_person():
 def test_a_recovery_code_is_read_however_it_is_typed():
     code = Tokens().new_recovery_code()
 
-    assert len(tidy_recovery_code(code)) == 16
-    assert tidy_recovery_code(code.lower().replace("-", " ")) == tidy_recovery_code(code)
+    assert len(normalise_recovery_code(code)) == 16
+    assert normalise_recovery_code(code.lower().replace("-", " ")) == normalise_recovery_code(code)

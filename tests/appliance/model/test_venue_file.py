@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliance.clock import newest_zone_database
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.venue.venue_file import parse_venue_file
 
 ZONES = newest_zone_database()
@@ -84,7 +84,7 @@ def test_the_file_of_the_demo_is_a_good_one():
     ],
 )
 def test_each_mistake_is_one_sentence_that_names_the_field(text, named):
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(OperatorError) as caught:
         parse(text)
 
     sentence = str(caught.value)
@@ -102,5 +102,5 @@ def test_two_slots_may_start_together_on_different_days():
 
 @given(st.text(max_size=200))
 def test_whatever_is_in_the_file_the_answer_is_a_venue_or_a_sentence(text):
-    with pytest.raises(Trouble):
+    with pytest.raises(OperatorError):
         parse(text)

@@ -5,7 +5,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database.checkpointer import wipe
 from appliance.database.connection import open_connection
 from appliance.database.integrity import copy_database, list_faults, write_copy
@@ -119,7 +119,7 @@ def test_of_a_damaged_database_no_copy_is_made(path, tmp_path, from_the_end):
     page = path.stat().st_size // PAGE - from_the_end if from_the_end else 1
     change_byte(path, page)
 
-    with pytest.raises(Trouble, match=r"live\.db is damaged"):
+    with pytest.raises(OperatorError, match=r"live\.db is damaged"):
         copy_database(path, tmp_path / "copy.db")
 
     assert list(tmp_path.glob("copy*")) == []

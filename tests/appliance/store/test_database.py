@@ -192,7 +192,7 @@ async def test_a_listener_that_fails_keeps_a_notice_from_no_other(database: Data
     database.on_commit(heard.extend)
 
     await database.write(note, "Salma Idrissi")
-    database.look_again()
+    database.recheck_authorisation()
 
     assert heard[0] == "Salma Idrissi"
     assert len(heard) == 2

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from appliance.clock import StoppedClock
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.database import migrate as migrate_module
 from appliance.database.migrate import list_migrations, migrate
 
@@ -27,7 +27,7 @@ def test_migrations_are_numbered_without_gaps():
 
 @pytest.mark.proves("I8")
 def test_a_missing_database_is_never_replaced_by_an_empty_one(tmp_path: Path, clock: StoppedClock):
-    with pytest.raises(Trouble, match=r"live\.db is missing"):
+    with pytest.raises(OperatorError, match=r"live\.db is missing"):
         migrate(tmp_path / "live.db")
 
     assert not (tmp_path / "live.db").exists()
@@ -66,7 +66,7 @@ def test_a_newer_file_is_refused_untouched(path, clock):
     connection.close()
     before = path.read_bytes()
 
-    with pytest.raises(Trouble, match="newer"):
+    with pytest.raises(OperatorError, match="newer"):
         migrate(path)
 
     assert path.read_bytes() == before
@@ -86,7 +86,7 @@ def test_another_file_is_refused(tmp_path: Path, clock: StoppedClock, content, s
     else:
         path.write_bytes(content)
 
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(OperatorError, match=said):
         migrate(path)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.tokens import Keyring
 from appliance.door.guest_pass import decode_pass
 from appliance.door.signing_keys import (
@@ -70,7 +70,7 @@ async def test_both_environments_sign_with_keys_of_their_own(box):
 
 @pytest.mark.proves("V11")
 async def test_a_key_of_another_box_is_refused_with_what_to_do(box):
-    with pytest.raises(Trouble, match=r"master\.key"):
+    with pytest.raises(OperatorError, match=r"master\.key"):
         await box.live.database.read(get_signing_key, Keyring(bytes(32), "live"))
 
 

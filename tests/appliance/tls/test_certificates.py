@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from appliance.clock import StoppedClock
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.settings import ServerSettings
 from appliance.tls.authority import Names, ends_at, names_in, wanted_names
 from appliance.tls.certificates import (
@@ -87,7 +87,7 @@ def test_keys_are_private_and_on_p256(world):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert isinstance(read_identity(path).key.curve, ec.SECP256R1)
     (world.folder / LEAF).chmod(0o644)
-    with pytest.raises(Trouble, match="chmod 600"):
+    with pytest.raises(OperatorError, match="chmod 600"):
         world.certificates.prepare()
 
 

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
 from appliance.clock import StoppedClock
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.tls.authority import Names
 from appliance.tls.certificates import (
     IMPORTED,
@@ -135,7 +135,7 @@ def test_what_would_not_work_is_refused_and_changes_nothing(tmp_path, key, chang
     used = rsa.generate_private_key(65537, 2048) if "other" in changes else key
     private = changes.get("key", pem_of(used, b"word" if "locked" in changes else None))
 
-    with pytest.raises(Trouble, match=said):
+    with pytest.raises(OperatorError, match=said):
         import_certificate(tmp_path, certificates, private, NOW)
 
     assert not (tmp_path / IMPORTED).exists()

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from appliance.privacy import ask_erasure
 from appliance.reservations.claims import claim
 from appliance.reservations.create import enter_by_staff
-from appliance.reservations.emails import write_to_guest
+from appliance.reservations.emails import email_guest
 from appliance.reservations.rows import add_history
 from tests.builders import TONIGHT, a_booking
 
@@ -29,7 +29,7 @@ async def a_guest(database, **changes):
 
 def live_through(tx, reservation_id):
     """All that can be written down of a guest: letters, claim, door, history, webhooks."""
-    write_to_guest(tx, reservation_id, "confirmation")
+    email_guest(tx, reservation_id, "confirmation")
     claim(tx, reservation_id, b"d" * 32)
     ask_erasure(tx, reservation_id)
     add_history(tx, reservation_id, "amended", "staff:1", json.dumps({"why": f"for {NAME}"}))
@@ -76,7 +76,7 @@ async def crowd(database, count):
 def grow(tx, reservation_id, offset, size):
     """Letters to and notes about one of them: more, or longer than before."""
     if reservation_id is not None:
-        write_to_guest(tx, reservation_id, "confirmation")
+        email_guest(tx, reservation_id, "confirmation")
     tx.execute(
         """UPDATE reservation SET notes = :notes
            WHERE id = (SELECT id FROM reservation ORDER BY id LIMIT 1 OFFSET :offset)""",

@@ -3,7 +3,7 @@
 import asyncio
 
 from appliance.clock import parse_instant
-from appliance.jobs.reservation_states import make_chores
+from appliance.jobs.reservation_states import make_reservation_jobs
 from appliance.reservations.create import enter_by_staff, enter_for_guest
 from appliance.reservations.rows import get_reservation
 from appliance.scheduler import Scheduler
@@ -35,7 +35,7 @@ class World:
     def __init__(self, environment, clock, may_expire=lambda: True):
         self.database, self.clock, self.timer = environment.database, clock, Timer()
         self.scheduler = Scheduler(clock, self.timer)
-        self.chores = make_chores(environment, may_expire)
+        self.chores = make_reservation_jobs(environment, may_expire)
 
     async def start(self):
         self.scheduler.start(self.chores)

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from appliance.alerts import Condition, list_conditions, put_condition
+from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.backup.catalogue import Record, read_record, write_record
 from appliance.clock import parse_instant
 from appliance.core.data_directory import DataDirectory
-from appliance.jobs.nightly import DAMAGED, NO_BACKUP, Nights, Retention, next_night
+from appliance.jobs.nightly import DAMAGED, NO_BACKUP, NightlyWork, Retention, next_night
 from appliance.scheduler import Scheduler
 from tests.appliance.backup.making import MASTER_KEY
 from tests.appliance.upkeep.keeping import Timer
@@ -38,11 +38,11 @@ def nights(box, tmp_path):
     directory.make_folders()
     directory.master_key_file.write_bytes(MASTER_KEY)
     directory.master_key_file.chmod(0o600)
-    return Nights(box, directory)
+    return NightlyWork(box, directory)
 
 
 async def names(box):
-    return [condition.name for condition in await box.live.database.read(list_conditions)]
+    return [condition.name for condition in await box.live.database.read(list_alerts)]
 
 
 @pytest.mark.proves("S26")
@@ -93,7 +93,7 @@ async def test_where_the_night_hangs_it_is_said_all_the_same(nights, box, tmp_pa
 
     box.clock.advance(DAY)
     await look(scheduler, nights)
-    [condition] = await box.live.database.read(list_conditions)
+    [condition] = await box.live.database.read(list_alerts)
     assert (condition.name, condition.since) == (NO_BACKUP, box.clock.now())
 
     write_record(tmp_path, Record(at=box.clock.now()))  # one made by hand
@@ -127,7 +127,7 @@ async def test_a_night_forgets_plain_copies_of_upgrades_long_ago_by_a_clock_that
     old.write_bytes(b"")
     new.write_bytes(b"")
     if doubt:
-        await box.live.database.write(put_condition, Condition(doubt, "", 0, "it is wrong"))
+        await box.live.database.write(put_alert, Alert(doubt, "", 0, "it is wrong"))
 
     await nights.do_now()
 

@@ -10,14 +10,14 @@ import pytest
 
 from appliance.outbox import announce
 from appliance.webhooks.client import Budgets, Client, connect_directly
-from appliance.webhooks.dependencies import Outside
+from appliance.webhooks.dependencies import Dependencies
 from appliance.webhooks.dispatcher import Dispatcher
 from appliance.webhooks.endpoints import register_endpoint
-from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, parse_receiver
+from appliance.webhooks.url_policy import EgressGuard, EgressPolicy, parse_target_url
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.attempts import BUDGETS
 from tests.appliance.webhooks.internet import Internet
-from tests.appliance.webhooks.receivers import Receiver, a_server
+from tests.appliance.webhooks.receivers import TargetUrl, a_server
 from tests.builders import TONIGHT, table_id
 from tests.conftest import with_settings
 
@@ -33,7 +33,7 @@ async def open_receiver():
     async with contextlib.AsyncExitStack() as stack:
 
         async def open_one(**options):
-            receiver = Receiver()
+            receiver = TargetUrl()
             receiver.port = await stack.enter_async_context(a_server(receiver.converse, **options))
             return receiver
 
@@ -102,7 +102,7 @@ async def make_client(names):
     def make(url, *, budgets=BUDGETS, connect=connect_directly, trust=no_certificates):
         policy = EgressPolicy(("127.0.0.0/8", "::1"), lambda _address: False)
         guard = EgressGuard(policy, names)
-        receiver = parse_receiver(url, allow_http=True)
+        receiver = parse_target_url(url, allow_http=True)
         clients.append(Client(receiver, guard, connect, trust, budgets))
         return clients[-1]
 
@@ -122,7 +122,7 @@ class World:
 
     environment: object
     clock: object
-    outside: Outside
+    outside: Dependencies
     dispatcher: Dispatcher = None
     _minute: object = field(default_factory=lambda: iter(range(2800)))
 
@@ -209,7 +209,7 @@ async def no_certificates():
 @pytest.fixture
 def outside(settings, names, uptime, surroundings):
     policy = EgressPolicy(settings.webhooks.allow_networks, lambda _address: False)
-    return Outside(
+    return Dependencies(
         guard=EgressGuard(policy, names),
         trust=no_certificates,
         uptime=uptime,

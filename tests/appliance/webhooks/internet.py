@@ -4,7 +4,7 @@ import errno
 import socket
 from ipaddress import ip_address
 
-from appliance.alerts import list_conditions
+from appliance.alerts import list_alerts
 from appliance.webhooks.client import connect_directly
 from tests.appliance.webhooks.alarms import alarm_is
 
@@ -58,7 +58,7 @@ class Internet:
 
 
 def conditions(world):
-    return {c.name for c in world.database.peek(list_conditions)}
+    return {c.name for c in world.database.peek(list_alerts)}
 
 
 def charged(world):

@@ -5,9 +5,9 @@ A clock that leapt stays in doubt over restarts, until a time server or a person
 
 import pytest
 
-from appliance.alerts import drop_condition
+from appliance.alerts import drop_alert
 from appliance.clock import parse_instant
-from appliance.database.heartbeat import beat
+from appliance.database.heartbeat import write_heartbeat
 from appliance.webhooks.gates import confirm_clock
 from tests.appliance.webhooks.alarms import ManualUptime
 from tests.appliance.webhooks.clocks import (
@@ -200,7 +200,7 @@ async def test_a_time_server_that_insists_on_an_earlier_time_is_right_in_the_end
 async def test_by_a_clock_far_beyond_all_that_was_written_nothing_expires_until_it_is_confirmed(
     world, receiver, clock, surroundings, change_outside
 ):
-    await world.database.write(beat)
+    await world.database.write(write_heartbeat)
     clock.set("2027-01-02T19:00:00Z")
     change_outside(uptime=ManualUptime(clock, "second boot", 10 * GRACE * 1000))
     surroundings.synchronised = False
@@ -223,7 +223,7 @@ async def leapt(world, clock, uptime, surroundings):
     uptime.advance(GRACE)
     await world.until(lambda: conditions(world) == {"clock_leapt", "clock_unconfirmed"})
     assert world.dispatcher.clock_gate.permits()
-    await world.database.write(beat)  # something is written at that time
+    await world.database.write(write_heartbeat)  # something is written at that time
     return world
 
 
@@ -246,8 +246,8 @@ async def test_no_restart_makes_a_clock_right_that_leapt(
 
 def confirm_beside(tx):
     """As `venuebox clock confirm` does it, in a process of its own."""
-    drop_condition(tx, "clock_leapt", "")
-    beat(tx)
+    drop_alert(tx, "clock_leapt", "")
+    write_heartbeat(tx)
 
 
 @pytest.mark.parametrize("where", ["portal", "command", "command while it is off"])
@@ -260,7 +260,7 @@ async def test_a_person_confirms_a_clock_that_leapt(leapt, where):
     elif where == "command":
         await leapt.database.write(confirm_beside)
         assert not gate.may_expire()
-        leapt.database.look_again()
+        leapt.database.recheck_authorisation()
         assert heard == [1]
     else:
         await leapt.stop()
@@ -275,7 +275,7 @@ async def test_a_box_in_which_nobody_writes_remembers_how_long_it_ran(
     world, clock, uptime, surroundings, change_outside
 ):
     surroundings.synchronised = False
-    await world.database.write(beat)
+    await world.database.write(write_heartbeat)
     await world.start()
     uptime.advance(50 * 86_400)
     await world.stop()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from appliance.core.errors import InvalidWebhookUrl, Trouble, WebhookUrlClosed
+from appliance.core.errors import InvalidWebhookUrl, OperatorError, WebhookUrlClosed
 from appliance.webhooks import url_policy as egress
 from appliance.webhooks.url_policy import (
     Blocked,
@@ -18,7 +18,7 @@ from appliance.webhooks.url_policy import (
     Reach,
     SystemResolver,
     parse_allow_entry,
-    parse_receiver,
+    parse_target_url,
     reach_of,
 )
 from tests.appliance.webhooks.corpus import (
@@ -91,11 +91,11 @@ async def test_a_name_without_addresses_is_blocked(guard, names):
     names.known["empty.example"] = []
 
     with pytest.raises(Blocked):
-        await guard.addresses(parse_receiver("https://empty.example/", allow_http=False))
+        await guard.addresses(parse_target_url("https://empty.example/", allow_http=False))
 
 
 async def test_the_name_server_is_asked_anew_for_each_connection(guard, names):
-    receiver = parse_receiver("https://rebinding.example/", allow_http=False)
+    receiver = parse_target_url("https://rebinding.example/", allow_http=False)
     names.known["rebinding.example"] = ["93.184.216.34"]
     assert await guard.addresses(receiver) == [ip_address("93.184.216.34")]
 
@@ -150,7 +150,7 @@ def test_a_private_network_around_the_box_does_not_open_the_box_itself():
     "address", ["0.0.0.1", "224.0.0.1", "::", "64:ff9b::a00:1", "2002:a00:1::1"]
 )
 def test_no_entry_opens_what_is_special(address):
-    with pytest.raises(Trouble):
+    with pytest.raises(OperatorError):
         a_policy(address)
 
 
@@ -161,7 +161,7 @@ def test_no_entry_opens_what_is_special(address):
      "169.254.0.0/15"],
 )  # fmt: skip
 def test_a_network_wider_than_a_private_range_is_refused_when_the_box_starts(entry):
-    with pytest.raises(Trouble, match="names no private network"):
+    with pytest.raises(OperatorError, match="names no private network"):
         a_policy(entry)
 
 
@@ -171,7 +171,7 @@ def test_a_network_wider_than_a_private_range_is_refused_when_the_box_starts(ent
      "[fd00::1", "[fd00::1]9000", "fd00::1:99999", "10.0.0", "10.0.0.1:80:80"],
 )  # fmt: skip
 def test_an_entry_that_says_nothing_is_refused_when_the_box_starts(entry):
-    with pytest.raises(Trouble, match=r"webhooks\.allow_networks"):
+    with pytest.raises(OperatorError, match=r"webhooks\.allow_networks"):
         a_policy(entry)
 
 
@@ -195,7 +195,7 @@ def test_every_boundary_of_the_private_ranges():
 )
 def test_no_text_at_all_becomes_a_receiver_that_could_break_a_request(text, start):
     try:
-        receiver = parse_receiver(start + text, allow_http=True)
+        receiver = parse_target_url(start + text, allow_http=True)
     except InvalidWebhookUrl:
         return
 
@@ -226,7 +226,7 @@ async def test_a_named_port_is_closed_everywhere_else(opened, names, url):
     names.known |= {"outside.example": ["1.1.1.1"], "mixed.example": ["10.0.0.5", "1.1.1.1"]}
 
     with pytest.raises(Blocked):
-        await opened.addresses(parse_receiver(url, allow_http=True))
+        await opened.addresses(parse_target_url(url, allow_http=True))
     with pytest.raises(InvalidWebhookUrl):
         await opened.check(url, allow_http=True)
 
@@ -240,7 +240,7 @@ async def test_a_named_port_is_closed_everywhere_else(opened, names, url):
 async def test_a_named_port_is_open_where_the_owner_said(opened, names, url):
     names.known["inside.example"] = ["10.0.0.5"]
 
-    assert await opened.addresses(parse_receiver(url, allow_http=True))
+    assert await opened.addresses(parse_target_url(url, allow_http=True))
     assert await opened.check(url, allow_http=True)
 
 
@@ -297,7 +297,7 @@ async def found_in_the_end(guard):
         while True:
             try:
                 return await guard.addresses(
-                    parse_receiver("https://well.example/", allow_http=False)
+                    parse_target_url("https://well.example/", allow_http=False)
                 )
             except TimeoutError:
                 await asyncio.sleep(0)
@@ -305,7 +305,7 @@ async def found_in_the_end(guard):
 
 async def test_a_host_whose_name_servers_are_silent_takes_no_place_from_another(servers):
     guard = EgressGuard(EgressPolicy((), lambda _address: False), SystemResolver())
-    silent = parse_receiver("https://silent.example/", allow_http=False)
+    silent = parse_target_url("https://silent.example/", allow_http=False)
     for _ in range(8):  # each round gives up before the name server does
         asked = [guard.addresses(silent) for _ in range(8)]
         given_up = await asyncio.gather(*asked, return_exceptions=True)

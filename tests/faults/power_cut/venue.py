@@ -12,11 +12,11 @@ import apsw
 
 from appliance.api_keys import issue_key
 from appliance.clock import StoppedClock, newest_zone_database
-from appliance.core.errors import Refusal
+from appliance.core.errors import ApiError
 from appliance.core.tokens import Tokens
 from appliance.database.connection import Transaction, configure
 from appliance.database.database import Writer
-from appliance.database.wal import Watermark, count_missing_frames, write_log_again
+from appliance.database.wal import Watermark, count_missing_frames, rewrite_frames
 from appliance.door.check_in import check_in
 from appliance.door.scan import Reading, Scan
 from appliance.reservations.change import cancel_own
@@ -107,7 +107,7 @@ class VenueOnDisk:
         connection = self.open()
         try:
             if self.rewrites_log and LOG in disk.files:
-                write_log_again(connection, FilesOnDisk(disk))
+                rewrite_frames(connection, FilesOnDisk(disk))
             connection.pragma("user_version")
         finally:
             connection.close()
@@ -144,7 +144,7 @@ class VenueOnDisk:
         """One request. What is answered becomes a fact."""
         chance = self.draw.random()
         known = [id_ for id_ in self.facts.granted if id_ not in self.facts.cancelled]
-        with suppress(Refusal):
+        with suppress(ApiError):
             if chance < 0.05:
                 issued = await writer.submit(issue_key, ("live", "Partner"), {})
                 self.facts.keys.add(issued.id)

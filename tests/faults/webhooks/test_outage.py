@@ -5,7 +5,7 @@ import contextlib
 import apsw
 import pytest
 
-from appliance.alerts import list_conditions
+from appliance.alerts import list_alerts
 from appliance.core.errors import Unavailable
 from appliance.webhooks.client import Budgets
 from tests.appliance.webhooks.conftest import a_reservation
@@ -115,7 +115,7 @@ async def test_a_full_disk_keeps_results_in_memory_stops_new_sends_and_books_not
     assert len(receiver.requests) == 7
     await world.book()
     await world.settled(*["delivered"] * 8)
-    await world.until(lambda: world.database.peek(list_conditions) == [])
+    await world.until(lambda: world.database.peek(list_alerts) == [])
 
 
 def fill_the_disk(world):

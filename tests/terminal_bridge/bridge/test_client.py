@@ -8,7 +8,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives import hashes
 
 from appliance.clock import SystemClock
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.tls.authority import Names
 from appliance.tls.certificates import LEAF, Certificates, read_certificate
 from terminal_bridge.agent import client as module
@@ -121,5 +121,5 @@ def test_what_pairing_told_is_kept_for_its_owner_alone(tmp_path):
     assert identity.environment == "test"
     assert (tmp_path / "bridge.json").stat().st_mode & 0o077 == 0
     (tmp_path / "bridge.json").write_text("{}")
-    with pytest.raises(Trouble, match="pair this bridge again"):
+    with pytest.raises(OperatorError, match="pair this bridge again"):
         load_identity(tmp_path)

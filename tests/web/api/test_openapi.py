@@ -9,7 +9,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from appliance.core import errors
-from appliance.core.errors import Refusal
+from appliance.core.errors import ApiError
 from appliance.outbox import EVENT_TYPES, EXTRA_TYPES
 from tests.web.api.closed import close_answers
 from tests.web.api.described import examples_of, faults_of, operations, resolve
@@ -40,12 +40,12 @@ def test_each_route_is_described_with_its_method_id_and_scope(document):
 
 def test_every_refusal_that_a_partner_can_get_is_documented(document):
     documented = set(document["components"]["schemas"]["ErrorCode"]["enum"])
-    assert documented == {r.code for r in Refusal.__subclasses__() if r not in NOT_FOR_PARTNERS}
+    assert documented == {r.code for r in ApiError.__subclasses__() if r not in NOT_FOR_PARTNERS}
 
 
 @pytest.mark.proves("interface 7: Error body")
 def test_every_error_example_has_both_languages_and_stands_under_its_own_status(document):
-    by_code = {r.code: r for r in Refusal.__subclasses__()}
+    by_code = {r.code: r for r in ApiError.__subclasses__()}
     for _, operation in operations(document):
         for status, answer in operation["responses"].items():
             for example in examples_of(resolve(document, answer)):

@@ -15,7 +15,7 @@ from appliance.reservations.rows import update_reservation
 from appliance.venue.model import WHOLE_EVENING, link_expiry
 from tests.application import share_templates
 from tests.builders import TONIGHT, table_id
-from web.guest.rate_limits import open_desks
+from web.guest.rate_limits import make_guest_limits
 from web.guest.routes import GUEST_ROUTES
 from web.https_policy import SECURE, Secure
 from web.rendering import STATIC_ROUTES, prepare_pages
@@ -72,7 +72,7 @@ def guest_application(box: Box) -> web.Application:
     prepare_pages(app)
     share_templates(app)
     app[SECURE] = Secure(box.settings.server, 0)
-    open_desks(app, box)
+    make_guest_limits(app, box)
     for prefix in ("", "/test"):
         app.add_routes([web.route(method, prefix + path, do) for method, path, do in GUEST_ROUTES])
     app.add_routes([web.route(*route) for route in STATIC_ROUTES])

@@ -66,7 +66,7 @@ async def test_a_venue_that_was_renamed_by_a_command_too(box, certificates):
     async with looked_after(certificates, box) as scheduler:
         await box.live.database.write(lambda tx: tx.execute("UPDATE venue SET slug = 'dar-zitoun'"))
         assert dns(certificates) == ("localhost", "riad-atlas.local")
-        box.look_again()
+        box.recheck_authorisation()
         await scheduler.settle()
         assert dns(certificates) == ("dar-zitoun.local", "localhost")
 

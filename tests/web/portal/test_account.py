@@ -6,9 +6,9 @@ from appliance.staff.accounts import change_role, disable_staff, enable_staff, e
 from appliance.staff.model import find_password, set_password
 from appliance.staff.sessions import change_password, list_sessions, start_session
 from appliance.staff.two_factor import (
-    confirm_second_step,
-    has_second_step,
-    offer_second_step,
+    confirm_two_factor,
+    has_two_factor,
+    offer_two_factor,
     totp_code,
 )
 from tests.web.portal.people import (
@@ -157,12 +157,12 @@ async def test_a_second_step_stays_where_the_person_was_doubted_meanwhile(runnin
         running.live.database,
         running.live.keyring,
     )
-    secret = await database.write(offer_second_step, keyring, person.id)
+    secret = await database.write(offer_two_factor, keyring, person.id)
     code = totp_code(secret, running.clock.now() // 30_000)
-    await database.write(confirm_second_step, keyring, person.id, code)
+    await database.write(confirm_two_factor, keyring, person.id, code)
     meanwhile("matches", lambda: act(running, person))
 
     status, _, _ = await person.post("/portal/account/second-step/remove", {"password": OLD})
 
     assert status == 400
-    assert await database.read(has_second_step, person.id)
+    assert await database.read(has_two_factor, person.id)

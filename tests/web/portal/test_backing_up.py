@@ -8,9 +8,9 @@ from appliance.backup.catalogue import Record, write_record
 from appliance.backup.create import Maker
 from appliance.backup.recovery_key import ensure_recovery_key, key_rows
 from appliance.core.data_directory import DataDirectory
-from appliance.core.errors import Trouble
+from appliance.core.errors import OperatorError
 from appliance.core.tokens import Tokens
-from appliance.staff.audit_log import list_security_entries
+from appliance.staff.audit_log import list_audit_entries
 from appliance.staff.model import set_password
 from tests.appliance.backup.making import MASTER_KEY
 from tests.web.portal.people import HASH, PASSWORD, a_person
@@ -77,7 +77,7 @@ async def test_a_failed_backup_is_shown_and_may_be_tried_again(
 ):
     def make(maker, **_):
         write_record(tmp_path, Record(tried_at=running.clock.now(), trouble="no room <b>"))
-        raise Trouble("no room <b>")
+        raise OperatorError("no room <b>")
 
     monkeypatch.setattr(Maker, "make", make)
 
@@ -109,7 +109,7 @@ async def test_the_owner_is_shown_the_recovery_kit_for_the_password(running, tmp
     assert all(row in sheet for row in key_rows(key))
     assert headers["Cache-Control"] == "no-store"
     assert "default-src 'none'" in headers["Content-Security-Policy"]
-    entries = await running.live.database.read(list_security_entries, 10, before=2**53)
+    entries = await running.live.database.read(list_audit_entries, 10, before=2**53)
     assert (entries[0].actor, entries[0].what) == (f"staff:{owner.id}", "recovery_kit_shown")
 
 

@@ -2,17 +2,17 @@
 
 import pytest
 
-from appliance.alerts import Condition, list_conditions, put_condition
+from appliance.alerts import Alert, list_alerts, put_alert
 from appliance.core.settings import read_settings
-from appliance.staff.audit_log import list_security_entries
+from appliance.staff.audit_log import list_audit_entries
 from tests.conftest import with_settings
 from tests.web.portal.people import a_person
 from web.portal.session import RESTART
 
 
 async def test_what_the_box_reports_is_shown_as_text(running, manager):
-    condition = Condition("box_offline", "", running.clock.now(), "no way out <b>")
-    await running.live.database.write(put_condition, condition)
+    condition = Alert("box_offline", "", running.clock.now(), "no way out <b>")
+    await running.live.database.write(put_alert, condition)
     _, text, _ = await manager.get("/portal/box")
     assert "no way out &lt;b&gt;" in text
 
@@ -122,12 +122,12 @@ async def test_a_manager_reads_them_and_changes_nothing(owner, tmp_path, manager
 async def leap(running):
     """The box has noted it, in each environment."""
     for environment in running.box.environments:
-        leapt = Condition("clock_leapt", "", running.clock.now(), "the clock leapt")
-        await environment.database.write(put_condition, leapt)
+        leapt = Alert("clock_leapt", "", running.clock.now(), "the clock leapt")
+        await environment.database.write(put_alert, leapt)
 
 
 async def names_of_conditions(running):
-    found = [await e.database.read(list_conditions) for e in running.box.environments]
+    found = [await e.database.read(list_alerts) for e in running.box.environments]
     return [condition.name for conditions in found for condition in conditions]
 
 
@@ -143,7 +143,7 @@ async def test_an_owner_who_names_the_day_of_the_machine_lets_things_expire_agai
     assert await names_of_conditions(running) == []
     _, text, _ = await owner.get(headers["Location"])
     assert "/portal/box/clock" not in text
-    newest = (await running.live.database.read(list_security_entries, 1))[0]
+    newest = (await running.live.database.read(list_audit_entries, 1))[0]
     assert (newest.what, newest.actor) == ("clock_confirmed", f"staff:{owner.id}")
 
 

@@ -4,14 +4,14 @@ import pytest
 
 from appliance.core.errors import ChangedMeanwhile, LastOwner, SignInLater
 from appliance.staff.accounts import change_role, create_staff, disable_staff
-from appliance.staff.audit_log import find_broken_security_link, list_security_entries
+from appliance.staff.audit_log import find_broken_audit_link, list_audit_entries
 from appliance.staff.model import find_staff, set_password
 from appliance.staff.sessions import begin_sign_in
 from tests.web.portal.people import HASH, PASSWORD, a_person
 
 
 async def noted(running) -> list[str]:
-    found = await running.live.database.read(list_security_entries, 50)
+    found = await running.live.database.read(list_audit_entries, 50)
     return [entry.what for entry in reversed(found)]
 
 
@@ -105,7 +105,7 @@ async def test_failed_sign_ins_are_noted_without_what_was_typed(running):
         async with running.client.post("/portal/sign-in", data=form, headers=headers) as response:
             assert response.status == 401
 
-    entries = await running.live.database.read(list_security_entries, 2)
+    entries = await running.live.database.read(list_audit_entries, 2)
     assert [(e.actor, e.what, e.detail) for e in entries] == [
         ("nobody", "sign_in_failed", {}),
         ("nobody", "sign_in_failed", {"person": owner.id}),
@@ -117,10 +117,10 @@ async def test_failed_sign_ins_are_noted_without_what_was_typed(running):
 @pytest.mark.proves("S23", "V16")
 async def test_a_line_that_was_changed_is_noticed(running, owner):
     await owner.post("/portal/people", {"name": "Karim", "role": "host"})
-    assert await running.live.database.read(find_broken_security_link) is None
+    assert await running.live.database.read(find_broken_audit_link) is None
 
     def forge(tx):
         tx.execute("UPDATE security_log SET detail = '{}' WHERE seq = 2")
 
     await running.live.database.write(forge)
-    assert await running.live.database.read(find_broken_security_link) == 2
+    assert await running.live.database.read(find_broken_audit_link) == 2

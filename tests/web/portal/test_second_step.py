@@ -5,11 +5,11 @@ import re
 
 import pytest
 
-from appliance.staff.audit_log import list_security_entries
+from appliance.staff.audit_log import list_audit_entries
 from appliance.staff.two_factor import (
-    confirm_second_step,
-    has_second_step,
-    offer_second_step,
+    confirm_two_factor,
+    has_two_factor,
+    offer_two_factor,
     totp_code,
 )
 from tests.web.portal.people import FROM_OURS, PASSWORD, a_person, with_password
@@ -27,9 +27,9 @@ def shown(running, secret, beside=0):
 async def with_second_step(running, role="owner", name="Yasmine"):
     """Somebody with a second step in force: (person, secret, recovery codes)."""
     person, keyring = await with_password(running, role, name), running.live.keyring
-    secret = await running.live.database.write(offer_second_step, keyring, person.id)
+    secret = await running.live.database.write(offer_two_factor, keyring, person.id)
     codes = await running.live.database.write(
-        confirm_second_step, keyring, person.id, shown(running, secret)
+        confirm_two_factor, keyring, person.id, shown(running, secret)
     )
     running.clock.advance(120)
     return person, secret, codes
@@ -52,7 +52,7 @@ async def asked(running, name="Yasmine", path="/portal/sign-in"):
 
 
 async def in_force(running, person):
-    return await running.live.database.read(has_second_step, person.id)
+    return await running.live.database.read(has_two_factor, person.id)
 
 
 @pytest.mark.proves("S7")
@@ -194,7 +194,7 @@ async def test_no_log_holds_a_secret_or_a_code(running, caplog):
     await send(running, asked=forms[1], code=shown(running, secret))
     await send(running, asked=forms[2], recovery=codes[0])
 
-    entries = await running.live.database.read(list_security_entries, 50)
+    entries = await running.live.database.read(list_audit_entries, 50)
     written = caplog.text + repr(entries)
     assert {"second_step_added", "wrong_code", "recovery_code_used"} <= {e.what for e in entries}
     for word in (key, key.replace(" ", ""), secret.hex(), shown(running, secret), "424242",
